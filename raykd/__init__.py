@@ -1,0 +1,1 @@
+"""raykd: the smallest and fastest sequence labeller that keeps a teacher's accuracy."""

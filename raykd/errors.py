@@ -1,0 +1,99 @@
+"""Every error a user can meet. A user's mistake never prints a traceback: `cli/` prints the message and exits.
+
+    RaykdError                  exit code 1
+    ├── SpecError               2   a sweep file is wrong; carries every fault found
+    ├── CorpusError             3   a corpus is missing, empty or malformed; carries file and line
+    ├── SignalError             2   an objective needs what the teacher does not offer
+    ├── StoreError              4   a stored part is missing, damaged or cannot be written
+    ├── PlacementError          5   what is asked for cannot be placed on the cluster
+    ├── TrackingError           6   the tracking server cannot be used
+    └── RunError                7   a training run failed
+
+Fields go to `super().__init__` and formatting into `__str__`, so that every error crosses processes by pickle.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong in a sweep file: where it stands, what was got, and the mend."""
+
+    file: str
+    line: int | None
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{where} {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
+
+
+class RaykdError(Exception):
+    """Base of all errors that are told to the user in one sentence."""
+
+    exit_code = 1
+
+
+class SpecError(RaykdError):
+    """A sweep file is wrong; every fault found is reported together."""
+
+    exit_code = 2
+
+    def __init__(self, faults: tuple[Fault, ...]):
+        super().__init__(faults)
+        self.faults = tuple(faults)
+
+    def __str__(self) -> str:
+        return "\n".join(str(fault) for fault in self.faults)
+
+
+class SignalError(RaykdError):
+    """An objective needs a signal that its teacher neither offers nor lets derive."""
+
+    exit_code = 2
+
+
+class CorpusError(RaykdError):
+    """A corpus is missing, empty or malformed."""
+
+    exit_code = 3
+
+    def __init__(self, file: str, line: int | None, problem: str, mend: str):
+        super().__init__(file, line, problem, mend)
+        self.file, self.line, self.problem, self.mend = file, line, problem, mend
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{where}: {self.problem}; {self.mend}"
+
+
+class StoreError(RaykdError):
+    """A stored part is missing, damaged, or cannot be written."""
+
+    exit_code = 4
+
+    def __init__(self, name: str, problem: str, mend: str):
+        super().__init__(name, problem, mend)
+        self.name, self.problem, self.mend = name, problem, mend
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.problem}; {self.mend}"
+
+
+class PlacementError(RaykdError):
+    """What is asked for cannot be placed on the cluster; the arithmetic is shown."""
+
+    exit_code = 5
+
+
+class TrackingError(RaykdError):
+    """The MLflow tracking server cannot be used."""
+
+    exit_code = 6
+
+
+class RunError(RaykdError):
+    """A training run failed."""
+
+    exit_code = 7

@@ -1,0 +1,148 @@
+"""The shared vocabulary of what a teacher can tell: each signal's name, shape, dtype and bytes, and what derives from what.
+
+Objectives state `needs`, teachers state `offers`; `missing` says before anything runs whether the two meet, and
+`to_store` says which signals a transfer set must hold so that they do. Nothing here knows how signals are stored.
+
+Shapes: B batch, T time (tokens), Y tags, K best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+    from raykd.structures import Chain
+
+
+@dataclass(frozen=True)
+class Need:
+    """One signal that an objective reads; `k` is the number of best paths it asks for (0 for other signals)."""
+
+    signal: str
+    k: int = 0
+
+
+@dataclass(frozen=True)
+class TeacherBatch:
+    """What the teachers say about the sentences of one batch, in the order of the batch.
+
+    `chain` carries emissions [B, T, Y] and, because sentences of one batch may have different teachers, transitions
+    [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on padding) are the
+    K best paths, best first, with their scores under the chain; where a sentence has fewer than K paths the
+    score is -inf. A part that nobody needs is None.
+    """
+
+    chain: Chain | None = None
+    paths_BKT: Int[Tensor, "batch best time"] | None = None
+    scores_BK: Float[Tensor, "batch best"] | None = None
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One kind of thing that a teacher tells, as it is stored.
+
+    `size` gives the bytes of one item from its length (tokens), the number of tags and K: one sentence where `per` is
+    "token" or "sentence", the whole signal where `per` is "teacher". Containers add a little (offsets, footer).
+    """
+
+    name: str
+    dtype: str
+    shape: str
+    per: Literal["token", "sentence", "teacher"]
+    size: Callable[[int, int, int], int]
+
+    def bytes_per_sentence(self, length: int, tags: int, k: int = 0) -> int:
+        """Bytes that one sentence of `length` tokens takes; 0 for a signal stored once per teacher."""
+        return 0 if self.per == "teacher" else self.size(length, tags, k)
+
+    def bytes_per_teacher(self, tags: int) -> int:
+        """Bytes stored once per teacher; 0 for a signal stored per token or sentence."""
+        return self.size(0, tags, 0) if self.per == "teacher" else 0
+
+
+def path_dtype(tags: int) -> np.dtype:
+    """The integer type that stored paths have: uint8 while the tags fit, else int16."""
+    return np.dtype(np.uint8 if tags <= 256 else np.int16)
+
+
+def _emission_bytes(length: int, tags: int, k: int) -> int:
+    return 2 * length * tags
+
+
+def _transition_bytes(length: int, tags: int, k: int) -> int:
+    return 4 * (tags * tags + 2 * tags)
+
+
+def _kbest_bytes(length: int, tags: int, k: int) -> int:
+    return k * (length * path_dtype(tags).itemsize + 4)
+
+
+SIGNALS: Mapping[str, Signal] = MappingProxyType(
+    {
+        signal.name: signal
+        for signal in (
+            # Each row's maximum is subtracted before rounding: a chain's distribution does not change by it,
+            # and float16 is finest near 0, where the likely tags then stand.
+            Signal("emissions", "float16", "[T, Y], each row's maximum subtracted", "token", _emission_bytes),
+            Signal(
+                "transitions", "float32", "[Y, Y] from, to; start [Y]; end [Y]", "teacher", _transition_bytes
+            ),
+            Signal("kbest", "uint8|int16, float32", "paths [T, K], scores [K]", "sentence", _kbest_bytes),
+        )
+    }
+)
+
+# name -> what it is computed from. "marginals" are computed inside the training step and never stored, so that one
+# transfer set serves every temperature; "kbest" is computed once and stored, because decoding is dear.
+DERIVED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"kbest": ("emissions", "transitions"), "marginals": ("emissions", "transitions")}
+)
+
+
+def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
+    """Say which needs a teacher's offers do not meet, directly or by derivation; empty when all are met.
+
+    Examples:
+        >>> missing([Need("kbest", k=5)], ["emissions", "transitions"])
+        ''
+        >>> missing([Need("marginals")], ["emissions"])
+        "'marginals' is needed: it derives from emissions and transitions, and the teacher offers emissions only"
+    """
+    offered = tuple(dict.fromkeys(offers))
+    unmet = dict.fromkeys(need.signal for need in needs if not _met(need.signal, offered))
+    return "; ".join(_explain(signal, offered) for signal in unmet)
+
+
+def to_store(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """The stored signals that serve all `needs` together: each name once, K-best with the largest K asked for.
+
+    K-best is computed from the stored (rounded) emissions, so it brings emissions and transitions with it.
+    """
+    largest: dict[str, int] = {}
+    for need in needs:
+        for signal in (*DERIVED.get(need.signal, ()), need.signal):
+            if signal in SIGNALS:
+                k = need.k if signal == need.signal else 0
+                largest[signal] = max(k, largest.get(signal, 0))
+    return tuple(Need(signal, largest[signal]) for signal in SIGNALS if signal in largest)
+
+
+def _met(signal: str, offered: tuple[str, ...]) -> bool:
+    return signal in offered or (signal in DERIVED and all(part in offered for part in DERIVED[signal]))
+
+
+def _explain(signal: str, offered: tuple[str, ...]) -> str:
+    offers = f"the teacher offers {' and '.join(offered)} only" if offered else "the teacher offers nothing"
+    if signal in DERIVED:
+        return f"{signal!r} is needed: it derives from {' and '.join(DERIVED[signal])}, and {offers}"
+    if signal in SIGNALS:
+        return f"{signal!r} is needed, and {offers}"
+    return f"{signal!r} is no signal that raykd knows ({', '.join((*SIGNALS, 'marginals'))})"

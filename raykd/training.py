@@ -1,0 +1,84 @@
+"""How parameters move: optimiser, learning-rate schedule and the annealing of λ. One model for teachers and students."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+from torch import nn, optim
+
+from raykd.spec import Frozen
+
+
+class TrainingConfig(Frozen):
+    """Optimisation of one run. The global batch is the unit: worker counts never change what is computed."""
+
+    optimiser: Literal["adam", "adamw", "sgd"] = "adam"
+    learning_rate: Annotated[float, Field(gt=0)] = 2e-3
+    learning_rate_schedule: Literal["constant", "plateau", "cosine"] = "constant"
+    plateau_patience: Annotated[int, Field(ge=0)] = 10
+    """Epochs without a better dev score after which `plateau` halves the learning rate (ACL 2020: 10)."""
+    final_learning_rate: Annotated[float, Field(ge=0)] = 1e-8
+    """Where `cosine` ends (XtremeDistil: 1e-8)."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    gradient_clip: Annotated[float, Field(gt=0)] = 5.0
+    """Largest global gradient norm."""
+    batch_tokens: Annotated[int, Field(ge=1)] = 2000
+    """Padded input tokens of one global batch (ACL 2020: 2000)."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    per: Literal["sentence", "token"] = "sentence"
+    """What the loss is the mean over: sentences of the global batch (of per-sentence sums), or tokens."""
+    precision: Literal["float32", "bf16", "fp16"] = "float32"
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class ScheduleConfig(Frozen):
+    """λ, the weight of the distillation loss, over epochs; (1 − λ) weighs the gold loss."""
+
+    epochs: Annotated[int, Field(ge=1)] = 12
+    anneal_rate: Annotated[float, Field(ge=0)] = 1.0
+    anneal_horizon: Annotated[int, Field(ge=1)] = 12
+    """Epochs at which rate 1 reaches λ = 0 (the authors' code fixes 100; here it is explicit)."""
+
+    def kd_weight(self, epoch: int) -> float:
+        """λ = max(0, 1 − rate · epoch / horizon), epoch from 0 (teacher annealing, ACL 2020 §3.3)."""
+        return max(0.0, 1.0 - self.anneal_rate * epoch / self.anneal_horizon)
+
+
+def make_optimiser(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
+    """The optimiser that `config` names, over `parameters`."""
+    kinds = {"adam": optim.Adam, "adamw": optim.AdamW, "sgd": optim.SGD}
+    return kinds[config.optimiser](parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+
+
+class LearningRate:
+    """Learning-rate schedule: `step` per batch for `cosine`, `epoch` with the dev score for `plateau`."""
+
+    def __init__(self, config: TrainingConfig, optimiser: optim.Optimizer, *, total_steps: int):
+        self._plateau = config.learning_rate_schedule == "plateau"
+        if self._plateau:
+            self._schedule = optim.lr_scheduler.ReduceLROnPlateau(
+                optimiser, mode="max", factor=0.5, patience=config.plateau_patience
+            )
+        elif config.learning_rate_schedule == "cosine":
+            self._schedule = optim.lr_scheduler.CosineAnnealingLR(
+                optimiser, T_max=max(1, total_steps), eta_min=config.final_learning_rate
+            )
+        else:
+            self._schedule = None
+
+    def step(self) -> None:
+        """After each optimiser step."""
+        if self._schedule is not None and not self._plateau:
+            self._schedule.step()
+
+    def epoch(self, dev_score: float) -> None:
+        """After each epoch, with the dev score that `plateau` watches."""
+        if isinstance(self._schedule, optim.lr_scheduler.ReduceLROnPlateau):
+            self._schedule.step(dev_score)
+
+    def state_dict(self) -> dict:
+        return {} if self._schedule is None else self._schedule.state_dict()
+
+    def load_state_dict(self, state: dict) -> None:
+        if self._schedule is not None:
+            self._schedule.load_state_dict(state)

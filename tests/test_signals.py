@@ -1,0 +1,64 @@
+import doctest
+
+import numpy as np
+import pytest
+
+from raykd import signals
+from raykd.signals import DERIVED, SIGNALS, Need, missing, path_dtype, to_store
+
+
+def test_the_examples_in_the_docstrings_hold():
+    result = doctest.testmod(signals)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_tables_are_immutable_and_agree():
+    with pytest.raises(TypeError):
+        SIGNALS["emissions"] = SIGNALS["kbest"]  # pyright: ignore[reportIndexIssue]
+    assert all(name == signal.name for name, signal in SIGNALS.items())
+    assert all(part in SIGNALS for parts in DERIVED.values() for part in parts)
+
+
+@pytest.mark.parametrize("name", ["kbest", "marginals", "emissions", "transitions"])
+def test_a_chain_teacher_meets_every_need(name):
+    assert missing([Need(name, k=3)], ["emissions", "transitions"]) == ""
+
+
+def test_kbest_offered_directly_needs_no_derivation():
+    assert missing([Need("kbest", k=3)], ["kbest"]) == ""
+
+
+def test_all_unmet_needs_are_told_together_and_once():
+    told = missing([Need("kbest", 1), Need("kbest", 9), Need("emissions")], [])
+    assert told.count("'kbest'") == 1
+    assert "'emissions' is needed" in told
+    assert "offers nothing" in told
+
+
+def test_an_unknown_signal_is_named_with_the_known_ones():
+    assert "'attention'" in missing([Need("attention")], ["emissions"])
+    assert "transitions" in missing([Need("attention")], ["emissions"])
+
+
+def test_to_store_keeps_the_largest_k_and_never_stores_marginals():
+    stored = to_store([Need("kbest", 2), Need("marginals"), Need("kbest", 7)])
+    assert stored == (Need("emissions"), Need("transitions"), Need("kbest", 7))
+    assert to_store([Need("marginals")]) == (Need("emissions"), Need("transitions"))
+    assert to_store([]) == ()
+
+
+def test_bytes_are_those_of_the_arrays():
+    length, tags, k = 11, 17, 4
+    emissions = np.zeros((length, tags), np.float16)
+    assert SIGNALS["emissions"].bytes_per_sentence(length, tags) == emissions.nbytes
+    kbest = np.zeros((length, k), np.uint8).nbytes + np.zeros(k, np.float32).nbytes
+    assert SIGNALS["kbest"].bytes_per_sentence(length, tags, k) == kbest
+    transitions = sum(np.zeros(shape, np.float32).nbytes for shape in ((tags, tags), tags, tags))
+    assert SIGNALS["transitions"].bytes_per_teacher(tags) == transitions
+    assert SIGNALS["transitions"].bytes_per_sentence(length, tags) == 0
+
+
+@pytest.mark.parametrize("tags", [256, 257])
+def test_the_largest_tag_fits_the_path_type(tags):
+    assert np.iinfo(path_dtype(tags)).max >= tags - 1
