@@ -1,7 +1,7 @@
-"""The shared vocabulary of what a teacher can tell: each signal's name, shape, dtype and bytes, and what derives from what.
+"""The shared vocabulary of what a teacher can tell: signals, their shapes and bytes, and what derives from what.
 
-Objectives state `needs`, teachers state `offers`; `missing` says before anything runs whether the two meet, and
-`to_store` says which signals a transfer set must hold so that they do. Nothing here knows how signals are stored.
+Objectives state `needs`, teachers state `offers`; `missing` says before anything runs whether the two meet,
+and `to_store` says which signals a transfer set must hold so that they do. How they are stored is not known here.
 
 Shapes: B batch, T time (tokens), Y tags, K best.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Need:
-    """One signal that an objective reads; `k` is the number of best paths it asks for (0 for other signals)."""
+    """One signal that an objective reads; `k` is the number of best paths asked for (0 for other signals)."""
 
     signal: str
     k: int = 0
@@ -34,23 +34,23 @@ class Need:
 class TeacherBatch:
     """What the teachers say about the sentences of one batch, in the order of the batch.
 
-    `chain` carries emissions [B, T, Y] and, because sentences of one batch may have different teachers, transitions
-    [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on padding) are the
-    K best paths, best first, with their scores under the chain; where a sentence has fewer than K paths the
-    score is -inf. A part that nobody needs is None.
+    `chain` carries emissions [B, T, Y] and, because sentences of one batch may have different teachers,
+    transitions [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on
+    padding) are the K best paths, best first, with their scores under the chain; where a sentence has fewer than
+    K paths the score is -inf. A part that nobody needs is None.
     """
 
     chain: Chain | None = None
-    paths_BKT: Int[Tensor, "batch best time"] | None = None
-    scores_BK: Float[Tensor, "batch best"] | None = None
+    paths_BKT: Int[Tensor, "batch best time"] | None = None  # noqa: N815
+    scores_BK: Float[Tensor, "batch best"] | None = None  # noqa: N815
 
 
 @dataclass(frozen=True)
 class Signal:
     """One kind of thing that a teacher tells, as it is stored.
 
-    `size` gives the bytes of one item from its length (tokens), the number of tags and K: one sentence where `per` is
-    "token" or "sentence", the whole signal where `per` is "teacher". Containers add a little (offsets, footer).
+    `size` gives the bytes of one item from its length (tokens), the number of tags and K: one sentence where `per`
+    is "token" or "sentence", the whole signal where `per` is "teacher". Containers add a little (offsets, footer).
     """
 
     name: str
@@ -100,8 +100,8 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
     }
 )
 
-# name -> what it is computed from. "marginals" are computed inside the training step and never stored, so that one
-# transfer set serves every temperature; "kbest" is computed once and stored, because decoding is dear.
+# name -> what it is computed from. "marginals" are computed inside the training step and never stored, so that
+# one transfer set serves every temperature; "kbest" is computed once and stored, because decoding is dear.
 DERIVED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"kbest": ("emissions", "transitions"), "marginals": ("emissions", "transitions")}
 )
@@ -113,8 +113,8 @@ def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
     Examples:
         >>> missing([Need("kbest", k=5)], ["emissions", "transitions"])
         ''
-        >>> missing([Need("marginals")], ["emissions"])
-        "'marginals' is needed: it derives from emissions and transitions, and the teacher offers emissions only"
+        >>> missing([Need("emissions")], ["kbest"])
+        "'emissions' is needed, and the teacher offers kbest only"
     """
     offered = tuple(dict.fromkeys(offers))
     unmet = dict.fromkeys(need.signal for need in needs if not _met(need.signal, offered))
@@ -122,7 +122,7 @@ def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
 
 
 def to_store(needs: Iterable[Need]) -> tuple[Need, ...]:
-    """The stored signals that serve all `needs` together: each name once, K-best with the largest K asked for.
+    """The stored signals that serve all `needs` together: each name once, K-best with the largest K asked.
 
     K-best is computed from the stored (rounded) emissions, so it brings emissions and transitions with it.
     """
