@@ -1,7 +1,8 @@
-"""The shared vocabulary of what a teacher can tell: signals, their shapes and bytes, and what derives from what.
+"""The shared vocabulary of what a teacher can tell: signals, their bytes, and what derives from what.
 
-Objectives state `needs`, teachers state `offers`; `missing` says before anything runs whether the two meet,
-and `to_store` says which signals a transfer set must hold so that they do. How they are stored is not known here.
+Objectives state `needs`, teachers state `offers`; `missing` says before anything runs whether the two
+meet, and `to_store` says which signals a transfer set must hold so that they do. How they are stored is
+not known here.
 
 Shapes: B batch, T time (tokens), Y tags, K best.
 """
@@ -35,9 +36,9 @@ class TeacherBatch:
     """What the teachers say about the sentences of one batch, in the order of the batch.
 
     `chain` carries emissions [B, T, Y] and, because sentences of one batch may have different teachers,
-    transitions [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on
-    padding) are the K best paths, best first, with their scores under the chain; where a sentence has fewer than
-    K paths the score is -inf. A part that nobody needs is None.
+    transitions [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64,
+    0 on padding) are the K best paths, best first, with their scores under the chain; where a sentence has
+    fewer than K paths the score is -inf. A part that nobody needs is None.
     """
 
     chain: Chain | None = None
@@ -49,8 +50,8 @@ class TeacherBatch:
 class Signal:
     """One kind of thing that a teacher tells, as it is stored.
 
-    `size` gives the bytes of one item from its length (tokens), the number of tags and K: one sentence where `per`
-    is "token" or "sentence", the whole signal where `per` is "teacher". Containers add a little (offsets, footer).
+    `size` gives the bytes of one item from its length (tokens), the number of tags and K: one sentence where
+    `per` is "token" or "sentence", the whole signal where `per` is "teacher". Containers add a little.
     """
 
     name: str
@@ -100,8 +101,8 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
     }
 )
 
-# name -> what it is computed from. "marginals" are computed inside the training step and never stored, so that
-# one transfer set serves every temperature; "kbest" is computed once and stored, because decoding is dear.
+# name -> what it is computed from. "marginals" are computed inside the training step and never stored, so
+# that one transfer set serves every temperature; "kbest" is computed once and stored: decoding is dear.
 DERIVED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"kbest": ("emissions", "transitions"), "marginals": ("emissions", "transitions")}
 )
