@@ -7,10 +7,11 @@ PARTS = ("train", "unlabelled", "dev", "test")
 
 
 class Sentence(NamedTuple):
-    """One sentence: its words, one tag per word in the file's own scheme (None when unlabelled), its language.
+    """One sentence: its words, its tags and its language.
 
-    `label` is the class of the whole sentence (text classification). `origin` is the file and the 1-based line of
-    the first word, so that a fault found later can still be told with its place; it takes no part in any identity.
+    `tags` has one tag per word in the file's own scheme, None when the sentence is unlabelled. `label` is the
+    class of the whole sentence (text classification). `origin` is the file and the 1-based line of the first
+    word, so that a fault found later can still be told with its place; it takes no part in any identity.
     """
 
     tokens: list[str]

@@ -1,0 +1,257 @@
+"""Tag schemes and tag sets. Inside, spans are BIOES and everything else is flat.
+
+The schemes, on the spans [0, 2) PER, [2, 3) PER, [4, 5) LOC of five tokens:
+
+    bioes   B-PER E-PER S-PER O S-LOC
+    iob2    B-PER I-PER B-PER O B-LOC     every span begins with B
+    iob1    I-PER I-PER B-PER O I-LOC     B only where a span touches an earlier one of its type (CoNLL-2003)
+
+Each says the same, so conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every valid
+sequence of scheme `s`. An invalid sequence is read as conlleval reads it (a tag that cannot go on begins
+anew) and every tag that would be written otherwise counts as one repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int16
+
+SpanScheme = Literal["iob1", "iob2", "bioes"]
+FileScheme = Literal["iob1", "iob2", "bioes", "flat", "auto"]
+Span = tuple[int, int, str]
+
+OUTSIDE = "O"
+
+
+def read_spans(tags: Sequence[str]) -> list[Span]:
+    """The (start, end, type) spans of a sequence in any of the three schemes, in order, end exclusive.
+
+    A span begins at B or S, after O, E or S, and where the type changes; it ends before the next beginning,
+    at O, and after E or S. One reading serves all schemes because IOB has no E and no S.
+
+    Raises:
+        ValueError: a tag is neither O nor B-, I-, E- or S- with a type.
+    """
+    spans: list[Span] = []
+    start, open_type = 0, None
+    for position, tag in enumerate(tags):
+        letter, kind = _split(tag)
+        if open_type is not None and (letter in "BSO" or kind != open_type):
+            spans.append((start, position, open_type))
+            open_type = None
+        if letter == "O":
+            continue
+        if open_type is None:
+            start, open_type = position, kind
+        if letter in "ES":
+            spans.append((start, position + 1, open_type))
+            open_type = None
+    if open_type is not None:
+        spans.append((start, len(tags), open_type))
+    return spans
+
+
+def write_spans(spans: Iterable[Span], length: int, scheme: SpanScheme) -> list[str]:
+    """Tags of `scheme` for ordered, non-overlapping spans (end exclusive) over `length` tokens."""
+    tags = [OUTSIDE] * length
+    last_end, last_kind = -1, ""
+    for start, end, kind in spans:
+        touches = start == last_end and kind == last_kind
+        first = "I-" if scheme == "iob1" and not touches else "B-"
+        tags[start:end] = [first + kind] + ["I-" + kind] * (end - start - 1)
+        if scheme == "bioes":
+            tags[end - 1] = ("S-" if end - start == 1 else "E-") + kind
+        last_end, last_kind = end, kind
+    return tags
+
+
+def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
+    """`tags` of a file's `scheme` in BIOES, and how many tags were not valid in `scheme` as they stood.
+
+    Raises:
+        ValueError: a tag does not belong to `scheme` at all.
+    """
+    letters = "BIES" if scheme == "bioes" else "BI"
+    for tag in tags:
+        if tag != OUTSIDE and (tag[:1] not in letters or tag[1:2] != "-" or len(tag) < 3):
+            allowed = ", ".join(f"{letter}-TYPE" for letter in letters)
+            raise ValueError(f"tag {tag!r} is not of scheme {scheme} (O, {allowed})")
+    spans = read_spans(tags)
+    repairs = _differences(tags, write_spans(spans, len(tags), scheme))
+    return write_spans(spans, len(tags), "bioes"), repairs
+
+
+def from_bioes(tags: Sequence[str], scheme: SpanScheme) -> list[str]:
+    """Valid BIOES `tags` in another scheme; the inverse of `to_bioes` on valid sequences."""
+    return write_spans(read_spans(tags), len(tags), scheme)
+
+
+def repair(tags: Sequence[str]) -> tuple[list[str], int]:
+    """The valid BIOES sequence nearest in reading to `tags` (say a decoder's), and how many tags changed."""
+    valid = write_spans(read_spans(tags), len(tags), "bioes")
+    return valid, _differences(tags, valid)
+
+
+@dataclass(frozen=True)
+class TagSet:
+    """The tags of a task in a fixed order; a tag's number is its place.
+
+    Raises:
+        ValueError: a tag occurs twice, or a BIOES set lacks O or one of the four tags of a type.
+    """
+
+    tags: tuple[str, ...]
+    scheme: Literal["bioes", "flat"]
+
+    def __post_init__(self) -> None:
+        if len(self._numbers) != len(self.tags):
+            twice = sorted({tag for tag in self.tags if self.tags.count(tag) > 1})
+            raise ValueError(f"tags occur twice: {', '.join(twice)}")
+        if self.scheme == "bioes" and set(self.tags) != set(_bioes_tags(self.labels)):
+            raise ValueError(f"a BIOES tag set holds O and B-, I-, E-, S- of every type; got {self.tags}")
+
+    @classmethod
+    def of_types(cls, types: Iterable[str]) -> TagSet:
+        """The BIOES tags over span types, in alphabetical order of the types, O first."""
+        return cls(tuple(_bioes_tags(sorted(set(types)))), "bioes")
+
+    @classmethod
+    def flat(cls, tags: Iterable[str]) -> TagSet:
+        """One tag per token without structure: O first where it occurs, then alphabetical order."""
+        return cls(tuple(sorted(set(tags), key=lambda tag: (tag != OUTSIDE, tag))), "flat")
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {tag: number for number, tag in enumerate(self.tags)}
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What the tags tell: span types (BIOES), or the tags themselves (flat)."""
+        if self.scheme == "flat":
+            return self.tags
+        return tuple(dict.fromkeys(_split(tag)[1] for tag in self.tags if tag != OUTSIDE))
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def index(self, tag: str) -> int:
+        """The number of `tag`; ValueError naming the tags when there is none."""
+        number = self._numbers.get(tag)
+        if number is None:
+            raise ValueError(f"unknown tag {tag!r} ({', '.join(self.tags)})")
+        return number
+
+    def encode(self, tags: Sequence[str]) -> Int16[np.ndarray, " token"]:
+        """Numbers of `tags`; ValueError names a tag that is not in the set."""
+        try:
+            return np.fromiter(map(self._numbers.__getitem__, tags), np.int16, len(tags))
+        except KeyError as error:
+            raise ValueError(f"unknown tag {error.args[0]!r} ({', '.join(self.tags)})") from None
+
+    def decode(self, numbers: Iterable[int]) -> list[str]:
+        """The tags that `numbers` stand for."""
+        return [self.tags[number] for number in numbers]
+
+    def allowed_transitions(self) -> Bool[np.ndarray, "tag tag"]:
+        """Which tag may follow which: [from, to]. Everything, unless BIOES forbids it."""
+        return np.array([[self._may_follow(a, b) for b in self.tags] for a in self.tags], dtype=bool)
+
+    def allowed_start(self) -> Bool[np.ndarray, " tag"]:
+        """Which tags may begin a sentence."""
+        return np.array([self._may_follow(OUTSIDE, tag) for tag in self.tags], dtype=bool)
+
+    def allowed_end(self) -> Bool[np.ndarray, " tag"]:
+        """Which tags may end a sentence."""
+        return np.array([self._may_follow(tag, OUTSIDE) for tag in self.tags], dtype=bool)
+
+    def _may_follow(self, before: str, after: str) -> bool:
+        if self.scheme == "flat":
+            return True
+        (letter, kind), (next_letter, next_kind) = _split(before), _split(after)
+        inside = letter in "BI"
+        return (next_letter in "IE") == inside and (not inside or kind == next_kind)
+
+    def spans(self, tags: Sequence[str]) -> set[Span]:
+        """(start, end, type) of every span, end exclusive. Read strictly: an unfinished span is none.
+
+        In a flat set every tag but O is a span of one token.
+        """
+        if self.scheme == "flat":
+            return {(place, place + 1, tag) for place, tag in enumerate(tags) if tag != OUTSIDE}
+        return set(_strict_spans(tags))
+
+
+def _strict_spans(tags: Sequence[str]) -> Iterator[Span]:
+    start, open_type = 0, None
+    for position, tag in enumerate(tags):
+        letter, kind = _split(tag)
+        if letter == "S":
+            yield position, position + 1, kind
+        if letter == "E" and kind == open_type:
+            yield start, position + 1, kind
+        if letter == "B":
+            start, open_type = position, kind
+        elif letter != "I" or kind != open_type:
+            open_type = None
+
+
+def _bioes_tags(types: Iterable[str]) -> Iterator[str]:
+    yield OUTSIDE
+    for kind in types:
+        yield from (f"{letter}-{kind}" for letter in "BIES")
+
+
+def _split(tag: str) -> tuple[str, str]:
+    if tag == OUTSIDE:
+        return OUTSIDE, ""
+    if len(tag) < 3 or tag[0] not in "BIES" or tag[1] != "-":
+        raise ValueError(f"tag {tag!r} is neither O nor B-, I-, E- or S- with a type")
+    return tag[0], tag[2:]
+
+
+def _differences(tags: Sequence[str], others: Sequence[str]) -> int:
+    return sum(tag != other for tag, other in zip(tags, others, strict=True))
+
+
+def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
+    """The scheme in which tag sequences are written, told by what only one scheme would write.
+
+    E- or S- tags make it BIOES. Without them, a span that begins with I- makes it IOB1, unless some B- stands
+    where IOB1 writes I-: then it is IOB2 with faults. Tags of another form throughout make it flat.
+
+    Raises:
+        ValueError: some tags have the form of spans and others do not.
+    """
+    letters: set[str] = set()
+    strangers: set[str] = set()
+    begins_inside = begins_fresh = False
+    for tags in sequences:
+        before, kind_before = "O", ""
+        for tag in tags:
+            if tag == OUTSIDE:
+                before, kind_before = "O", ""
+                continue
+            if len(tag) < 3 or tag[0] not in "BIES" or tag[1] != "-":
+                strangers.add(tag)
+                continue
+            fresh = before == "O" or kind_before != tag[2:]
+            begins_inside |= fresh and tag[0] == "I"
+            begins_fresh |= fresh and tag[0] == "B"
+            before, kind_before = tag[0], tag[2:]
+            letters.add(before)
+    if strangers and letters & set("BI"):
+        raise ValueError(
+            f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(strangers)[:5])})"
+        )
+    if strangers or not letters:
+        return "flat"
+    if letters & set("ES"):
+        return "bioes"
+    return "iob1" if begins_inside and not begins_fresh else "iob2"

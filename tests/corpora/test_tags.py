@@ -1,0 +1,186 @@
+"""Tag schemes: lossless both ways, repairs counted, and BIOES constraints against enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raykd.corpora.tags import TagSet, from_bioes, guess_scheme, repair, to_bioes
+
+SCHEMES = ("iob1", "iob2", "bioes")
+KINDS = ("PER", "LOC", "B-O")  # a type may itself look like a tag
+
+
+@st.composite
+def segmentations(draw):
+    """Ordered spans over a sentence, as an independent description of what the tags must say."""
+    spans, position = [], 0
+    for gap, width, kind in draw(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from(KINDS)), max_size=6)
+    ):
+        spans.append((position + gap, position + gap + width, kind))
+        position += gap + width
+    return spans, position + draw(st.integers(0 if position else 1, 2))
+
+
+def written(spans, length, scheme):
+    """Tags by each scheme's definition, token by token: an oracle sharing no code with the package."""
+    tags = []
+    for token in range(length):
+        inside = [(s, e, k) for s, e, k in spans if s <= token < e]
+        if not inside:
+            tags.append("O")
+            continue
+        start, end, kind = inside[0]
+        touches = any(e == start and k == kind for _, e, k in spans)
+        first, last = token == start, token == end - 1
+        letter = {
+            "iob2": "B" if first else "I",
+            "iob1": "B" if first and touches else "I",
+            "bioes": "S" if first and last else "B" if first else "E" if last else "I",
+        }[scheme]
+        tags.append(f"{letter}-{kind}")
+    return tags
+
+
+@given(segmentations(), st.sampled_from(SCHEMES))
+def test_conversion_is_lossless_both_ways(segmentation, scheme):
+    spans, length = segmentation
+    tags, bioes = written(spans, length, scheme), written(spans, length, "bioes")
+    assert to_bioes(tags, scheme) == (bioes, 0)
+    assert from_bioes(bioes, scheme) == tags
+
+
+@given(segmentations())
+def test_spans_are_what_was_written(segmentation):
+    spans, length = segmentation
+    tag_set = TagSet.of_types(KINDS)
+    assert tag_set.spans(written(spans, length, "bioes")) == set(spans)
+
+
+BIOES = TagSet.of_types(["LOC", "PER"])
+any_tags = st.lists(st.sampled_from(BIOES.tags), max_size=8)
+
+
+def is_valid(tags):
+    """Whether a sequence obeys BIOES, by the tag set's own constraints."""
+    numbers = BIOES.encode(tags)
+    if not len(numbers):
+        return True
+    steps = BIOES.allowed_transitions()[numbers[:-1], numbers[1:]]
+    return bool(BIOES.allowed_start()[numbers[0]] and BIOES.allowed_end()[numbers[-1]] and steps.all())
+
+
+@given(any_tags)
+def test_repair_gives_a_valid_sequence_and_counts_what_it_changed(tags):
+    mended, repairs = repair(tags)
+    assert is_valid(mended)
+    assert repairs == sum(a != b for a, b in zip(tags, mended, strict=True))
+    assert (repairs == 0) == is_valid(tags)
+    assert [tag[2:] for tag in mended] == [tag[2:] for tag in tags]
+
+
+@given(st.lists(st.sampled_from(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]), max_size=8))
+def test_invalid_iob_is_read_as_conlleval_reads_it(tags):
+    expected = []
+    for place, tag in enumerate(tags):
+        before = tags[place - 1] if place else "O"
+        if tag != "O" and (tag[0] == "B" or before == "O" or before[2:] != tag[2:]):
+            expected.append([place, place, tag[2:]])
+        if tag != "O":
+            expected[-1][1] = place + 1
+    for scheme in ("iob1", "iob2"):
+        bioes, repairs = to_bioes(tags, scheme)
+        assert BIOES.spans(bioes) == {tuple(span) for span in expected}
+        assert repairs == sum(a != b for a, b in zip(tags, from_bioes(bioes, scheme), strict=True))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_the_constraints_admit_exactly_the_sequences_that_spans_can_write(length):
+    small = TagSet.of_types(["A", "B"])
+    writable = {tags for tags in itertools.product(small.tags, repeat=length) if repair(tags)[1] == 0}
+    transitions, start, end = small.allowed_transitions(), small.allowed_start(), small.allowed_end()
+    admitted = set()
+    for tags in itertools.product(small.tags, repeat=length):
+        numbers = [small.index(tag) for tag in tags]
+        steps = all(transitions[a, b] for a, b in itertools.pairwise(numbers))
+        if start[numbers[0]] and end[numbers[-1]] and steps:
+            admitted.add(tags)
+    assert admitted == writable
+
+
+def test_strict_spans_leave_out_what_is_unfinished():
+    assert BIOES.spans(["B-PER", "I-PER", "O", "E-LOC", "B-PER", "E-LOC", "S-PER"]) == {(6, 7, "PER")}
+
+
+def test_repairs_of_each_scheme():
+    assert to_bioes(["O", "I-PER", "I-PER"], "iob2") == (["O", "B-PER", "E-PER"], 1)
+    assert to_bioes(["O", "B-PER", "I-PER"], "iob1") == (["O", "B-PER", "E-PER"], 1)
+    assert to_bioes(["B-PER", "B-PER", "E-LOC"], "bioes") == (["S-PER", "S-PER", "S-LOC"], 3)
+
+
+@pytest.mark.parametrize(
+    ("tag", "scheme"), [("PER", "iob2"), ("S-PER", "iob1"), ("B-", "iob2"), ("", "bioes")]
+)
+def test_a_tag_outside_the_scheme_is_named(tag, scheme):
+    with pytest.raises(ValueError, match=f"tag '{tag}' is not of scheme {scheme}"):
+        to_bioes(["O", tag], scheme)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "scheme"),
+    [
+        ([["I-PER", "I-PER", "B-PER", "O"]], "iob1"),
+        ([["B-PER", "I-PER", "O"], ["B-LOC"]], "iob2"),
+        ([["B-PER", "O"], ["I-LOC"]], "iob2"),  # B where IOB1 writes I: IOB2 with a fault
+        ([["B-PER", "E-PER"]], "bioes"),
+        ([["S-PER"]], "bioes"),
+        ([["T-POS", "O"]], "flat"),
+        ([["NOUN", "VERB"]], "flat"),
+        ([["O", "O"]], "flat"),
+    ],
+)
+def test_the_scheme_is_told_from_the_tags(sequences, scheme):
+    assert guess_scheme(sequences) == scheme
+
+
+@given(st.lists(segmentations(), min_size=1, max_size=5), st.sampled_from(SCHEMES))
+def test_a_guessed_scheme_needs_no_repair(segmentations_, scheme):
+    sequences = [written(spans, length, scheme) for spans, length in segmentations_]
+    guess = guess_scheme(sequences)
+    if guess == "flat":
+        assert all(tag == "O" for tags in sequences for tag in tags)
+        return
+    for tags in sequences:
+        assert to_bioes(tags, guess)[1] == 0
+
+
+def test_mixed_forms_are_refused_with_the_strangers():
+    with pytest.raises(ValueError, match="others are not \\(MISC\\)"):
+        guess_scheme([["B-PER", "I-PER"], ["MISC"]])
+
+
+def test_tag_numbers():
+    tag_set = TagSet.of_types(["PER", "LOC"])
+    assert tag_set.tags == ("O", "B-LOC", "I-LOC", "E-LOC", "S-LOC", "B-PER", "I-PER", "E-PER", "S-PER")
+    assert tag_set.labels == ("LOC", "PER")
+    numbers = tag_set.encode(["O", "S-PER"])
+    assert numbers.dtype == np.int16
+    assert numbers.tolist() == [0, 8]
+    assert tag_set.decode(numbers) == ["O", "S-PER"]
+    assert TagSet.flat(["VERB", "O", "ADJ"]).tags == ("O", "ADJ", "VERB")
+    assert TagSet.flat(["A", "B"]).allowed_transitions().all()
+    with pytest.raises(ValueError, match="unknown tag 'S-ORG' \\(O, B-LOC"):
+        tag_set.encode(["S-ORG"])
+    with pytest.raises(ValueError, match="unknown tag 'X'"):
+        tag_set.index("X")
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme"), [(("A", "A"), "flat"), (("O", "B-A", "I-A"), "bioes"), (("A",), "bioes")]
+)
+def test_a_tag_set_that_cannot_be_is_refused(tags, scheme):
+    with pytest.raises(ValueError, match="tag"):
+        TagSet(tags, scheme)
