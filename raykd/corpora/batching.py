@@ -1,0 +1,100 @@
+"""The plan of global batches: which sentences are seen together, in which order, and whose slice is whose.
+
+A plan depends on lengths, budget, seed and epoch alone, never on how many workers there are: one worker or
+four take the same steps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Lengths are blurred by up to this share before sorting, so that the same sentences do not meet in every
+# epoch while padding stays near the bucketed minimum.
+LENGTH_NOISE = 0.1
+
+
+def plan_batches(
+    lengths: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
+) -> list[np.ndarray]:
+    """Global batches for one epoch: arrays of indices into `lengths`, every index exactly once.
+
+    A batch takes at most `batch_tokens` tokens *with padding* (sentences × longest); a sentence longer than
+    that is a batch of its own. With `shuffle`, sentences of similar length meet at random and the batches
+    come in random order, both drawn from (seed, epoch); without, batches ascend in length and are the same
+    for every epoch. Raises ValueError for a length or a budget below 1.
+    """
+    lengths = np.asarray(lengths, dtype=np.int64)
+    if batch_tokens < 1 or (len(lengths) and lengths.min() < 1):
+        got = f"batch_tokens {batch_tokens}, shortest sentence {lengths.min(initial=batch_tokens)}"
+        raise ValueError(f"batches need a budget and lengths of at least 1 token, got {got}")
+    if not shuffle:
+        return _cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
+    generator = np.random.default_rng([seed, epoch])
+    blurred = lengths * generator.uniform(1 - LENGTH_NOISE, 1 + LENGTH_NOISE, size=len(lengths))
+    # Short sentences tie even when blurred by share: half a token more keeps neighbours from staying
+    # neighbours.
+    blurred += generator.uniform(-0.5, 0.5, size=len(lengths))
+    batches = _cut(np.argsort(blurred, kind="stable"), lengths, batch_tokens)
+    return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def _cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Cut an order greedily into runs whose padded size stays within the budget."""
+    bounds, start, longest = [], 0, 0
+    for place, length in enumerate(lengths[order].tolist()):
+        longest = max(longest, length)
+        if place > start and longest * (place - start + 1) > batch_tokens:
+            bounds.append(place)
+            start, longest = place, length
+    return np.split(order, bounds) if len(order) else []
+
+
+def worker_slice(batch: np.ndarray, rank: int, world: int) -> np.ndarray:
+    """Worker `rank`'s part of a global batch: every `world`-th sentence, which shares lengths out evenly.
+
+    The slices of all ranks are disjoint and together the batch; a slice is empty where a batch has fewer
+    sentences than there are workers. Raises ValueError unless 0 ≤ rank < world.
+    """
+    if not 0 <= rank < world:
+        raise ValueError(f"rank must lie in 0..{world - 1}, got {rank}")
+    return batch[rank::world]
+
+
+def language_sampling(
+    languages: Sequence[str] | np.ndarray, *, alpha: float, seed: int, epoch: int
+) -> np.ndarray:
+    """Exponentially smoothed language sampling: ascending indices, as many as there are sentences.
+
+    Language l with n_l sentences gets a share ∝ n_l^alpha of them: 1 leaves the corpus as it is, 0 makes
+    languages equal. Within a language every sentence is taken ⌊q⌋ or ⌈q⌉ times (q = share / n_l), those
+    taken once more being drawn from (seed, epoch): no sentence is missed by chance while another comes twice
+    too often.
+    """
+    names, codes, counts = np.unique(np.asarray(languages), return_inverse=True, return_counts=True)
+    generator = np.random.default_rng([seed, epoch])
+    taken = []
+    for code, quota in enumerate(_apportion(counts**alpha, len(codes))):
+        members = np.flatnonzero(codes == code)
+        whole, rest = divmod(quota, len(members))
+        taken += [np.repeat(members, whole), generator.choice(members, size=rest, replace=False)]
+    return np.sort(np.concatenate(taken)) if len(names) else np.empty(0, dtype=np.int64)
+
+
+def _apportion(weights: np.ndarray, total: int) -> list[int]:
+    """Whole numbers proportional to weights that add up to `total` (largest remainders, ties to the
+    first)."""
+    shares = weights / weights.sum() * total
+    # A share such as 2.9999999999999996 is 3: rounding error must not move a sentence.
+    quotas = [math.floor(share + 1e-9) for share in shares]
+    remainders = np.argsort(
+        [quota - share for quota, share in zip(quotas, shares, strict=True)], kind="stable"
+    )
+    for place in remainders[: total - sum(quotas)]:
+        quotas[place] += 1
+    return quotas

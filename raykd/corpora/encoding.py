@@ -1,0 +1,176 @@
+"""Encoded text: a corpus as flat numbers, and batches padded out of it without a Python loop per sentence.
+
+Shapes: B sentences of a batch, P pieces, T words, C characters; N sentences of the corpus.
+"""
+
+# ruff: noqa: N815 (fields carry shape suffixes)
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from raykd.corpora.ragged import Ragged, flatten_lists, table_column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Int64
+    from torch import Tensor
+
+    from raykd.corpora.spelling import Special, Vocabulary
+    from raykd.corpora.vocabulary import CharacterVocabulary
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """B sentences as a model reads them; every tensor is int64.
+
+    `first_BT` is where in `pieces_BP` each word's first piece stands. Beyond a sentence's end, pieces hold
+    the vocabulary's padding id and everything else 0, character lengths too. Characters are None unless a
+    character vocabulary was given, languages None unless their order was given.
+    """
+
+    pieces_BP: Int64[Tensor, "batch piece"]
+    piece_lengths_B: Int64[Tensor, " batch"]
+    first_BT: Int64[Tensor, "batch time"]
+    lengths_B: Int64[Tensor, " batch"]
+    characters_BTC: Int64[Tensor, "batch time character"] | None = None
+    character_lengths_BT: Int64[Tensor, "batch time"] | None = None
+    language_B: Int64[Tensor, " batch"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.lengths_B)
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> TokenBatch:
+        """The same batch on another device."""
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        there = {k: v.to(device, non_blocking=non_blocking) for k, v in tensors.items() if v is not None}
+        return TokenBatch(**there)
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """N sentences as flat int32 values with int64 offsets.
+
+    `pieces` and `first` have one row per sentence. `words` holds, per sentence, each word's number among the
+    corpus' distinct words, and `characters` one row per distinct word: a word's characters are kept once.
+    """
+
+    pieces: Ragged
+    first: Ragged
+    words: Ragged
+    characters: Ragged | None
+    language: np.ndarray | None
+    padding: int
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Words of each sentence, int64 [N]."""
+        return self.first.lengths
+
+    @property
+    def piece_lengths(self) -> np.ndarray:
+        """Pieces of each sentence, special tokens included, int64 [N]."""
+        return self.pieces.lengths
+
+    def gather(self, indices: np.ndarray) -> TokenBatch:
+        """The sentences at `indices`, in that order, padded to the longest of them; no index gives an empty
+        batch."""
+        indices = np.asarray(indices, dtype=np.int64)
+        pieces_BP, piece_lengths_B = self.pieces.padded(indices, fill=self.padding)
+        first_BT, lengths_B = self.first.padded(indices)
+        batch = {
+            "pieces_BP": pieces_BP,
+            "piece_lengths_B": piece_lengths_B,
+            "first_BT": first_BT,
+            "lengths_B": lengths_B,
+        }
+        if self.characters is not None:
+            batch |= self._characters(self.characters, indices)
+        if self.language is not None:
+            batch["language_B"] = self.language[indices].astype(np.int64)
+        return TokenBatch(**{name: torch.from_numpy(array) for name, array in batch.items()})
+
+    def _characters(self, characters: Ragged, indices: np.ndarray) -> dict[str, np.ndarray]:
+        words_BT, lengths_B = self.words.padded(indices)
+        inside_BT = np.arange(words_BT.shape[1]) < lengths_B[:, None]
+        spelt_WC, spelt_lengths_W = characters.padded(words_BT[inside_BT])
+        characters_BTC = np.zeros((*words_BT.shape, spelt_WC.shape[1]), dtype=np.int64)
+        character_lengths_BT = np.zeros(words_BT.shape, dtype=np.int64)
+        characters_BTC[inside_BT] = spelt_WC
+        character_lengths_BT[inside_BT] = spelt_lengths_W
+        return {"characters_BTC": characters_BTC, "character_lengths_BT": character_lengths_BT}
+
+
+def encode_text(
+    sentences: pa.Table | Sequence[Sequence[str]],
+    vocabulary: Vocabulary,
+    characters: CharacterVocabulary | None = None,
+    *,
+    languages: Sequence[str] | None = None,
+) -> EncodedText:
+    """Encode a corpus table (columns `tokens` and, for languages, `language`) or token lists.
+
+    `languages` numbers the table's languages by their place in it. Raises ValueError for a sentence without
+    words and for a language that is not among `languages`.
+    """
+    column = table_column(sentences, "tokens")
+    if column is None:
+        column = pa.array(sentences, pa.list_(pa.string()))
+    flat, offsets = flatten_lists(column)
+    empty = np.flatnonzero(np.diff(offsets) == 0)
+    if len(empty):
+        raise ValueError(f"sentence {empty[0]} (counted from 0) has no words; leave empty sentences out")
+    distinct = flat.dictionary_encode()
+    spellings = distinct.dictionary.to_pylist()
+    words = Ragged(distinct.indices.to_numpy().astype(np.int32, copy=False), offsets)
+    pieces, first = _in_rows(vocabulary.pieces(spellings), words, vocabulary.special)
+    return EncodedText(
+        pieces=pieces,
+        first=first,
+        words=words,
+        characters=None if characters is None else characters.pieces(spellings),
+        language=None if languages is None else _language_numbers(sentences, languages),
+        padding=vocabulary.special.padding,
+    )
+
+
+def _in_rows(spelt: Ragged, words: Ragged, special: Special) -> tuple[Ragged, Ragged]:
+    """Lay the spellings of the distinct words out sentence by sentence, prefix and suffix around each
+    sentence."""
+    taken = spelt.take(words.values)
+    bounds = taken.offsets[words.offsets]
+    before, around = len(special.prefix), len(special.prefix) + len(special.suffix)
+    starts = taken.offsets[:-1] - np.repeat(bounds[:-1], words.lengths) + before
+    first = Ragged(starts.astype(np.int32), words.offsets)
+    if not around:
+        return Ragged(taken.values, bounds), first
+    offsets = bounds + around * np.arange(len(bounds))
+    values = np.empty(offsets[-1], dtype=np.int32)
+    for i, piece in enumerate(special.prefix):
+        values[offsets[:-1] + i] = piece
+    for i, piece in enumerate(reversed(special.suffix), start=1):
+        values[offsets[1:] - i] = piece
+    sentence = np.repeat(np.arange(len(words)), np.diff(bounds))
+    values[np.arange(len(taken.values)) + before + around * sentence] = taken.values
+    return Ragged(values, offsets), first
+
+
+def _language_numbers(sentences: pa.Table | Sequence[Sequence[str]], languages: Sequence[str]) -> np.ndarray:
+    column = table_column(sentences, "language")
+    if column is None:
+        raise ValueError("languages can be numbered only in a table, which has a column `language`")
+    names = column.to_pylist()
+    unknown = sorted(set(names) - set(languages))
+    if unknown:
+        raise ValueError(f"language {unknown[0]!r} is not one of {', '.join(languages)}")
+    numbers = {language: i for i, language in enumerate(languages)}
+    return np.fromiter((numbers[name] for name in names), dtype=np.int32, count=len(names))

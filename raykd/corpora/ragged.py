@@ -1,0 +1,104 @@
+"""Rows of unequal length in one flat array: what encoded text is made of, and how it is padded.
+
+Shapes: N rows, B rows of a batch, W width of the batch (its longest row).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jaxtyping import Integer
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    """The int64 offsets [N + 1] of rows of these lengths [N]."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """N rows of unequal length: row i is `values[offsets[i] : offsets[i + 1]]`.
+
+    Raises ValueError when the offsets do not cover the values from 0 to their end in ascending order.
+    """
+
+    values: np.ndarray
+    offsets: np.ndarray
+
+    def __post_init__(self):
+        covers = len(self.offsets) > 0 and self.offsets[0] == 0 and self.offsets[-1] == len(self.values)
+        if not covers or np.any(np.diff(self.offsets) < 0):
+            raise ValueError(f"the offsets must ascend from 0 to {len(self.values)}, the number of values")
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[int]], *, dtype: type = np.int32) -> Ragged:
+        """From one sequence of numbers per row."""
+        rows = list(rows)
+        offsets = offsets_of(np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows)))
+        flat = np.fromiter((x for row in rows for x in row), dtype=dtype, count=int(offsets[-1]))
+        return cls(flat, offsets)
+
+    @classmethod
+    def from_arrow(cls, column: pa.ChunkedArray | pa.Array) -> Ragged:
+        """From an Arrow list column of numbers without nulls; the numbers are not copied where Arrow
+        allows."""
+        flat, offsets = flatten_lists(column)
+        return cls(flat.to_numpy(zero_copy_only=False), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The length of every row, int64 [N]."""
+        return np.diff(self.offsets)
+
+    def take(self, indices: np.ndarray) -> Ragged:
+        """The rows at `indices`, in that order; a row may be taken more than once."""
+        starts, lengths = self._spans(indices)
+        offsets = offsets_of(lengths)
+        positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return Ragged(self.values[positions], offsets)
+
+    def padded(
+        self, indices: np.ndarray, *, fill: int = 0
+    ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
+        """The rows at `indices` (any shape) beside each other: int64 [*rows, W] filled up with `fill`, and
+        their lengths int64 [*rows]. W is the longest row taken, 0 when there is none."""
+        starts, lengths = self._spans(indices)
+        columns = np.arange(lengths.max(initial=0))
+        inside = columns < lengths[..., None]
+        padded = np.full(inside.shape, fill, dtype=np.int64)
+        padded[inside] = self.values[(starts[..., None] + columns)[inside]]
+        return padded, lengths
+
+    def _spans(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        indices = np.asarray(indices, dtype=np.int64)
+        starts = self.offsets[indices]
+        return starts, self.offsets[indices + 1] - starts
+
+
+def table_column(sentences: Any, name: str) -> pa.ChunkedArray | None:
+    """A column of an Arrow table; None when the sentences are not in a table."""
+    return sentences.column(name) if isinstance(sentences, pa.Table) else None
+
+
+def flatten_lists(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """An Arrow list column as its flat values and int64 offsets [N + 1] (right for sliced columns too)."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if column.null_count:
+        raise ValueError(f"{column.null_count} of {len(column)} rows are null where every row must be a list")
+    return column.flatten(), offsets_of(
+        pc.call_function("list_value_length", [column]).to_numpy(zero_copy_only=False)
+    )

@@ -1,0 +1,70 @@
+"""What all vocabularies share: they spell words as pieces, and a sentence is its words' pieces in a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from raykd.corpora.ragged import Ragged, offsets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class Special:
+    """The ids that stand for no piece: padding fills a batch up, unknown is what cannot be spelt, and prefix
+    and suffix go around every sentence (empty but for pretrained models)."""
+
+    padding: int = 0
+    unknown: int = 1
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
+
+
+class Vocabulary(Protocol):
+    """What every vocabulary can do."""
+
+    @property
+    def size(self) -> int:
+        """One more than the largest id: the rows an embedding needs."""
+        ...
+
+    @property
+    def special(self) -> Special:
+        """The ids that stand for no piece."""
+        ...
+
+    def pieces(self, words: Sequence[str]) -> Ragged:
+        """One row of int32 ids for each word, none of them empty."""
+        ...
+
+    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """One sentence, see `encode_words`."""
+        ...
+
+    def to_json(self) -> str:
+        """All of it as JSON; `raykd.corpora.vocabulary.from_json` reads it back."""
+        ...
+
+
+def encode_words(vocabulary: Vocabulary, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """One sentence: its piece ids int32 [P], prefix and suffix included, and where in them each word's first
+    piece stands, int32 [T]."""
+    spelt = vocabulary.pieces(words)
+    prefix, suffix = vocabulary.special.prefix, vocabulary.special.suffix
+    ids = np.concatenate([prefix, spelt.values, suffix]).astype(np.int32)
+    return ids, (spelt.offsets[:-1] + len(prefix)).astype(np.int32)
+
+
+def spell(tokenizer: Tokenizer, words: Sequence[str], unknown: int) -> Ragged:
+    """Each word on its own through a tokenizer, without special tokens; a word that gives nothing is
+    unknown."""
+    encodings = tokenizer.encode_batch([[w] for w in words], is_pretokenized=True, add_special_tokens=False)
+    rows = [encoding.ids or [unknown] for encoding in encodings]
+    offsets = offsets_of(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
+    return Ragged(np.fromiter((i for row in rows for i in row), np.int32, int(offsets[-1])), offsets)

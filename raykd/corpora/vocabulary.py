@@ -1,0 +1,276 @@
+"""Vocabularies: how words become numbers. Words, WordPieces, characters, or a pretrained model's own
+tokenizer.
+
+Every vocabulary spells *words*, never running text, so one word is spelt the same wherever it stands and a
+corpus is encoded by spelling each distinct word once. Ids 0 and 1 are padding and unknown in vocabularies
+built here; a pretrained one keeps its own ids. A word that spells to nothing (an empty or invisible one) is
+one unknown piece, so every word has a first piece.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+from tokenizers import Tokenizer, models, trainers
+
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.ragged import Ragged, flatten_lists, offsets_of, table_column
+from raykd.corpora.spelling import Special, Vocabulary, encode_words, spell
+from raykd.spec import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+CONTINUING = "##"
+
+
+@dataclass(frozen=True)
+class WordVocabulary:
+    """One piece per known word, in `words`' order from id 2 on; every other word is unknown."""
+
+    words: tuple[str, ...]
+    special: Special = field(default=Special(), init=False)
+
+    @classmethod
+    def build(cls, words: Iterable[str], *, min_count: int = 1) -> WordVocabulary:
+        """All words seen at least `min_count` times, the most frequent first, ties in code point order."""
+        counts = Counter(words)
+        kept = (word for word, count in counts.items() if count >= min_count)
+        return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))))
+
+    @property
+    def size(self) -> int:
+        """The known words, padding and unknown."""
+        return len(self.words) + 2
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words, start=2)}
+
+    def pieces(self, words: Sequence[str]) -> Ragged:
+        """One id for each word."""
+        ids = np.fromiter(
+            (self._ids.get(word, Special.unknown) for word in words), dtype=np.int32, count=len(words)
+        )
+        return Ragged(ids, np.arange(len(words) + 1))
+
+    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """One sentence: ids int32 [T] and arange(T)."""
+        return encode_words(self, words)
+
+    def to_json(self) -> str:
+        """All of it as JSON."""
+        return json.dumps({"kind": "word", "words": self.words}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> WordVocabulary:
+        """The vocabulary that `to_json` wrote."""
+        return cls(tuple(json.loads(text)["words"]))
+
+
+@dataclass(frozen=True)
+class WordPieceVocabulary:
+    """Cased WordPiece, longest match first within a word; pieces after a word's first begin with `##`.
+
+    `entries` are the pieces in the order of their ids, `[PAD]` and `[UNK]` first.
+    """
+
+    entries: tuple[str, ...]
+    special: Special = field(default=Special(), init=False)
+
+    @classmethod
+    def build(cls, words: Iterable[str], *, size: int) -> WordPieceVocabulary:
+        """Train at most `size` pieces. The same words, in any order, give the same pieces in every
+        process."""
+        counts = Counter(words)
+        # At most half of the pieces are single characters, or a script of thousands would leave no room.
+        alphabet = _alphabet(counts, limit=size // 2)
+        known = set(alphabet)
+        # The trainer numbers characters in the order of a randomly seeded hash map and breaks ties between
+        # merges by these numbers. Given as special tokens they are numbered here, and training becomes
+        # deterministic.
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=size,
+            min_frequency=2,
+            show_progress=False,
+            special_tokens=["[PAD]", "[UNK]", *alphabet],
+        )
+        spellable = sorted(word for word in counts if known.issuperset(_letters(word)))
+        tokenizer = _wordpiece({"[UNK]": 0})
+        tokenizer.train_from_iterator((word for word in spellable for _ in range(counts[word])), trainer)
+        ids = tokenizer.get_vocab()
+        return cls(tuple(sorted(ids, key=ids.__getitem__)))
+
+    @property
+    def size(self) -> int:
+        """The pieces, padding and unknown among them."""
+        return len(self.entries)
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return _wordpiece({entry: i for i, entry in enumerate(self.entries)})
+
+    def pieces(self, words: Sequence[str]) -> Ragged:
+        """One row of ids for each word; a word with an unknown character is one unknown piece."""
+        return spell(self._tokenizer, words, Special.unknown)
+
+    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """One sentence: ids int32 [P] and each word's first piece int32 [T]."""
+        return encode_words(self, words)
+
+    def to_json(self) -> str:
+        """All of it as JSON."""
+        return json.dumps({"kind": "wordpiece", "entries": self.entries}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> WordPieceVocabulary:
+        """The vocabulary that `to_json` wrote."""
+        return cls(tuple(json.loads(text)["entries"]))
+
+
+def _wordpiece(ids: dict[str, int]) -> Tokenizer:
+    return Tokenizer(models.WordPiece(ids, unk_token="[UNK]", continuing_subword_prefix=CONTINUING))
+
+
+def _letters(word: str) -> list[str]:
+    """A word as WordPiece's single characters: its first as it is, each later one with `##`."""
+    return [*word[:1], *(CONTINUING + character for character in word[1:])]
+
+
+def _alphabet(counts: Counter[str], *, limit: int) -> list[str]:
+    """The `limit` most frequent letters of these words, in code point order."""
+    seen: Counter[str] = Counter()
+    for word, count in counts.items():
+        for letter in _letters(word):
+            seen[letter] += count
+    frequent = sorted(seen, key=lambda letter: (-seen[letter], letter))[:limit]
+    return sorted(frequent)
+
+
+@dataclass(frozen=True)
+class CharacterVocabulary:
+    """The characters of words; a word longer than `longest` keeps its first and its last `longest / 2`."""
+
+    characters: tuple[str, ...]
+    longest: int = 32
+    special: Special = field(default=Special(), init=False)
+
+    @classmethod
+    def build(cls, words: Iterable[str], *, min_count: int = 1, longest: int = 32) -> CharacterVocabulary:
+        """All characters seen at least `min_count` times, in code point order."""
+        counts: Counter[str] = Counter()
+        for word, count in Counter(words).items():
+            for character in word:
+                counts[character] += count
+        return cls(tuple(sorted(c for c, count in counts.items() if count >= min_count)), longest)
+
+    @property
+    def size(self) -> int:
+        """The known characters, padding and unknown."""
+        return len(self.characters) + 2
+
+    @cached_property
+    def _code_points(self) -> np.ndarray:
+        return np.array([*map(ord, self.characters), 0xFFFFFFFF], dtype=np.uint32)
+
+    def pieces(self, words: Sequence[str]) -> Ragged:
+        """The characters of each word."""
+        tail = self.longest // 2
+        head = self.longest - tail
+        short = [w if len(w) <= self.longest else w[:head] + w[len(w) - tail :] for w in words]
+        # NUL stands in no text: an empty word is one unknown character.
+        points = np.frombuffer(
+            "".join(w or "\0" for w in short).encode("utf-32-le", "surrogatepass"), np.uint32
+        )
+        places = np.searchsorted(self._code_points, points)
+        ids = np.where(self._code_points[places] == points, places + 2, Special.unknown).astype(np.int32)
+        return Ragged(ids, offsets_of(np.fromiter((len(w) or 1 for w in short), np.int64, len(short))))
+
+    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """All characters of a sentence and where each word begins."""
+        return encode_words(self, words)
+
+    def to_json(self) -> str:
+        """All of it as JSON."""
+        content = {"kind": "character", "characters": self.characters, "longest": self.longest}
+        return json.dumps(content, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> CharacterVocabulary:
+        """The vocabulary that `to_json` wrote."""
+        content = json.loads(text)
+        return cls(tuple(content["characters"]), content["longest"])
+
+
+VOCABULARIES = MappingProxyType(
+    {
+        "word": WordVocabulary,
+        "wordpiece": WordPieceVocabulary,
+        "character": CharacterVocabulary,
+        "pretrained": HFVocabulary,
+    }
+)
+
+
+def from_json(text: str) -> Vocabulary:
+    """The vocabulary, of whichever kind, that a `to_json` wrote."""
+    return VOCABULARIES[json.loads(text)["kind"]].from_json(text)
+
+
+class WordConfig(Frozen):
+    """Whole words seen at least `min_count` times in training."""
+
+    kind: Literal["word"]
+    min_count: int = Field(default=1, ge=1)
+
+    def build(self, words: Iterable[str]) -> WordVocabulary:
+        """The vocabulary of these words."""
+        return WordVocabulary.build(words, min_count=self.min_count)
+
+
+class WordPieceConfig(Frozen):
+    """At most `size` WordPieces trained on the corpus."""
+
+    kind: Literal["wordpiece"]
+    size: int = Field(default=8000, ge=100)
+
+    def build(self, words: Iterable[str]) -> WordPieceVocabulary:
+        """The vocabulary trained on these words."""
+        return WordPieceVocabulary.build(words, size=self.size)
+
+
+class PretrainedConfig(Frozen):
+    """The tokenizer of a Transformers checkpoint, by name or local folder."""
+
+    kind: Literal["pretrained"]
+    path: str = Field(min_length=1)
+
+    def build(self, words: Iterable[str]) -> HFVocabulary:
+        """The checkpoint's vocabulary, whatever the words."""
+        return HFVocabulary.load(self.path)
+
+
+VocabularyConfig = Annotated[WordConfig | WordPieceConfig | PretrainedConfig, Field(discriminator="kind")]
+
+
+def words_of(sentences: pa.Table | Iterable[Sequence[str]]) -> Iterable[str]:
+    """All words of a table's `tokens` column, or of token lists, in order."""
+    column = table_column(sentences, "tokens")
+    return chain.from_iterable(sentences) if column is None else flatten_lists(column)[0].to_pylist()
+
+
+def build_vocabulary(
+    config: WordConfig | WordPieceConfig | PretrainedConfig, sentences: pa.Table | Iterable[Sequence[str]]
+) -> WordVocabulary | WordPieceVocabulary | HFVocabulary:
+    """The vocabulary a configuration asks for, from a table with a `tokens` column or from token lists."""
+    return config.build(words_of(sentences))
