@@ -1,0 +1,32 @@
+"""The share of words whose tag is right: the metric of one-tag-per-word tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
+    """Right tags / all tags, in 0..1, over all words of all sentences; 0 when there are no words.
+
+    Raises ValueError when the sentences differ in number or in length.
+    """
+    check_aligned(gold, predicted)
+    words = sum(map(len, gold))
+    right = sum(
+        g == p for one, other in zip(gold, predicted, strict=True) for g, p in zip(one, other, strict=True)
+    )
+    return right / words if words else 0.0
+
+
+def check_aligned(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
+    """Raise ValueError unless there is one predicted tag for every gold tag."""
+    if len(gold) != len(predicted):
+        raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones")
+    for i, (one, other) in enumerate(zip(gold, predicted, strict=True)):
+        if len(one) != len(other):
+            raise ValueError(
+                f"sentence {i} (counted from 0): {len(one)} gold but {len(other)} predicted tags"
+            )
