@@ -53,6 +53,7 @@ def hypervolume(
 def _gains(values: np.ndarray, directions: Sequence[Direction]) -> np.ndarray:
     """The values with every objective turned so that larger is better."""
     values = np.asarray(values, dtype=np.float64)
+    values = values if values.size else values.reshape(0, len(directions))
     unknown = [direction for direction in directions if direction not in SIGNS]
     if unknown:
         raise ValueError(f"a direction is 'max' or 'min', got {unknown[0]!r}")

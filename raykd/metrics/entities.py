@@ -1,14 +1,14 @@
 """Entity F1 as the papers report it: exact spans and types, micro-averaged, counted by seqeval.
 
 Only well-formed BIOES spans count (seqeval's strict mode): a B without its E, or an I that nothing opens, is
-no entity. Source: Nakayama, seqeval, `mode="strict", scheme=IOBES`.
+no entity. Source: Nakayama, seqeval, `mode="strict", scheme=IOBES` (its v1).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from seqeval.metrics import precision_recall_fscore_support
+from seqeval.metrics.v1 import precision_recall_fscore_support
 from seqeval.scheme import IOBES
 
 from raykd.metrics.accuracy import check_aligned
@@ -39,12 +39,7 @@ def entity_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]])
     if not any(map(len, gold)):
         return F1(0.0, 0.0, 0.0)
     precision, recall, f1, _ = precision_recall_fscore_support(
-        list(map(list, gold)),
-        list(map(list, predicted)),
-        average="micro",
-        mode="strict",
-        scheme=IOBES,
-        zero_division=0,
+        list(map(list, gold)), list(map(list, predicted)), average="micro", scheme=IOBES, zero_division=0
     )
     return F1(float(precision), float(recall), float(f1))
 
