@@ -6,7 +6,7 @@ no entity. Source: Nakayama, seqeval, `mode="strict", scheme=IOBES` (its v1).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqeval.metrics.v1 import precision_recall_fscore_support
 from seqeval.scheme import IOBES
@@ -38,9 +38,11 @@ def entity_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]])
     _check_bioes(predicted)
     if not any(map(len, gold)):
         return F1(0.0, 0.0, 0.0)
-    precision, recall, f1, _ = precision_recall_fscore_support(
-        list(map(list, gold)), list(map(list, predicted)), average="micro", scheme=IOBES, zero_division=0
+    options: Any = {"average": "micro", "scheme": IOBES, "zero_division": 0}
+    scores: Any = precision_recall_fscore_support(
+        list(map(list, gold)), list(map(list, predicted)), **options
     )
+    precision, recall, f1, _ = scores
     return F1(float(precision), float(recall), float(f1))
 
 

@@ -55,4 +55,4 @@ def evaluate_tags(
         parts[language][0].append(one)
         parts[language][1].append(other)
     scores = {language: METRICS[metric](*parts[language]) for language in sorted(parts)}
-    return PerLanguage(fmean(scores.values()), pstdev(scores.values()), MappingProxyType(scores))
+    return PerLanguage(fmean(scores.values()), pstdev(scores.values()), scores)
