@@ -1,0 +1,170 @@
+"""A batch of linear chains: the one input of every operation in `structures/`.
+
+Shapes: B batch, T time (tokens, padded), Y tags.
+A chain scores a labelling y of a sentence of length n by
+
+    score(y) = start[y_0] + Σ_t emissions[t, y_t] + Σ_{t≥1} transitions[y_{t-1}, y_t] + end[y_{n-1}]
+
+`transitions[from, to]` is oriented here, once. A score of −∞ forbids whatever uses it. Transitions, start and end of
+None are zero: without transitions the chain is a product of independent tags (a MaxEnt decoder).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jaxtyping import Bool, Float, Int
+
+_HALF = (torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Scores of a batch of ragged sentences; checked once, here.
+
+    emissions_BTY: floating point [B, T, Y]; what stands beyond a sentence's length is never read.
+    lengths_B: integers [B] in 1..T.
+    transitions: [Y, Y] for all sentences, [B, Y, Y] for each its own, or None; [from, to].
+    start, end: [Y], [B, Y] or None.
+
+    Half-precision scores are widened to float32, in which everything is accumulated and returned.
+    Raises ValueError where shapes, dtypes, devices or lengths do not fit together.
+    """
+
+    emissions_BTY: Float[Tensor, "batch time tag"]
+    lengths_B: Int[Tensor, " batch"]
+    transitions: Float[Tensor, "... tag tag"] | None = None
+    start: Float[Tensor, "... tag"] | None = None
+    end: Float[Tensor, "... tag"] | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+        for name in ("emissions_BTY", "transitions", "start", "end"):
+            value = getattr(self, name)
+            if value is not None and value.dtype in _HALF:
+                object.__setattr__(self, name, value.float())
+        wide = {v.dtype for v in self.scores()}
+        if len(wide) > 1:  # one float64 part makes the whole chain float64
+            for name in ("emissions_BTY", "transitions", "start", "end"):
+                value = getattr(self, name)
+                object.__setattr__(self, name, None if value is None else value.double())
+
+    @property
+    def batch(self) -> int:
+        return self.emissions_BTY.shape[0]
+
+    @property
+    def time(self) -> int:
+        return self.emissions_BTY.shape[1]
+
+    @property
+    def tags(self) -> int:
+        return self.emissions_BTY.shape[2]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.emissions_BTY.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.emissions_BTY.device
+
+    @property
+    def mask_BT(self) -> Bool[Tensor, "batch time"]:
+        """True where a token stands, False on padding."""
+        return torch.arange(self.time, device=self.device) < self.lengths_B[:, None]
+
+    def scores(self) -> tuple[Tensor, ...]:
+        """The score tensors that are given: emissions first, then transitions, start and end where not None."""
+        parts = (self.emissions_BTY, self.transitions, self.start, self.end)
+        return tuple(part for part in parts if part is not None)
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Chain:
+        """The chain whose every score tensor is `change(tensor)`."""
+        parts = ("emissions_BTY", "transitions", "start", "end")
+        return replace(self, **{n: change(v) for n in parts if (v := getattr(self, n)) is not None})
+
+    def detach(self) -> Chain:
+        """The same chain outside every gradient."""
+        return self.map(Tensor.detach)
+
+    def double(self) -> Chain:
+        """The same chain in float64."""
+        return self.map(Tensor.double)
+
+    def to(self, device: torch.device | str) -> Chain:
+        """The same chain on a device."""
+        moved = {f.name: v.to(device) for f in fields(self) if (v := getattr(self, f.name)) is not None}
+        return Chain(**moved)
+
+    def select(self, rows: Tensor) -> Chain:
+        """The chain of some sentences of the batch, by index or mask; shared parts stay shared."""
+
+        def pick(value: Tensor | None, shared: int) -> Tensor | None:
+            return value if value is None or value.dim() == shared else value[rows]
+
+        return Chain(
+            self.emissions_BTY[rows],
+            self.lengths_B[rows],
+            pick(self.transitions, 2),
+            pick(self.start, 1),
+            pick(self.end, 1),
+        )
+
+    def filled(self) -> tuple[Tensor, Tensor, Tensor]:
+        """transitions [1|B, Y, Y], start [1|B, Y] and end [1|B, Y], zeros in place of None."""
+        zero_Y = self.emissions_BTY.new_zeros(self.tags)
+        zero_YY = self.emissions_BTY.new_zeros(self.tags, self.tags)
+        transitions = zero_YY if self.transitions is None else self.transitions
+        start, end = (zero_Y if v is None else v for v in (self.start, self.end))
+        return tuple(v[None] if v.dim() == d else v for v, d in ((transitions, 2), (start, 1), (end, 1)))
+
+
+def _check(chain: Chain) -> None:
+    emissions, lengths = chain.emissions_BTY, chain.lengths_B
+    if emissions.dim() != 3 or not emissions.is_floating_point():
+        raise ValueError(
+            f"emissions must be floating point [batch, time, tag]; got {emissions.dtype} {list(emissions.shape)}"
+        )
+    B, T, Y = emissions.shape
+    if T < 1 or Y < 1:
+        raise ValueError(f"emissions need at least one token and one tag; got {list(emissions.shape)}")
+    allowed = {"transitions": ((Y, Y), (B, Y, Y)), "start": ((Y,), (B, Y)), "end": ((Y,), (B, Y))}
+    for name, shapes in allowed.items():
+        value = getattr(chain, name)
+        if value is None:
+            continue
+        if tuple(value.shape) not in shapes or not value.is_floating_point():
+            raise ValueError(
+                f"{name} must be floating point {list(shapes[0])} or {list(shapes[1])} beside emissions "
+                f"{list(emissions.shape)}; got {value.dtype} {list(value.shape)}"
+            )
+        if value.device != emissions.device:
+            raise ValueError(
+                f"{name} lies on {value.device}, emissions on {emissions.device}; move one of them"
+            )
+    _check_lengths(lengths, emissions)
+
+
+def _check_lengths(lengths: Tensor, emissions: Tensor) -> None:
+    B, T, _ = emissions.shape
+    if tuple(lengths.shape) != (B,) or lengths.is_floating_point() or lengths.dtype == torch.bool:
+        raise ValueError(f"lengths must be integers [{B}]; got {lengths.dtype} {list(lengths.shape)}")
+    if lengths.device != emissions.device:
+        raise ValueError(
+            f"lengths lie on {lengths.device}, emissions on {emissions.device}; move one of them"
+        )
+    if B:
+        shortest, longest = (int(v) for v in lengths.aminmax())
+        if shortest < 1 or longest > T:
+            raise ValueError(
+                f"lengths must lie in 1..{T} (the emissions' time); got {shortest}..{longest}; "
+                "drop empty sentences before they become a batch"
+            )

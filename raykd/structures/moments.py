@@ -1,0 +1,164 @@
+"""Moments of chains: what a distillation objective asks of a teacher, and the one loss that meets them.
+
+Shapes: B batch, T time, Y tags, K best paths. A moment is an expected count of one part of a labelling. The score of a
+chain is linear in its parts, so an expected score needs the moments only, and since transitions do not depend on the
+position, their moments are summed over time: [Y, Y] per sentence, never [T, Y, Y].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+from raykd.structures.decoding import score
+from raykd.structures.partition import end_token, log_partition, moments_of
+from raykd.structures.tempering import local_pair_moments, local_token_moments
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    from raykd.structures.chain import Chain
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Expected counts per sentence: tags at each token, transitions summed over time, first tags, last tags.
+
+    token_BTY: [B, T, Y], zero on padding. transition_BYY: [B, from, to]. start_BY, end_BY: [B, Y].
+    The last three are None where only tokens are asked for (a student without transitions).
+    """
+
+    token_BTY: Float[Tensor, "batch time tag"]
+    transition_BYY: Float[Tensor, "batch tag tag"] | None = None
+    start_BY: Float[Tensor, "batch tag"] | None = None
+    end_BY: Float[Tensor, "batch tag"] | None = None
+
+    def detach(self) -> Moments:
+        """The same moments outside every gradient."""
+        parts = (self.token_BTY, self.transition_BYY, self.start_BY, self.end_BY)
+        return Moments(*(None if part is None else part.detach() for part in parts))  # type: ignore[arg-type]
+
+
+def moments(chain: Chain, *, pairwise: bool = True) -> Moments:
+    """The chain's own moments: the gradient of log Z in its scores; differentiable.
+
+    With `pairwise=False` only the token marginals. A chain without transitions has transition moments too: the products
+    of neighbouring token marginals, summed (Wang et al., ACL 2021, case 3).
+    """
+    token_BTY, transition_BYY = moments_of(chain, pairwise=pairwise)
+    if transition_BYY is None:
+        return Moments(token_BTY)
+    return Moments(token_BTY, transition_BYY, token_BTY[:, 0], end_token(token_BTY, chain.lengths_B))
+
+
+def path_moments(
+    paths_BKT: Int[Tensor, "batch best time"],
+    weights_BK: Float[Tensor, "batch best"],
+    lengths: Int[Tensor, " batch"],
+    tags: int,
+) -> Moments:
+    """Moments of a weighted list of labellings: one-hot for gold (K = 1, weight 1), the paths' weights for Top-K.
+
+    A path of weight zero counts for nothing, whatever tags it names within 0..tags-1.
+    """
+    B, K, T = paths_BKT.shape
+    paths_BKT = paths_BKT.long()
+    mask_BT = torch.arange(T, device=paths_BKT.device) < lengths[:, None]
+    weights_BKT = weights_BK[:, :, None] * mask_BT[:, None]
+    paths_BKT = paths_BKT.masked_fill(~mask_BT[:, None], 0)
+    token_BTY = weights_BK.new_zeros(B, T, tags)
+    token_BTY.scatter_add_(2, paths_BKT.transpose(1, 2), weights_BKT.transpose(1, 2))
+    pairs = (paths_BKT[:, :, :-1] * tags + paths_BKT[:, :, 1:]).reshape(B, -1)
+    transition = weights_BK.new_zeros(B, tags * tags)
+    transition.scatter_add_(1, pairs, weights_BKT[:, :, 1:].reshape(B, -1))
+    return Moments(
+        token_BTY, transition.reshape(B, tags, tags), token_BTY[:, 0], end_token(token_BTY, lengths)
+    )
+
+
+def tempered_moments(
+    chain: Chain, temperature: float, mode: Literal["local", "global"] = "local", *, pairwise: bool = True
+) -> Moments:
+    """The chain's moments at a temperature ϑ (Wang et al., ACL 2021, section on temperature).
+
+    global: divide the scores by ϑ, then take the moments.
+    local: take the marginals at ϑ = 1 over the student's substructures, divide their logarithms by ϑ and renormalise each.
+    With `pairwise` the substructures are those of a chain student: the first tag, every neighbouring pair (with the second
+    tag's emission) and the last tag; otherwise the single tags of a MaxEnt student.
+    Raises ValueError for a temperature that is not positive or an unknown mode.
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature must be positive; got {temperature}")
+    if mode not in ("local", "global"):
+        raise ValueError(f"unknown temperature mode {mode!r}; allowed: local, global")
+    if temperature == 1:
+        return moments(chain, pairwise=pairwise)
+    if mode == "global":
+        return moments(chain.map(lambda scores: scores / temperature), pairwise=pairwise)
+    if not pairwise:
+        return Moments(local_token_moments(chain, temperature))
+    return Moments(*local_pair_moments(chain, temperature))
+
+
+def expected_score(chain: Chain, target: Moments) -> Float[Tensor, " batch"]:
+    """⟨μ, θ⟩ [B] in float64: the expected score of labellings with these moments; −∞ if one of them is forbidden.
+
+    Raises ValueError where the chain has transitions, start or end scores and the moments do not count them.
+    """
+    total_B = _weighted(chain.emissions_BTY.masked_fill(~chain.mask_BT[:, :, None], 0), target.token_BTY)
+    parts = (
+        ("transitions", chain.transitions, target.transition_BYY),
+        ("start", chain.start, target.start_BY),
+        ("end", chain.end, target.end_BY),
+    )
+    for name, scores, counts in parts:
+        if scores is None:
+            continue
+        if counts is None:
+            raise ValueError(
+                f"the chain has {name} scores but the moments do not count {name}; use pairwise=True"
+            )
+        total_B = total_B + _weighted(scores, counts)
+    return total_B
+
+
+def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
+    forbidden = scores == float("-inf")
+    if bool(forbidden.any()):
+        missed = (forbidden & (counts > 0)).flatten(1).any(1)
+        safe = (scores.masked_fill(forbidden, 0) * counts).flatten(1).sum(1, dtype=torch.float64)
+        return safe.masked_fill(missed, float("-inf"))
+    return (scores * counts).flatten(1).sum(1, dtype=torch.float64)
+
+
+def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
+    """log Z(θ) − ⟨μ*, θ⟩ [B]: the Fenchel–Young loss whose gradient is μ(θ) − μ*.
+
+    One loss for gold likelihood (one-hot moments), Top-K (path moments) and structural distillation (the teacher's moments;
+    Wang et al., ACL 2021, Eq. 3). Its minimum is the entropy of the distribution that μ* belongs to, reached iff μ(θ) = μ*.
+    Differentiable in the chain and in the moments. Raises ValueError as `expected_score`.
+    """
+    return (log_partition(chain).double() - expected_score(chain, moments)).to(chain.dtype)
+
+
+def path_loss(
+    chain: Chain,
+    paths: Int[Tensor, "batch *best time"],
+    weights_BK: Float[Tensor, "batch best"] | None = None,
+) -> Float[Tensor, " batch"]:
+    """−Σ_k w_k log p(path_k) [B]: gold likelihood for paths [B, T], weighted Top-K for paths [B, K, T].
+
+    Equal to `fenchel_young` with `path_moments`, without forming them; the partition is computed once, whatever K.
+    Weights default to one for a single path and to 1/K otherwise; they are taken as constants, and a path of weight zero
+    counts for nothing. The minimum is reached iff the chain's moments are the weighted paths'.
+    """
+    paths_BKT = paths[:, None] if paths.dim() == 2 else paths
+    if weights_BK is None:
+        weights_BK = chain.emissions_BTY.new_full(paths_BKT.shape[:2], 1 / paths_BKT.shape[1])
+    weights_BK = weights_BK.detach().to(chain.dtype)
+    scores_BK = score(chain, paths_BKT)
+    scores_BK = torch.where(weights_BK > 0, scores_BK, 0)
+    return weights_BK.sum(1) * log_partition(chain) - (weights_BK * scores_BK).sum(1)

@@ -1,0 +1,137 @@
+"""The plain reference: every recursion in log space, as in the equations, differentiable any number of times.
+
+Shapes: B batch, T time, Y tags, K best paths. It is what the fast paths fall back to when even float64 underflows,
+what they are differentiated through beyond the first order, and it works on any device. Tests hold it, and them,
+against enumeration.
+
+    α[0, j] = start[j] + e[0, j]            α[t, j] = e[t, j] + log Σ_i exp(α[t-1, i] + a[i, j])
+    β[n-1, i] = end[i]                      β[t, i] = log Σ_j exp(a[i, j] + e[t+1, j] + β[t+1, j])
+    log Z = log Σ_j exp(α[t, j] + β[t, j])  at every t          (Rabiner 1989, in log space)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from raykd.structures.chain import Chain
+
+MINUS_INFINITY = float("-inf")
+
+
+def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
+    """log Σ exp along `dim`, with −∞ (and gradient zero, not NaN) where every term is −∞."""
+    peak = scores.detach().amax(dim, keepdim=True)
+    peak = torch.where(peak == MINUS_INFINITY, torch.zeros_like(peak), peak)
+    total = (scores - peak).exp().sum(dim)
+    possible = total > 0
+    log_total = torch.where(possible, total, torch.ones_like(total)).log() + peak.squeeze(dim)
+    return torch.where(possible, log_total, torch.full_like(log_total, MINUS_INFINITY))
+
+
+def _emissions(chain: Chain) -> Tensor:
+    """Emissions with zeros on padding, whatever stood there."""
+    return chain.emissions_BTY.masked_fill(~chain.mask_BT[:, :, None], 0)
+
+
+def forward_scores(chain: Chain) -> Tensor:
+    """α [B, T, Y]: log of the summed exponentiated scores of all prefixes ending in each tag; padding repeats the last."""
+    emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
+    transitions_BYY, start_BY, _ = chain.filled()
+    alpha_BY = start_BY + emissions_BTY[:, 0]
+    alphas = [alpha_BY]
+    for t in range(1, chain.time):
+        step_BY = log_sum_exp(alpha_BY[:, :, None] + transitions_BYY, 1) + emissions_BTY[:, t]
+        alpha_BY = torch.where(mask_BT[:, t, None], step_BY, alpha_BY)
+        alphas.append(alpha_BY)
+    return torch.stack(alphas, 1)
+
+
+def backward_scores(chain: Chain) -> Tensor:
+    """β [B, T, Y]: log of the summed exponentiated scores of all suffixes after each tag; padding holds `end`."""
+    emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
+    transitions_BYY, _, end_BY = chain.filled()
+    beta_BY = end_BY.expand(chain.batch, chain.tags)
+    betas = [beta_BY]
+    for t in range(chain.time - 1, 0, -1):
+        step_BY = log_sum_exp(transitions_BYY + (emissions_BTY[:, t] + beta_BY)[:, None, :], 2)
+        beta_BY = torch.where(mask_BT[:, t, None], step_BY, beta_BY)
+        betas.append(beta_BY)
+    return torch.stack(betas[::-1], 1)
+
+
+def log_partition(chain: Chain) -> Tensor:
+    """log Z [B]; −∞ where no path is allowed."""
+    alpha_BTY, (_, _, end_BY) = forward_scores(chain), chain.filled()
+    return log_sum_exp(alpha_BTY[:, -1] + end_BY, 1)
+
+
+def token_marginals(chain: Chain) -> Tensor:
+    """p(y_t = y) [B, T, Y], zero on padding and where no path is allowed."""
+    log_BTY = forward_scores(chain) + backward_scores(chain)
+    return _normalised(log_BTY, log_partition(chain)[:, None, None], chain.mask_BT[:, :, None])
+
+
+def pairwise_marginals(chain: Chain) -> Tensor:
+    """p(y_{t-1} = i, y_t = j) [B, T, Y, Y] as [b, t, i, j]; zero at t = 0 and on padding."""
+    alpha_BTY, beta_BTY = forward_scores(chain), backward_scores(chain)
+    transitions_BYY, _, _ = chain.filled()
+    right_BTY = _emissions(chain) + beta_BTY
+    log_BTYY = alpha_BTY[:, :-1, :, None] + transitions_BYY[:, None] + right_BTY[:, 1:, None, :]
+    pairs = _normalised(log_BTYY, log_partition(chain)[:, None, None, None], chain.mask_BT[:, 1:, None, None])
+    return torch.cat([pairs.new_zeros(chain.batch, 1, chain.tags, chain.tags), pairs], 1)
+
+
+def _normalised(log_weights: Tensor, log_total: Tensor, keep: Tensor) -> Tensor:
+    usable = keep & (log_total > MINUS_INFINITY) & (log_weights > MINUS_INFINITY)
+    zero = torch.zeros_like(log_weights)
+    safe_total = torch.where(log_total > MINUS_INFINITY, log_total, torch.zeros_like(log_total))
+    return torch.where(usable, (torch.where(usable, log_weights, zero) - safe_total).exp(), zero)
+
+
+def kbest(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
+    """The K best labellings and their scores by a K-best Viterbi: paths [B, K, T], scores [B, K] (−∞ where none is left)."""
+    B, T, Y = chain.emissions_BTY.shape
+    emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
+    transitions_BYY, start_BY, end_BY = chain.filled()
+    best_BKY = emissions_BTY.new_full((B, k, Y), MINUS_INFINITY)
+    best_BKY[:, 0] = start_BY + emissions_BTY[:, 0]
+    origins = []
+    for t in range(1, T):
+        into_BKYY = best_BKY[:, :, :, None] + transitions_BYY[:, None]
+        step_BKY, origin_BKY = into_BKYY.reshape(B, k * Y, Y).topk(k, 1)
+        active = mask_BT[:, t, None, None]
+        best_BKY = torch.where(active, step_BKY + emissions_BTY[:, t, None], best_BKY)
+        stay_BKY = torch.arange(k * Y, device=chain.device).reshape(1, k, Y)
+        origins.append(torch.where(active, origin_BKY, stay_BKY))
+    scores_BK, place_BK = (best_BKY + end_BY[:, None]).reshape(B, k * Y).topk(k, 1)
+    paths = [place_BK % Y]
+    for origin_BKY in reversed(origins):
+        place_BK = origin_BKY.reshape(B, k * Y).gather(1, place_BK)
+        paths.append(place_BK % Y)
+    exists = (scores_BK > MINUS_INFINITY)[:, :, None] & mask_BT[:, None]
+    return torch.stack(paths[::-1], 2).masked_fill(~exists, 0), scores_BK
+
+
+def sample(chain: Chain, n: int, generator: torch.Generator | None) -> Tensor:
+    """n labellings drawn from each chain, [B, n, T]: filter forwards, draw backwards; zero on padding."""
+    alpha_BTY, mask_BT = forward_scores(chain), chain.mask_BT
+    transitions_BYY, _, end_BY = chain.filled()
+    transitions_BYY = transitions_BYY.expand(chain.batch, -1, -1)
+    rows_B1 = torch.arange(chain.batch, device=chain.device)[:, None]
+    tag_Bn = _draw((alpha_BTY[:, -1] + end_BY)[:, None].expand(-1, n, -1), generator)
+    drawn = [tag_Bn]
+    for t in range(chain.time - 2, -1, -1):
+        before_BnY = alpha_BTY[:, t, None] + transitions_BYY[rows_B1, :, tag_Bn]
+        tag_Bn = torch.where(mask_BT[:, t + 1, None], _draw(before_BnY, generator), tag_Bn)
+        drawn.append(tag_Bn)
+    return torch.stack(drawn[::-1], 2).masked_fill(~mask_BT[:, None], 0)
+
+
+def _draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
+    """One index per row of unnormalised log-probabilities, by the Gumbel maximum."""
+    uniform = torch.rand(logits.shape, dtype=torch.float64, device=logits.device, generator=generator)
+    return (logits - (-uniform.clamp(min=1e-300).log()).log()).argmax(-1)
