@@ -1,0 +1,25 @@
+"""What teachers and students share: embeddings, character encoder, BiLSTM, heads, and the tagger of these."""
+
+from raykd.layers.bilstm import BiLSTM
+from raykd.layers.bilstm_tagger import BiLSTMTagger, BiLSTMTaggerShape
+from raykd.layers.characters import CharacterEncoder
+from raykd.layers.dropout import VariationalDropout, WordDropout
+from raykd.layers.embedding import TokenEmbedding
+from raykd.layers.heads import CRFHead, MaxEntHead
+from raykd.layers.model import Tagger, load_weights, save_weights, seeded
+
+__all__ = [
+    "BiLSTM",
+    "BiLSTMTagger",
+    "BiLSTMTaggerShape",
+    "CRFHead",
+    "CharacterEncoder",
+    "MaxEntHead",
+    "Tagger",
+    "TokenEmbedding",
+    "VariationalDropout",
+    "WordDropout",
+    "load_weights",
+    "save_weights",
+    "seeded",
+]

@@ -1,0 +1,91 @@
+"""Bidirectional LSTM over ragged sequences.
+
+Shapes: B batch, T time, D input size, H hidden size per direction.
+
+On the CPU each direction runs by itself over the padded batch, the backward one on sequences reversed within
+their lengths: oneDNN does this 1.3–2 times faster than a packed sequence (one thread, batches bucketed by
+length). On other devices the sequence is packed, which cuDNN prefers. Both compute the same from the same
+parameters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from raykd.layers.dropout import VariationalDropout
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+
+def reversal(lengths_B: Int[Tensor, " batch"], steps: int) -> Int[Tensor, "batch time"]:
+    """Index that reverses each sequence within its length and leaves padding in place; its own inverse."""
+    steps_T = torch.arange(steps, device=lengths_B.device)
+    return torch.where(steps_T < lengths_B[:, None], lengths_B[:, None] - 1 - steps_T, steps_T)
+
+
+class BiLSTM(nn.Module):
+    """Stacked bidirectional LSTM; outputs are zero on padding.
+
+    Args:
+        inputs: input size D.
+        hidden: hidden size H of each direction; the output has 2·H components, forward ones first.
+        layers: number of stacked layers.
+        dropout: variational dropout between layers.
+    """
+
+    def __init__(self, inputs: int, hidden: int, *, layers: int = 1, dropout: float = 0.0):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.LSTM(inputs if layer == 0 else 2 * hidden, hidden, batch_first=True, bidirectional=True)
+            for layer in range(layers)
+        )
+        self.between = VariationalDropout(dropout)
+        self.output_size = 2 * hidden
+
+    def forward(
+        self, inputs_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch time output"]:
+        states_BTD = inputs_BTD
+        for index, layer in enumerate(self.layers):
+            states_BTD = _run(layer, self.between(states_BTD) if index else states_BTD, lengths_B)
+        return states_BTD
+
+
+def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
+    if inputs_BTD.device.type != "cpu":
+        return _run_packed(lstm, inputs_BTD, lengths_B)
+    if int(lengths_B.min()) == inputs_BTD.shape[1]:
+        return lstm(inputs_BTD)[0]
+    return _run_by_direction(lstm, inputs_BTD, lengths_B)
+
+
+def _run_packed(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
+    packed = pack_padded_sequence(inputs_BTD, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
+    return pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=inputs_BTD.shape[1])[0]
+
+
+def _run_by_direction(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
+    steps = inputs_BTD.shape[1]
+    reversed_BT1 = reversal(lengths_B, steps)[:, :, None]
+    backward_BTH = _one_direction(lstm, inputs_BTD.take_along_dim(reversed_BT1, 1), suffix="_reverse")
+    outputs_BTD = torch.cat(
+        [_one_direction(lstm, inputs_BTD, suffix=""), backward_BTH.take_along_dim(reversed_BT1, 1)], dim=-1
+    )
+    padding_BT = torch.arange(steps, device=lengths_B.device) >= lengths_B[:, None]
+    return outputs_BTD.masked_fill(padding_BT[:, :, None], 0.0)
+
+
+def _one_direction(lstm: nn.Module, inputs_BTD: Tensor, *, suffix: str) -> Tensor:
+    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+    weights = [getattr(lstm, name + suffix) for name in names]
+    start_1BH = inputs_BTD.new_zeros(1, len(inputs_BTD), weights[1].shape[1])
+    settings = {"num_layers": 1, "dropout": 0.0, "bidirectional": False, "batch_first": True}
+    return torch.lstm(
+        inputs_BTD, (start_1BH, start_1BH), weights, has_biases=True, train=lstm.training, **settings
+    )[0]

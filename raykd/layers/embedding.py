@@ -1,0 +1,37 @@
+"""Pieces to vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from raykd.layers.dropout import WordDropout
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+
+class TokenEmbedding(nn.Module):
+    """One vector per piece, with word dropout in front.
+
+    Weights are drawn uniformly from ±√(3 / size), which gives a vector length 1 on average (Ma & Hovy 2016,
+    §4.1). Padding has a vector like any piece: what reads a batch reads it within its lengths.
+
+    Args:
+        pieces: how many pieces there are.
+        size: components of a vector.
+        word_dropout: share of pieces replaced by piece `unknown` in training.
+        unknown: the unknown piece.
+    """
+
+    def __init__(self, pieces: int, size: int, *, word_dropout: float = 0.0, unknown: int = 1):
+        super().__init__()
+        self.words = WordDropout(word_dropout, unknown=unknown)
+        self.table = nn.Embedding(pieces, size)
+        bound = (3 / size) ** 0.5
+        nn.init.uniform_(self.table.weight, -bound, bound)
+
+    def forward(self, pieces_BP: Int[Tensor, "batch piece"]) -> Float[Tensor, "batch piece size"]:
+        return self.table(self.words(pieces_BP))

@@ -1,0 +1,52 @@
+"""What stands on an encoder and makes a distribution over tag sequences.
+
+Shapes: B batch, T time, D size, Y tags. Orientation: `transitions[from, to]`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from raykd.structures import Chain
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+
+def full_precision(scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Scores in float32 at least: sums over a sentence lose too much in bf16 or fp16."""
+    return scores if scores.dtype == torch.float64 else scores.float()
+
+
+class CRFHead(nn.Module):
+    """Linear-chain CRF: emissions by a linear layer; transitions, start and end are parameters."""
+
+    def __init__(self, inputs: int, tags: int):
+        super().__init__()
+        self.emissions = nn.Linear(inputs, tags)
+        self.transitions = nn.Parameter(torch.zeros(tags, tags))
+        self.start = nn.Parameter(torch.zeros(tags))
+        self.end = nn.Parameter(torch.zeros(tags))
+
+    def forward(
+        self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
+    ) -> Chain:
+        emissions_BTY = full_precision(self.emissions(states_BTD))
+        return Chain(emissions_BTY, lengths_B, self.transitions, self.start, self.end)
+
+
+class MaxEntHead(nn.Module):
+    """Each tag by itself: a softmax over the emissions, which is a chain without transitions."""
+
+    def __init__(self, inputs: int, tags: int):
+        super().__init__()
+        self.emissions = nn.Linear(inputs, tags)
+
+    def forward(
+        self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
+    ) -> Chain:
+        return Chain(full_precision(self.emissions(states_BTD)), lengths_B)

@@ -1,0 +1,60 @@
+"""Distillation objectives: each is its hyper-parameters, says what it needs of a teacher, computes its loss.
+
+    gold        −log p_s(y*)                                       nothing
+    emission    Σ_t CE(softmax e_t, softmax e_s)                   emissions
+    token       Σ_t CE(p_t(y_t), p_s(y_t)) between MaxEnt models   emissions, no transitions
+    top_k       −(1/K) Σ_k log p_s(ŷ_k)                            K best paths
+    top_wk      −Σ_k w_k log p_s(ŷ_k)                              K best paths and their scores
+    posterior   Σ_t KL(q_t(y_t) ‖ q_s(y_t))                        emissions and transitions
+    pos_top_wk  mean of posterior and top_wk                       all of these
+    structural  −Σ_u P_t(u) Score_s(u) + log Z_s                   emissions and transitions
+
+Losses are per sentence, summed over its tokens, in nats; what they are averaged over is the trainer's choice
+and the same for all. Tags, gold or decoded by a teacher, travel as paths: `TeacherBatch.paths_BKT`.
+"""
+
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import Field
+
+from raykd.objectives.emission import Emission
+from raykd.objectives.gold import Gold
+from raykd.objectives.pos_top_wk import PosTopWK
+from raykd.objectives.posterior import Posterior
+from raykd.objectives.protocol import Objective
+from raykd.objectives.structural import Structural
+from raykd.objectives.token import Token
+from raykd.objectives.top_k import TopK
+from raykd.objectives.top_wk import TopWK
+
+OBJECTIVES = MappingProxyType(
+    {
+        "gold": Gold,
+        "emission": Emission,
+        "token": Token,
+        "top_k": TopK,
+        "top_wk": TopWK,
+        "posterior": Posterior,
+        "pos_top_wk": PosTopWK,
+        "structural": Structural,
+    }
+)
+
+ObjectiveConfig = Annotated[
+    Gold | Emission | Token | TopK | TopWK | Posterior | PosTopWK | Structural, Field(discriminator="kind")
+]
+
+__all__ = [
+    "OBJECTIVES",
+    "Emission",
+    "Gold",
+    "Objective",
+    "ObjectiveConfig",
+    "PosTopWK",
+    "Posterior",
+    "Structural",
+    "Token",
+    "TopK",
+    "TopWK",
+]

@@ -1,0 +1,39 @@
+"""Emission distillation: a chain's emissions taken for a softmax classifier's logits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from raykd.objectives.protocol import teacher_chain
+from raykd.objectives.softmax import softmax_cross_entropy
+from raykd.objectives.tempering import Temper, Temperature
+from raykd.signals import Need
+from raykd.spec import Frozen
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.signals import TeacherBatch
+    from raykd.structures import Chain
+
+
+class Emission(Frozen):
+    """Σ_t CE(softmax e_t, softmax e_s) over emission scores (Wang et al., ACL 2020, Eq. 3).
+
+    Minimal, at the entropy of the softmaxed teacher emissions, iff the softmaxed emissions agree (at ϑ = 1, or
+    with both sides tempered). Transitions are neither read nor trained.
+    """
+
+    kind: Literal["emission"] = "emission"
+    temperature: Temperature = 1.0
+    temper: Temper = "teacher"
+    maxent_only: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("emissions"),)
+
+    def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        chain = teacher_chain(teacher, self.kind)
+        return softmax_cross_entropy(chain, student, temperature=self.temperature, temper=self.temper)

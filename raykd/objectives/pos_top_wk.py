@@ -1,0 +1,49 @@
+"""Posterior and weighted Top-K distillation together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from raykd.objectives.posterior import Posterior
+from raykd.objectives.tempering import Temperature, TemperatureMode
+from raykd.objectives.top_wk import TopWK
+from raykd.signals import Need
+from raykd.spec import Frozen
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.signals import TeacherBatch
+    from raykd.structures import Chain
+
+
+class PosTopWK(Frozen):
+    """The mean of `posterior` and `top_wk` at one temperature (Wang et al., ACL 2020, §3.3).
+
+    At least H(w) / 2; reached iff the student meets the minima of both, which is possible only where the
+    teacher's probability lies on its K best labellings.
+    """
+
+    kind: Literal["pos_top_wk"] = "pos_top_wk"
+    k: Annotated[int, Field(ge=1)] = 5
+    temperature: Temperature = 1.0
+    temperature_mode: TemperatureMode = "local"
+    maxent_only: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (*self._posterior.needs, *self._top_wk.needs)
+
+    def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        return (self._posterior.loss(student, teacher) + self._top_wk.loss(student, teacher)) / 2
+
+    @property
+    def _posterior(self) -> Posterior:
+        return Posterior(temperature=self.temperature, temperature_mode=self.temperature_mode)
+
+    @property
+    def _top_wk(self) -> TopWK:
+        return TopWK(k=self.k, temperature=self.temperature)

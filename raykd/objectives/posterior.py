@@ -1,0 +1,62 @@
+"""Posterior distillation: each token's distribution given the whole sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+
+from raykd.objectives.protocol import teacher_chain
+from raykd.objectives.tempering import Temper, Temperature, TemperatureMode, softened
+from raykd.signals import Need
+from raykd.spec import Frozen
+from raykd.structures import posterior_kl, tempered_moments, token_marginals
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.signals import TeacherBatch
+    from raykd.structures import Chain
+
+
+def tempered_posterior_kl(
+    teacher_BTY: Float[Tensor, "batch time tag"], student: Chain, temperature: float
+) -> Float[Tensor, " batch"]:
+    """Σ_t KL(q_t ‖ q_s^(1/ϑ) renormalised) [B] between token marginals."""
+    mask_BT1 = student.mask_BT[:, :, None]
+    # A marginal that underflows is held at the smallest number: the loss stays finite and pushes no further.
+    marginals_BTY = token_marginals(student).clamp_min(torch.finfo(student.dtype).tiny)
+    log_student_BTY = torch.log_softmax(marginals_BTY.log() / temperature, dim=-1)
+    teacher_BTY = teacher_BTY.to(student.dtype)
+    terms_BTY = torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * log_student_BTY
+    return terms_BTY.masked_fill(~mask_BT1, 0).sum((1, 2))
+
+
+class Posterior(Frozen):
+    """Σ_t KL(q_t(y_t) ‖ q_s(y_t)) between token marginals by forward-backward (Wang et al., ACL 2020, Eq. 8).
+
+    Eq. 8 is the cross-entropy; the KL is a constant away and has the same gradient. Zero iff the token marginals
+    agree (at ϑ = 1, or with both sides tempered).
+    """
+
+    kind: Literal["posterior"] = "posterior"
+    temperature: Temperature = 1.0
+    temperature_mode: TemperatureMode = "local"
+    temper: Temper = "teacher"
+    maxent_only: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("emissions"), Need("transitions"))
+
+    def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        chain = teacher_chain(teacher, self.kind)
+        target_BTY = tempered_moments(
+            chain, self.temperature, self.temperature_mode, pairwise=False
+        ).token_BTY
+        if self.temper == "teacher":
+            return posterior_kl(target_BTY, student)
+        if self.temperature_mode == "global":
+            return self.temperature**2 * posterior_kl(target_BTY, softened(student, self.temperature))
+        return self.temperature**2 * tempered_posterior_kl(target_BTY, student, self.temperature)

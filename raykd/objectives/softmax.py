@@ -1,0 +1,35 @@
+"""Cross-entropy between softmaxed rows, for the objectives that look at each token by itself.
+
+Shapes: B batch, T time, Y tags.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from raykd.objectives.tempering import Temper, student_side
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.structures import Chain
+
+
+def softmax_cross_entropy(
+    teacher: Chain, student: Chain, *, temperature: float, temper: Temper
+) -> Float[Tensor, " batch"]:
+    """Σ_t CE(softmax e_t/ϑ, softmax e_s) [B] over each sentence's tokens.
+
+    With `temper` "both", ϑ² Σ_t CE(softmax e_t/ϑ, softmax e_s/ϑ).
+    A tag that the teacher excludes (emission −∞) counts for nothing, whatever the student says.
+    """
+    seen, factor = student_side(student, temperature, temper)
+    padding_BT1 = ~seen.mask_BT[:, :, None]
+    # Padding may hold anything, NaN included, which a product with 0 would keep.
+    target_BTY = torch.softmax(teacher.emissions_BTY.masked_fill(padding_BT1, 0) / temperature, dim=-1)
+    target_BTY = target_BTY.masked_fill(padding_BT1, 0).to(seen.dtype)
+    log_student_BTY = torch.log_softmax(seen.emissions_BTY.masked_fill(padding_BT1, 0), dim=-1)
+    return -factor * (target_BTY * log_student_BTY.masked_fill(target_BTY == 0, 0)).sum((1, 2))

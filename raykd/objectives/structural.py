@@ -1,0 +1,59 @@
+"""Structural distillation: the cross-entropy between whole distributions over labellings, exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from raykd.objectives.protocol import teacher_chain
+from raykd.objectives.tempering import Temper, Temperature, TemperatureMode, softened, student_side
+from raykd.signals import Need
+from raykd.spec import Frozen
+from raykd.structures import fenchel_young, kl, tempered_moments
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.signals import TeacherBatch
+    from raykd.structures import Chain
+
+
+class Structural(Frozen):
+    """−Σ_u P_t(u) Score_s(u) + log Z_s, u over the student's substructures (Wang et al., ACL 2021, Eq. 3).
+
+    The student decides the substructures: pairs of neighbouring tags for a chain (case 1a; a MaxEnt teacher's
+    pairs are products of its token distributions, case 3), single tags for a MaxEnt student (case 2a).
+
+    At least the (tempered) teacher's entropy at ϑ = 1 and with global temperature; reached iff the
+    distributions agree. Locally tempered pairs belong to no distribution over labellings, so at ϑ ≠ 1 a chain
+    student has no such bound.
+    """
+
+    kind: Literal["structural"] = "structural"
+    temperature: Temperature = 1.0
+    temperature_mode: TemperatureMode = "local"
+    temper: Temper = "teacher"
+    maxent_only: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("emissions"), Need("transitions"))
+
+    def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        pairwise = any(part is not None for part in (student.transitions, student.start, student.end))
+        chain = teacher_chain(teacher, self.kind)
+        target = tempered_moments(chain, self.temperature, self.temperature_mode, pairwise=pairwise)
+        seen, factor = student_side(student, self.temperature, self.temper)
+        return factor * fenchel_young(seen, target)
+
+    def divergence(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        """KL(p_t ‖ p_s) [B], the loss without the teacher's entropy; zero iff the distributions agree.
+
+        With global temperature it is the divergence of the tempered distributions (and ϑ² times it where both
+        are tempered), as in the loss. With local temperature, which has no such form, it is taken at ϑ = 1.
+        """
+        chain = teacher_chain(teacher, self.kind)
+        if self.temperature_mode == "local":
+            return kl(chain, student)
+        seen, factor = student_side(student, self.temperature, self.temper)
+        return factor * kl(softened(chain, self.temperature), seen)

@@ -1,0 +1,33 @@
+"""Temperature, said once for all objectives.
+
+`temper: teacher` (the default) softens the teacher alone: the student's scores stay at ϑ = 1 and there is no
+ϑ² factor. `temper: both` divides the student's scores by ϑ as well and multiplies the loss by ϑ², so that
+gradients keep their size (Hinton et al. 2015, §2).
+
+`temperature_mode` says where marginals are softened (Wang et al., ACL 2021, §5.2). `local`: substructure
+marginals at ϑ = 1, their logarithms divided by ϑ, each renormalised. `global`: scores divided by ϑ, then the
+marginals. Where the student's marginals are softened too (`posterior` with `temper: both`), in the same mode.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+if TYPE_CHECKING:
+    from raykd.structures import Chain
+
+Temperature = Annotated[float, Field(gt=0)]
+TemperatureMode = Literal["local", "global"]
+Temper = Literal["teacher", "both"]
+
+
+def softened(chain: Chain, temperature: float) -> Chain:
+    """The chain whose scores are divided by the temperature: p(y)^(1/ϑ), renormalised over all labellings."""
+    return chain if temperature == 1 else chain.map(lambda scores: scores / temperature)
+
+
+def student_side(student: Chain, temperature: float, temper: Temper) -> tuple[Chain, float]:
+    """The student as the loss sees it, and the factor of the loss: unchanged and 1, or softened and ϑ²."""
+    return (student, 1.0) if temper == "teacher" else (softened(student, temperature), temperature**2)

@@ -1,0 +1,51 @@
+"""Token-level distillation between MaxEnt models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from raykd.objectives.protocol import has_transitions, teacher_chain
+from raykd.objectives.softmax import softmax_cross_entropy
+from raykd.objectives.tempering import Temper, Temperature
+from raykd.signals import Need
+from raykd.spec import Frozen
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.signals import TeacherBatch
+    from raykd.structures import Chain
+
+
+class Token(Frozen):
+    """Σ_t CE(p_t(y_t), p_s(y_t)) between MaxEnt models (Wang et al., ACL 2020, §2.2).
+
+    Minimal, at the teacher's entropy, iff the two models' distributions agree (at ϑ = 1, or with both sides
+    tempered). For a chain on either side these would not be its token distributions: use `posterior` or
+    `structural`.
+    """
+
+    kind: Literal["token"] = "token"
+    temperature: Temperature = 1.0
+    temper: Temper = "teacher"
+    maxent_only: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        # The transitions are read to see that there are none.
+        return (Need("emissions"), Need("transitions"))
+
+    def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        """As `Objective.loss`; ValueError also when either side has transitions."""
+        chain = teacher_chain(teacher, self.kind)
+        for side, model in (
+            ("teacher", has_transitions(chain)),
+            ("student", student.transitions is not None),
+        ):
+            if model:
+                mend = "give it decoder maxent" if side == "student" else "choose a MaxEnt teacher"
+                raise ValueError(
+                    f"objective 'token' is between MaxEnt models and the {side} is a chain; {mend}"
+                )
+        return softmax_cross_entropy(chain, student, temperature=self.temperature, temper=self.temper)

@@ -1,0 +1,41 @@
+"""Top-K distillation: the teacher's K best labellings as equally good gold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from raykd.objectives.protocol import best_paths
+from raykd.signals import Need
+from raykd.spec import Frozen
+from raykd.structures import path_loss
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.signals import TeacherBatch
+    from raykd.structures import Chain
+
+
+class TopK(Frozen):
+    """−(1/K) Σ_k log p_s(ŷ_k) over the teacher's K best labellings (Wang et al., ACL 2020, Eq. 6).
+
+    At least log K, reached iff the student spreads its probability evenly over the K. Where fewer than `k`
+    labellings exist, K is how many do.
+    """
+
+    kind: Literal["top_k"] = "top_k"
+    k: Annotated[int, Field(ge=1)] = 5
+    maxent_only: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("kbest", k=self.k),)
+
+    def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        paths_BKT, scores_BK = best_paths(teacher, self.k, self.kind)
+        exists_BK = (scores_BK > float("-inf")).to(student.dtype)
+        # The best path always exists; the floor keeps a chain that forbids everything from dividing 0 by 0.
+        return path_loss(student, paths_BKT, exists_BK / exists_BK.sum(1, keepdim=True).clamp_min(1))

@@ -1,0 +1,42 @@
+"""Weighted Top-K distillation: the teacher's K best labellings, each by its probability."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from raykd.objectives.protocol import best_paths
+from raykd.objectives.tempering import Temperature
+from raykd.signals import Need
+from raykd.spec import Frozen
+from raykd.structures import path_loss, path_weights
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.signals import TeacherBatch
+    from raykd.structures import Chain
+
+
+class TopWK(Frozen):
+    """−Σ_k w_k log p_s(ŷ_k) over the teacher's K best labellings (Wang et al., ACL 2020, Eq. 7).
+
+    w = softmax(scores / ϑ) over the labellings that exist: the teacher's probabilities at temperature ϑ,
+    renormalised. At least H(w), reached iff the student gives the K labellings their weights and nothing to any
+    other.
+    """
+
+    kind: Literal["top_wk"] = "top_wk"
+    k: Annotated[int, Field(ge=1)] = 5
+    temperature: Temperature = 1.0
+    maxent_only: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("kbest", k=self.k),)
+
+    def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        paths_BKT, scores_BK = best_paths(teacher, self.k, self.kind)
+        return path_loss(student, paths_BKT, path_weights(scores_BK.to(student.dtype) / self.temperature))
