@@ -18,4 +18,4 @@ class Sentence(NamedTuple):
     tags: list[str] | None
     language: str
     label: str | None = None
-    origin: tuple[str, int] | None = None
+    origin: tuple[str, int | None] | None = None

@@ -1,0 +1,171 @@
+"""CoNLL columns: one word per line, columns between tabs or spaces, an empty line after each sentence.
+
+Reads CoNLL-2002 and -2003 (spaces, `-DOCSTART-`), WikiAnn (an index before the word), Universal NER (`#`
+comments, more columns behind) and the like. Columns count from 0, from the right when negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from raykd.corpora.files import read_text_files
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.source import Parts, TextConfig
+from raykd.errors import CorpusError
+from raykd.spec import Frozen
+
+DOCUMENT_START = "-DOCSTART-"
+Cells = list[str]
+
+
+class Columns(Frozen):
+    """Where the word and its tag stand."""
+
+    token: int = 0
+    tag: int = -1
+
+
+class ConllSource(TextConfig):
+    """CoNLL columns."""
+
+    source: Literal["conll"]
+    columns: Columns = Columns()
+    separator: Literal["tab", "space", "auto"] = "auto"
+    """`space` also takes several spaces; `auto` looks for a tab in the first line that holds a word."""
+    comment: Annotated[str, Field(max_length=8)] = "#"
+    """What begins a comment line; empty for none. A word `#` stays a word: its line has all columns."""
+
+
+class Layout(NamedTuple):
+    """How one file is laid out: how its lines are cut, how many columns they have, and which matter."""
+
+    cut: Callable[[str], Cells]
+    width: int
+    token: int
+    tag: int | None
+    exact: bool
+    comment: str
+
+    def is_comment(self, line: str) -> bool:
+        return bool(self.comment) and line.startswith(self.comment) and self._is_no_word(line)
+
+    def _is_no_word(self, line: str) -> bool:
+        # With an index column in front no word line begins with the comment sign; without, only the
+        # number of columns tells a comment from the word "#".
+        return self.token > 0 or len(self.cut(line)) != self.width
+
+
+def read(config: ConllSource) -> Parts:
+    """Every part of the corpus, sentence by sentence, tags as the files write them.
+
+    Raises:
+        CorpusError: a file is missing, empty or not text of its encoding, or a line lacks a column.
+    """
+    return read_text_files(config, parse)
+
+
+def parse(
+    config: ConllSource, lines: list[str], *, file: str, language: str, labelled: bool
+) -> list[Sentence]:
+    """The sentences of one file's lines. Without `labelled` the tag column is not looked at."""
+    layout = layout_of(config, lines, file=file, labelled=labelled)
+    sentences = []
+    for numbers, rows in sentence_rows(lines, layout):
+        _check(rows, numbers, layout, file)
+        tokens = [row[layout.token] for row in rows]
+        tags = None if layout.tag is None else [row[layout.tag] for row in rows]
+        sentences.append(Sentence(tokens, tags, language, None, (file, numbers[0])))
+    _refuse_running_numbers(sentences, layout, file)
+    return sentences
+
+
+def layout_of(config: ConllSource, lines: Iterable[str], *, file: str, labelled: bool) -> Layout:
+    """The layout of a file, told from its first line that holds a word."""
+    first, number = _first_word_line(lines, config.comment)
+    tabs = config.separator == "tab" or (config.separator == "auto" and "\t" in first)
+    cut = _cut_at_tabs if tabs else _cut_at_spaces
+    width = len(cut(first))
+    columns = {"token": config.columns.token} | ({"tag": config.columns.tag} if labelled else {})
+    resolved = {name: place + width if place < 0 else place for name, place in columns.items()}
+    for name, place in resolved.items():
+        if first and not 0 <= place < width:
+            kind = "tabs" if tabs else "spaces"
+            raise CorpusError(
+                file,
+                number,
+                f"column {columns[name]} ({name}) is not there: {width} columns between {kind} in {first!r}",
+                f"set corpus.columns.{name} or corpus.separator",
+            )
+    if labelled and first and resolved["tag"] == resolved["token"]:
+        problem = f"one column cannot be both word and tag: {first!r}"
+        raise CorpusError(file, number, problem, "set corpus.columns and corpus.separator")
+    exact = min(columns.values()) < 0
+    return Layout(cut, width, resolved["token"], resolved.get("tag"), exact, config.comment)
+
+
+def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Cells]]]:
+    """Line numbers (from 1) and cells of each sentence; comments and document starts are passed over."""
+    numbers: list[int] = []
+    rows: list[Cells] = []
+    comment, cut = layout.comment or "\n", layout.cut
+    for number, line in enumerate(lines, start=1):
+        if not line or line.isspace() or line.startswith(DOCUMENT_START):
+            if rows:
+                yield numbers, rows
+                numbers, rows = [], []
+        elif not line.startswith(comment) or not layout.is_comment(line):
+            numbers.append(number)
+            rows.append(cut(line))
+    if rows:
+        yield numbers, rows
+
+
+def _cut_at_tabs(line: str) -> Cells:
+    return line.split("\t")
+
+
+def _cut_at_spaces(line: str) -> Cells:
+    # Not str.split(): it also cuts at the no-break spaces that stand inside and as words of real corpora.
+    return [cell for cell in line.replace("\t", " ").split(" ") if cell]
+
+
+def _first_word_line(lines: Iterable[str], comment: str) -> tuple[str, int | None]:
+    for number, line in enumerate(lines, start=1):
+        if (
+            line.strip()
+            and not line.startswith(DOCUMENT_START)
+            and not (comment and line.startswith(comment))
+        ):
+            return line, number
+    return "", None
+
+
+def _check(rows: list[Cells], numbers: list[int], layout: Layout, file: str) -> None:
+    needed = max(layout.token, layout.tag or 0) + 1
+    for number, row in zip(numbers, rows, strict=True):
+        if len(row) < needed or (layout.exact and len(row) != layout.width):
+            expected = f"{layout.width}" if layout.exact else f"at least {needed}"
+            problem = f"{len(row)} columns where {expected} are expected: {'  '.join(row)[:60]!r}"
+            raise CorpusError(
+                file, number, problem, "mend the line, or set corpus.columns or corpus.separator"
+            )
+        if not row[layout.token]:
+            raise CorpusError(file, number, "the word is empty", "mend the line")
+        if layout.tag is not None and not row[layout.tag]:
+            raise CorpusError(file, number, f"{row[layout.token]!r} has no tag", "mend the line")
+
+
+def _refuse_running_numbers(sentences: list[Sentence], layout: Layout, file: str) -> None:
+    """A column of 0, 1, 2… in every sentence is the index, not the word: nobody means that."""
+    head = sentences[:100]
+    if sum(len(sentence.tokens) for sentence in head) <= len(head):
+        return
+    for sentence in head:
+        length = len(sentence.tokens)
+        if sentence.tokens not in ([str(i) for i in range(length)], [str(i + 1) for i in range(length)]):
+            return
+    problem = f"column {layout.token} (token) holds running numbers, not words"
+    raise CorpusError(file, None, problem, f"set corpus.columns.token, say to {layout.token + 1}")

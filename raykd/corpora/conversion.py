@@ -1,0 +1,151 @@
+"""From sentences as the files hold them to Arrow tables in the one internal tag scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.source import Parts, SourceConfig, for_language
+from raykd.corpora.tags import OUTSIDE, FileScheme, TagSet, guess_scheme, read_spans, to_bioes
+from raykd.errors import CorpusError
+
+COLUMNS: Mapping[str, pa.DataType] = {
+    "tokens": pa.list_(pa.string()),
+    "tags": pa.list_(pa.int16()),
+    "language": pa.string(),
+}
+
+
+@dataclass
+class Converted:
+    """Tables by part, the tag set their numbers belong to, and what conversion found."""
+
+    tag_set: TagSet
+    tables: dict[str, pa.Table]
+    schemes: dict[str, FileScheme]
+    repairs: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Part → language → tags that were not valid in the file's scheme as they stood."""
+
+
+def convert(parts: Parts, config: SourceConfig) -> Converted:
+    """Tables of all parts. The tag set is what train, dev and test together hold.
+
+    Raises:
+        CorpusError: a tag does not fit the scheme of its language; file, line and word are told.
+    """
+    labelled = [s for sentences in parts.values() for s in sentences if s.tags is not None]
+    inventories = _inventories(labelled)
+    schemes = _schemes(labelled, inventories, config)
+    converted = Converted(_tag_set(inventories, schemes), {}, schemes)
+    for part, sentences in parts.items():
+        numbers, converted.repairs[part] = _numbers(sentences, schemes, converted.tag_set)
+        converted.tables[part] = _table(sentences, numbers)
+    return converted
+
+
+def _inventories(labelled: Iterable[Sentence]) -> dict[str, set[tuple[str, ...]]]:
+    """Every different tag sequence of each language: far fewer than sentences."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for sentence in labelled:
+        found.setdefault(sentence.language, set()).add(tuple(sentence.tags or ()))
+    return found
+
+
+def _schemes(
+    labelled: Sequence[Sentence], inventories: Mapping[str, set[tuple[str, ...]]], config: SourceConfig
+) -> dict[str, FileScheme]:
+    schemes: dict[str, FileScheme] = {}
+    for language, sequences in inventories.items():
+        scheme = for_language(config.scheme, language) or "auto"
+        try:
+            schemes[language] = guess_scheme(sequences) if scheme == "auto" else scheme
+        except ValueError as error:
+            raise _mixed_forms(labelled, language, str(error)) from None
+    flat = [language for language in schemes if schemes[language] == "flat"]
+    if 0 < len(flat) < len(schemes):
+        for language in flat:
+            # Nothing but O is the same in every scheme.
+            if any(tag != OUTSIDE for tags in inventories[language] for tag in tags):
+                raise _unlike_schemes(labelled, language, schemes)
+            schemes[language] = "iob2"
+    return schemes
+
+
+def _tag_set(inventories: Mapping[str, set[tuple[str, ...]]], schemes: Mapping[str, FileScheme]) -> TagSet:
+    tags = {tag for sequences in inventories.values() for sequence in sequences for tag in sequence}
+    if any(scheme != "flat" for scheme in schemes.values()):
+        return TagSet.of_types(tag[2:] for tag in tags if tag[1:2] == "-")
+    return TagSet.flat(tags)
+
+
+def _numbers(
+    sentences: Iterable[Sentence], schemes: Mapping[str, FileScheme], tag_set: TagSet
+) -> tuple[list[np.ndarray | None], dict[str, int]]:
+    """Tag numbers of every sentence, and repairs per language. A sequence met before is not converted again."""
+    known: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, int]] = {}
+    numbers: list[np.ndarray | None] = []
+    repairs: dict[str, int] = {}
+    for sentence in sentences:
+        if sentence.tags is None:
+            numbers.append(None)
+            continue
+        scheme = schemes[sentence.language]
+        key = (scheme, tuple(sentence.tags))
+        if key not in known:
+            known[key] = _convert_one(sentence, scheme, tag_set)
+        numbers.append(known[key][0])
+        if known[key][1]:
+            repairs[sentence.language] = repairs.get(sentence.language, 0) + known[key][1]
+    return numbers, repairs
+
+
+def _convert_one(sentence: Sentence, scheme: FileScheme, tag_set: TagSet) -> tuple[np.ndarray, int]:
+    tags = sentence.tags or []
+    if scheme == "flat" or scheme == "auto":
+        return tag_set.encode(tags), 0
+    try:
+        bioes, repairs = to_bioes(tags, scheme)
+    except ValueError as error:
+        raise _fault(sentence, str(error), "mend the tag, or set corpus.scheme") from None
+    return tag_set.encode(bioes), repairs
+
+
+def _table(sentences: Sequence[Sentence], numbers: Sequence[np.ndarray | None]) -> pa.Table:
+    columns = {
+        "tokens": pa.array([sentence.tokens for sentence in sentences], COLUMNS["tokens"]),
+        "tags": pa.array(numbers, COLUMNS["tags"]),
+        "language": pa.array([sentence.language for sentence in sentences], COLUMNS["language"]),
+    }
+    if any(sentence.label is not None for sentence in sentences):
+        columns["label"] = pa.array([sentence.label for sentence in sentences], pa.string())
+    return pa.table(columns)
+
+
+def _mixed_forms(labelled: Iterable[Sentence], language: str, problem: str) -> CorpusError:
+    for sentence in labelled:
+        if sentence.language == language:
+            try:
+                read_spans(sentence.tags or [])
+            except ValueError:
+                mend = f"mend the tag, or set corpus.scheme (language {language!r}) to flat"
+                return _fault(sentence, problem, mend)
+    raise AssertionError("a sequence that guess_scheme refuses holds a tag that is no span tag")
+
+
+def _unlike_schemes(
+    labelled: Iterable[Sentence], language: str, schemes: Mapping[str, FileScheme]
+) -> CorpusError:
+    told = ", ".join(f"{name} {scheme}" for name, scheme in schemes.items())
+    sentence = next(s for s in labelled if s.language == language and set(s.tags or ()) - {OUTSIDE})
+    mend = "one corpus holds one task: leave the language out, or set corpus.scheme"
+    return _fault(sentence, f"some languages have spans and others one tag per word ({told})", mend)
+
+
+def _fault(sentence: Sentence, problem: str, mend: str) -> CorpusError:
+    file, line = sentence.origin or (f"a sentence of {sentence.language}", None)
+    words = " ".join(sentence.tokens)
+    return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", mend)

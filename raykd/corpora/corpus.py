@@ -1,0 +1,201 @@
+"""A corpus: its parts as Arrow tables in one internal tag scheme, read from any source, named by its content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from raykd.corpora.config import READERS, CorpusConfig
+from raykd.corpora.conversion import convert
+from raykd.corpora.report import CorpusReport, sentence_counts, unseen_labels
+from raykd.corpora.selection import select, text_of
+from raykd.corpora.sentence import PARTS
+from raykd.corpora.source import Parts, SourceConfig
+from raykd.corpora.tags import TagSet
+from raykd.errors import CorpusError, StoreError
+from raykd.identity import identity
+from raykd.storage import Storage
+
+FORMAT = 1
+"""Of the stored corpus and of what its identity is computed over."""
+
+MANIFEST = "corpus.json"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentences of some languages in four parts: train, unlabelled, dev and test.
+
+    Each part is a table with the columns `tokens` (list of string), `tags` (list of int16: numbers in
+    `tag_set`; null where the sentence is unlabelled) and `language`, and `label` (string) in text
+    classification.
+    """
+
+    tag_set: TagSet
+    languages: tuple[str, ...]
+    parts: Mapping[str, pa.Table]
+    report: CorpusReport
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes of whole sentences, in alphabetical order; none outside text classification."""
+        tables = [table for table in self.parts.values() if "label" in table.column_names]
+        return tuple(
+            sorted({label for t in tables for label in pc.unique(t["label"]).drop_null().to_pylist()})
+        )
+
+    def restricted(self, languages: Iterable[str]) -> Corpus:
+        """The same corpus without other languages; the tag set stays, so that tag numbers keep their meaning."""
+        wanted = set(languages)
+        kept = tuple(language for language in self.languages if language in wanted)
+        parts = {
+            part: table.filter(pc.is_in(table["language"], value_set=pa.array(kept, pa.string())))
+            for part, table in self.parts.items()
+        }
+        return Corpus(self.tag_set, kept, parts, self.report.restricted(kept))
+
+
+def read_corpus(config: CorpusConfig) -> Corpus:
+    """Read, select and convert the corpus that `config` describes.
+
+    Raises:
+        CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, or nothing is left
+        to
+            train on.
+    """
+    return make_corpus(READERS[config.source](config), config)
+
+
+def make_corpus(parts: Parts, config: SourceConfig) -> Corpus:
+    """A corpus of sentences already read; see `read_corpus`."""
+    parts = {part: [s for s in sentences if s.tokens] for part, sentences in parts.items()}
+    selected, dropped = select(parts, config)
+    _refuse_empty(parts, selected)
+    converted = convert(selected, config)
+    test = {text_of(sentence) for sentence in selected["test"]}
+    report = CorpusReport(
+        sentence_counts(converted.tables, config.languages),
+        converted.schemes,
+        converted.repairs,
+        dropped.overlaps,
+        dropped.duplicates,
+        sum(text_of(sentence) in test for sentence in selected["dev"]),
+        unseen_labels(converted.tables, converted.tag_set),
+    )
+    return Corpus(converted.tag_set, config.languages, converted.tables, report)
+
+
+def corpus_id(corpus: Corpus) -> str:
+    """The identity of a corpus: over words, tags, languages and their order in every part, and the tag set.
+
+    Where the text was read from and in which format does not matter.
+    """
+    parts = {part: _digest(corpus.parts[part]) for part in PARTS}
+    tags = {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)}
+    return identity("corpus", {"format": FORMAT, "parts": parts, "tag_set": tags})
+
+
+def text_id(table: pa.Table) -> str:
+    """The identity of a part's text alone (words, languages, order): all that a teacher reads of it."""
+    return identity("text", {"format": FORMAT, "text": _digest(table.select(["tokens", "language"]))})
+
+
+def write_corpus(corpus: Corpus, storage: Storage) -> str:
+    """Store `corpus` below corpora/<id>/, the manifest last, and give its id. What is there is not written again."""
+    name = corpus_id(corpus)
+    folder = storage.child("corpora", name)
+    if folder.exists(MANIFEST):
+        return name
+    files = {}
+    for part in PARTS:
+        data = _to_ipc(corpus.parts[part])
+        folder.write(f"{part}.arrow", data)
+        files[part] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    manifest = {
+        "format": FORMAT,
+        "languages": list(corpus.languages),
+        "tag_set": {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)},
+        "files": files,
+        "report": corpus.report.to_plain(),
+    }
+    folder.write_json(MANIFEST, manifest)
+    return name
+
+
+def open_corpus(storage: Storage, name: str) -> Corpus:
+    """The stored corpus `name`, its tables mapped from its files.
+
+    Raises:
+        StoreError: it is not there, was written in another format, or a file differs from its checksum.
+    """
+    folder = storage.child("corpora", name)
+    if not folder.exists(MANIFEST):
+        raise StoreError(f"corpora/{name}", "no such corpus is stored", "read and write it first")
+    manifest = folder.read_json(MANIFEST)
+    if manifest["format"] != FORMAT:
+        problem = f"it has format {manifest['format']}, this raykd reads {FORMAT}"
+        raise StoreError(f"corpora/{name}", problem, "remove it and write it again")
+    tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
+    parts = {part: _map(folder, f"corpora/{name}", part, manifest["files"][part]) for part in PARTS}
+    return Corpus(tag_set, tuple(manifest["languages"]), parts, CorpusReport(**manifest["report"]))
+
+
+def _refuse_empty(read: Parts, selected: Parts) -> None:
+    sentences = read.get("train", [])
+    for part in ("train", "dev", "test"):
+        if not selected[part]:
+            origin = next((s.origin[0] for s in sentences if s.origin), "corpus")
+            problem = f"no sentence is left for {part} (of {len(sentences)} training sentences read)"
+            raise CorpusError(
+                origin, None, problem, "name more text, raise corpus.cap, or change corpus.split"
+            )
+
+
+def _digest(table: pa.Table) -> str:
+    """sha256 over the values of a table, however Arrow holds them (chunks, slices, buffers)."""
+    digest = hashlib.sha256(f"{table.num_rows}".encode())
+    for name in sorted(table.column_names):
+        column = table[name]
+        digest.update(f";{name}:".encode())
+        for array in _leaves(column):
+            digest.update(array)
+    return digest.hexdigest()
+
+
+def _leaves(column: pa.ChunkedArray) -> Iterable[bytes]:
+    """Validity, lengths and values of a column, level by level, each as plain bytes."""
+    yield np.packbits(pc.is_valid(column).to_numpy()).tobytes()
+    if pa.types.is_list(column.type):
+        yield pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype("<i8").tobytes()
+        yield from _leaves(pc.list_flatten(column))
+    elif pa.types.is_string(column.type):
+        yield pc.fill_null(pc.binary_length(column), 0).to_numpy().astype("<i8").tobytes()
+        yield "".join(pc.fill_null(column, "").to_pylist()).encode()
+    else:
+        yield column.to_numpy().astype("<i8").tobytes()
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    # One record batch: readers flatten whole columns, and joining batches would copy what is mapped.
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue().to_pybytes()
+
+
+def _map(folder: Storage, where: str, part: str, written: Mapping[str, object]) -> pa.Table:
+    source = pa.memory_map(str(folder.local_path(f"{part}.arrow")))
+    if (
+        source.size() != written["bytes"]
+        or hashlib.sha256(source.read_buffer()).hexdigest() != written["sha256"]
+    ):
+        raise StoreError(
+            f"{where}/{part}.arrow", "its checksum differs from its manifest's", "remove the corpus"
+        )
+    source.seek(0)
+    return pa.ipc.open_file(source).read_all()

@@ -1,0 +1,144 @@
+"""Which sentences become which part: caps, the drawn split, and no test sentence in training.
+
+Everything random is drawn per language from (seed, language) alone, so that a language's sentences stay the
+same whatever other languages a corpus has; and a smaller cap takes a subset of what a larger one takes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.source import REST, Cap, Parts, SourceConfig, Split, for_language
+
+TRAINING = ("train", "unlabelled")
+HELD_OUT = ("dev", "test")
+
+
+@dataclass
+class Dropped:
+    """Sentences left out, by the part they were left out of."""
+
+    overlaps: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TRAINING, 0))
+    """They also stand in dev or test."""
+    duplicates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TRAINING, 0))
+    """Their text was read before in the same language."""
+
+
+def text_of(sentence: Sentence) -> str:
+    """What makes two sentences the same: their words."""
+    return "\0".join(sentence.tokens)
+
+
+def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
+    """The sentences that `config` asks for, by part, in the order in which they were read.
+
+    A training sentence whose text also stands in dev or test, of whatever language, is dropped before the
+    caps are filled; so is one whose text its own language already has. Dev and test are left as they are.
+    """
+    dropped = Dropped()
+    held_out = {part: _capped(parts.get(part, []), part, config) for part in HELD_OUT}
+    pool = _distinct(parts.get("train", []), "train", config, dropped)
+    pool = _without(pool, _texts(held_out), "train", dropped)
+    train, rest = _cap_each(pool, config.cap, config)
+    if config.split is not None:
+        train, held_out = _split_each(train, config.split, config)
+        # The draw is per language; a text may still stand in the train part of one and the test part of
+        # another.
+        train = _without(train, _texts(held_out), "train", dropped)
+    unlabelled = rest if getattr(config, "unlabelled", None) == REST else parts.get("unlabelled", [])
+    unlabelled = [sentence._replace(tags=None, label=None) for sentence in unlabelled]
+    unlabelled = _distinct(unlabelled, "unlabelled", config, dropped, seen=train)
+    unlabelled = _without(unlabelled, _texts(held_out), "unlabelled", dropped)
+    unlabelled, _ = _cap_each(unlabelled, config.unlabelled_cap, config)
+    return {"train": train, "unlabelled": unlabelled, **held_out}, dropped
+
+
+def draw_order(count: int, seed: int, language: str) -> np.ndarray:
+    """The order in which the sentences of one language are drawn: a permutation of `count`."""
+    return np.random.default_rng([seed, zlib.crc32(language.encode())]).permutation(count)
+
+
+def shares(count: int, split: Split) -> tuple[int, int, int]:
+    """How many of `count` sentences go to train, dev and test; what does not divide evenly goes to train."""
+    whole = split.train + split.dev + split.test
+    dev, test = count * split.dev // whole, count * split.test // whole
+    return count - dev - test, dev, test
+
+
+def _capped(sentences: Sequence[Sentence], part: str, config: SourceConfig) -> list[Sentence]:
+    cap = {"dev": config.dev_cap, "test": config.test_cap}[part]
+    return _cap_each(sentences, cap, config)[0]
+
+
+def _cap_each(
+    sentences: Sequence[Sentence], cap: Cap | None, config: SourceConfig
+) -> tuple[list[Sentence], list[Sentence]]:
+    """The sentences drawn and those left, both in reading order."""
+    taken, left = np.zeros(len(sentences), dtype=bool), np.zeros(len(sentences), dtype=bool)
+    for language, places in _places(sentences).items():
+        most = for_language(cap, language)
+        order = places[draw_order(len(places), config.seed, language)]
+        taken[order[:most]] = True
+        left[order[len(order) if most is None else most :]] = True
+    return _at(sentences, taken), _at(sentences, left)
+
+
+def _split_each(
+    sentences: Sequence[Sentence], split: Split, config: SourceConfig
+) -> tuple[list[Sentence], dict[str, list[Sentence]]]:
+    masks = np.zeros((3, len(sentences)), dtype=bool)
+    for language, places in _places(sentences).items():
+        order = places[draw_order(len(places), config.seed, language)]
+        train, dev, _ = shares(len(order), split)
+        for mask, drawn in zip(masks, np.split(order, [train, train + dev]), strict=True):
+            mask[drawn] = True
+    train, dev, test = (_at(sentences, mask) for mask in masks)
+    return train, {"dev": dev, "test": test}
+
+
+def _distinct(
+    sentences: Iterable[Sentence],
+    part: str,
+    config: SourceConfig,
+    dropped: Dropped,
+    *,
+    seen: Iterable[Sentence] = (),
+) -> list[Sentence]:
+    if config.duplicates == "keep":
+        return list(sentences)
+    known = {(sentence.language, text_of(sentence)) for sentence in seen}
+    kept = []
+    for sentence in sentences:
+        text = (sentence.language, text_of(sentence))
+        if text in known:
+            dropped.duplicates[part] += 1
+        else:
+            known.add(text)
+            kept.append(sentence)
+    return kept
+
+
+def _without(sentences: list[Sentence], texts: set[str], part: str, dropped: Dropped) -> list[Sentence]:
+    kept = [sentence for sentence in sentences if text_of(sentence) not in texts]
+    dropped.overlaps[part] += len(sentences) - len(kept)
+    return kept
+
+
+def _texts(parts: Parts) -> set[str]:
+    return {text_of(sentence) for sentences in parts.values() for sentence in sentences}
+
+
+def _places(sentences: Iterable[Sentence]) -> dict[str, np.ndarray]:
+    places: dict[str, list[int]] = {}
+    for place, sentence in enumerate(sentences):
+        places.setdefault(sentence.language, []).append(place)
+    return {language: np.array(found) for language, found in places.items()}
+
+
+def _at(sentences: Sequence[Sentence], mask: np.ndarray) -> list[Sentence]:
+    return [sentences[place] for place in np.flatnonzero(mask)]

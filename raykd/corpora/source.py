@@ -1,0 +1,128 @@
+"""What every corpus source understands: which sentences to take, and where its files lie.
+
+A source is its configuration (frozen) and a function `read(config) -> Parts` beside it. Reading hands over
+every sentence as the file holds it; taking, splitting and converting is the same for all sources
+(`corpus.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import Field, model_validator
+
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.tags import FileScheme
+from raykd.spec import Frozen
+
+Parts = dict[str, list[Sentence]]
+Value = TypeVar("Value")
+Weight = Annotated[int, Field(ge=1)]
+Sentences = Annotated[int, Field(ge=1)]
+Cap = Sentences | dict[str, Sentences]
+Name = Annotated[str, Field(min_length=1)]
+
+REST = "rest"
+DEFAULT = "default"
+
+
+class Split(Frozen):
+    """Shares of the capped train sentences that become train, dev and test (ACL 2021 draws 3 : 1 : 1)."""
+
+    train: Weight = 3
+    dev: Weight = 1
+    test: Weight = 1
+
+
+class SourceConfig(Frozen):
+    """Which sentences of a source to take. The default takes all."""
+
+    languages: Annotated[tuple[Name, ...], Field(min_length=1)]
+    scheme: FileScheme | dict[str, FileScheme] = "auto"
+    """How the files write spans, for all languages or each; `auto` tells it per language from the tags."""
+    cap: Cap | None = None
+    """Most labelled training sentences per language, drawn at random; {en: 12000, default: 5000}. With
+    `split` the sentences of all three parts together.""" unlabelled_cap: Cap | None = None dev_cap: Cap |
+    None = None test_cap: Cap | None = None split: Split | None = None
+    """Draw dev and test from the training sentences instead of reading them."""
+    duplicates: Literal["drop", "keep"] = "drop"
+    """Whether a training sentence whose text was read before is left out."""
+    sampling_alpha: Annotated[float, Field(ge=0)] = 1.0
+    """Exponent of smoothed language sampling: p ∝ n^alpha; 1 takes the corpus as it is."""
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _languages_differ(self) -> Self:
+        twice = sorted({name for name in self.languages if self.languages.count(name) > 1})
+        if twice:
+            raise ValueError(f"languages names {', '.join(twice)} twice")
+        for field in ("scheme", "cap", "unlabelled_cap", "dev_cap", "test_cap"):
+            refuse_strangers(field, getattr(self, field), self.languages)
+        return self
+
+
+class PartsConfig(SourceConfig):
+    """A source that names its parts one by one: files, or splits of a data set."""
+
+    train: Name
+    dev: Name | None = None
+    test: Name | None = None
+    unlabelled: Name | None = None
+    """Text without tags; `rest` takes the training sentences that `cap` leaves."""
+
+    @model_validator(mode="after")
+    def _parts_are_complete(self) -> Self:
+        named = [part for part in ("dev", "test") if getattr(self, part) is not None]
+        if self.split is not None and named:
+            raise ValueError(
+                f"split draws dev and test from train, so {' and '.join(named)} must not be named"
+            )
+        if self.split is None and len(named) < 2:
+            raise ValueError(
+                "name dev and test, or draw both from train with split: {train: 3, dev: 1, test: 1}"
+            )
+        if self.unlabelled == REST and self.cap is None:
+            raise ValueError("unlabelled: rest takes what cap leaves, so cap must be set")
+        return self
+
+    def named_parts(self) -> dict[str, str]:
+        """Part → the pattern or name under which the source has it."""
+        named = {part: getattr(self, part) for part in ("train", "unlabelled", "dev", "test")}
+        return {part: name for part, name in named.items() if name is not None and name != REST}
+
+
+class FilesConfig(PartsConfig):
+    """A source of files below `root`: one pattern per part, with `{lang}` for the language and `*` allowed."""
+
+    root: Name = "."
+    """Folder or URI (s3://…, gs://…) below which the patterns are looked up."""
+
+
+class TextConfig(FilesConfig):
+    """A source of text files."""
+
+    encoding: Name | dict[str, Name] = "utf-8"
+
+    @model_validator(mode="after")
+    def _every_language_has_its_files(self) -> Self:
+        refuse_strangers("encoding", self.encoding, self.languages)
+        for part, pattern in self.named_parts().items():
+            if len(self.languages) > 1 and "{lang}" not in pattern:
+                raise ValueError(f"{part} must hold {{lang}}, as there are {len(self.languages)} languages")
+        return self
+
+
+def refuse_strangers(field: str, value: object, languages: tuple[str, ...]) -> None:
+    """ValueError when a per-language setting names a language that the corpus does not have."""
+    strangers = sorted(set(value) - {*languages, DEFAULT}) if isinstance(value, dict) else []
+    if strangers:
+        raise ValueError(
+            f"{field} names {', '.join(strangers)}, not among languages ({', '.join(languages)})"
+        )
+
+
+def for_language(value: Value | dict[str, Value] | None, language: str) -> Value | None:
+    """A setting's value for one language: its own, else `default`, else the one value that holds for all."""
+    if isinstance(value, dict):
+        return value.get(language, value.get(DEFAULT))
+    return value
