@@ -1,12 +1,10 @@
-"""The table of corpus sources: the name in a sweep file, its configuration, and the function that reads it."""
+"""The table of corpus sources: the name in a sweep file, its configuration, the function that reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from raykd.corpora import conll
 from raykd.corpora.conll import ConllSource

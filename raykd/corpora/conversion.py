@@ -85,7 +85,7 @@ def _tag_set(inventories: Mapping[str, set[tuple[str, ...]]], schemes: Mapping[s
 def _numbers(
     sentences: Iterable[Sentence], schemes: Mapping[str, FileScheme], tag_set: TagSet
 ) -> tuple[list[np.ndarray | None], dict[str, int]]:
-    """Tag numbers of every sentence, and repairs per language. A sequence met before is not converted again."""
+    """Tag numbers of every sentence, and repairs per language. A sequence is converted once."""
     known: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, int]] = {}
     numbers: list[np.ndarray | None] = []
     repairs: dict[str, int] = {}

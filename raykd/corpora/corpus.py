@@ -1,4 +1,4 @@
-"""A corpus: its parts as Arrow tables in one internal tag scheme, read from any source, named by its content."""
+"""A corpus: its parts as Arrow tables in one internal tag scheme, from any source, named by its content."""
 
 from __future__ import annotations
 
@@ -45,17 +45,14 @@ class Corpus:
     def labels(self) -> tuple[str, ...]:
         """The classes of whole sentences, in alphabetical order; none outside text classification."""
         tables = [table for table in self.parts.values() if "label" in table.column_names]
-        return tuple(
-            sorted({label for t in tables for label in pc.unique(t["label"]).drop_null().to_pylist()})
-        )
+        return tuple(sorted({label for t in tables for label in t["label"].drop_null().unique().to_pylist()}))
 
     def restricted(self, languages: Iterable[str]) -> Corpus:
-        """The same corpus without other languages; the tag set stays, so that tag numbers keep their meaning."""
+        """The corpus without other languages. The tag set stays, so that tag numbers keep their meaning."""
         wanted = set(languages)
         kept = tuple(language for language in self.languages if language in wanted)
         parts = {
-            part: table.filter(pc.is_in(table["language"], value_set=pa.array(kept, pa.string())))
-            for part, table in self.parts.items()
+            part: table.filter(pc.field("language").isin(list(kept))) for part, table in self.parts.items()
         }
         return Corpus(self.tag_set, kept, parts, self.report.restricted(kept))
 
@@ -106,7 +103,7 @@ def text_id(table: pa.Table) -> str:
 
 
 def write_corpus(corpus: Corpus, storage: Storage) -> str:
-    """Store `corpus` below corpora/<id>/, the manifest last, and give its id. What is there is not written again."""
+    """Store `corpus` below corpora/<id>/, the manifest last, and give its id; nothing is written twice."""
     name = corpus_id(corpus)
     folder = storage.child("corpora", name)
     if folder.exists(MANIFEST):
@@ -160,24 +157,27 @@ def _digest(table: pa.Table) -> str:
     """sha256 over the values of a table, however Arrow holds them (chunks, slices, buffers)."""
     digest = hashlib.sha256(f"{table.num_rows}".encode())
     for name in sorted(table.column_names):
-        column = table[name]
         digest.update(f";{name}:".encode())
-        for array in _leaves(column):
-            digest.update(array)
+        for level in _leaves(table[name].combine_chunks()):
+            digest.update(level)
     return digest.hexdigest()
 
 
-def _leaves(column: pa.ChunkedArray) -> Iterable[bytes]:
+def _leaves(column: pa.Array) -> Iterable[bytes]:
     """Validity, lengths and values of a column, level by level, each as plain bytes."""
-    yield np.packbits(pc.is_valid(column).to_numpy()).tobytes()
+    yield np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes()
     if pa.types.is_list(column.type):
-        yield pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype("<i8").tobytes()
-        yield from _leaves(pc.list_flatten(column))
+        yield _plain(column.value_lengths())
+        yield from _leaves(column.flatten())
     elif pa.types.is_string(column.type):
-        yield pc.fill_null(pc.binary_length(column), 0).to_numpy().astype("<i8").tobytes()
-        yield "".join(pc.fill_null(column, "").to_pylist()).encode()
+        yield _plain(pc.call_function("binary_length", [column]))
+        yield "".join(text or "" for text in column.to_pylist()).encode()
     else:
-        yield column.to_numpy().astype("<i8").tobytes()
+        yield _plain(column)
+
+
+def _plain(numbers: pa.Array) -> bytes:
+    return numbers.fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes()
 
 
 def _to_ipc(table: pa.Table) -> bytes:

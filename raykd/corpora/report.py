@@ -1,4 +1,4 @@
-"""What reading a corpus found: counts, repairs, what was dropped, and what a user should know before training."""
+"""What reading a corpus found: counts, repairs, what was dropped, and what to know before training."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class CorpusReport:
     def _changed(self) -> Iterable[str]:
         for part, languages in self.repairs.items():
             for language, count in languages.items():
-                yield f"{count} tags of {part} {language} broke their scheme ({self.schemes[language]}) and were repaired"
+                scheme = self.schemes[language]
+                yield f"{count} tags of {part} {language} broke their scheme ({scheme}) and were repaired"
         for part, count in self.overlaps.items():
             if count:
                 yield f"{count} sentences were dropped from {part}: they also stand in dev or test"
@@ -89,7 +90,7 @@ def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) ->
     """How many sentences each part has of each language."""
     counts = {}
     for part, table in tables.items():
-        found = {entry["values"]: entry["counts"] for entry in pc.value_counts(table["language"]).to_pylist()}
+        found = {entry["values"]: entry["counts"] for entry in table["language"].value_counts().to_pylist()}
         counts[part] = {language: found.get(language, 0) for language in languages}
     return counts
 
@@ -97,16 +98,16 @@ def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) ->
 def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
     """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class."""
     counts: dict[str, dict[str, int]] = {}
-    for language in pc.unique(table["language"]).to_pylist():
-        rows = table.filter(pc.equal(table["language"], language))
-        numbers = pc.list_flatten(rows["tags"]).to_numpy()
+    for language in table["language"].unique().to_pylist():
+        rows = table.filter(pc.field("language") == language)
+        numbers = rows["tags"].combine_chunks().flatten().to_numpy()
         found: dict[str, int] = {}
         for tag, count in zip(tag_set.tags, np.bincount(numbers, minlength=len(tag_set)), strict=True):
             label = _label_of(tag, tag_set)
             if label is not None and count:
                 found[label] = found.get(label, 0) + int(count)
         if "label" in rows.column_names:
-            for entry in pc.value_counts(rows["label"].drop_null()).to_pylist():
+            for entry in rows["label"].drop_null().value_counts().to_pylist():
                 found[entry["values"]] = entry["counts"]
         counts[language] = found
     return counts

@@ -141,4 +141,4 @@ def _places(sentences: Iterable[Sentence]) -> dict[str, np.ndarray]:
 
 
 def _at(sentences: Sequence[Sentence], mask: np.ndarray) -> list[Sentence]:
-    return [sentences[place] for place in np.flatnonzero(mask)]
+    return [sentences[place] for place in np.flatnonzero(mask).tolist()]

@@ -41,9 +41,12 @@ class SourceConfig(Frozen):
     scheme: FileScheme | dict[str, FileScheme] = "auto"
     """How the files write spans, for all languages or each; `auto` tells it per language from the tags."""
     cap: Cap | None = None
-    """Most labelled training sentences per language, drawn at random; {en: 12000, default: 5000}. With
-    `split` the sentences of all three parts together.""" unlabelled_cap: Cap | None = None dev_cap: Cap |
-    None = None test_cap: Cap | None = None split: Split | None = None
+    """Most labelled training sentences per language, drawn at random: a number, or {en: 12000, default: 5000}.
+    With `split` it counts the sentences of all three parts together."""
+    unlabelled_cap: Cap | None = None
+    dev_cap: Cap | None = None
+    test_cap: Cap | None = None
+    split: Split | None = None
     """Draw dev and test from the training sentences instead of reading them."""
     duplicates: Literal["drop", "keep"] = "drop"
     """Whether a training sentence whose text was read before is left out."""
@@ -52,10 +55,14 @@ class SourceConfig(Frozen):
     seed: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
-    def _languages_differ(self) -> Self:
+    def _settings_agree(self) -> Self:
         twice = sorted({name for name in self.languages if self.languages.count(name) > 1})
         if twice:
             raise ValueError(f"languages names {', '.join(twice)} twice")
+        if self.split is not None and (self.dev_cap is not None or self.test_cap is not None):
+            raise ValueError(
+                "split decides how large dev and test are, so dev_cap and test_cap must not be set"
+            )
         for field in ("scheme", "cap", "unlabelled_cap", "dev_cap", "test_cap"):
             refuse_strangers(field, getattr(self, field), self.languages)
         return self
@@ -79,7 +86,7 @@ class PartsConfig(SourceConfig):
             )
         if self.split is None and len(named) < 2:
             raise ValueError(
-                "name dev and test, or draw both from train with split: {train: 3, dev: 1, test: 1}"
+                "name dev and test, or draw them from train with split: {train: 3, dev: 1, test: 1}"
             )
         if self.unlabelled == REST and self.cap is None:
             raise ValueError("unlabelled: rest takes what cap leaves, so cap must be set")
