@@ -1,4 +1,4 @@
-"""The grammar of sweep files: YAML 1.2 with line numbers, searchable values, strict errors."""
+"""The base of every configuration model."""
 
 from pydantic import BaseModel, ConfigDict
 

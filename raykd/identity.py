@@ -1,0 +1,58 @@
+"""Canonical form → hash: two settings that mean the same have the same name, on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+SHORTEST = 16
+"""Hex digits below which two of some millions of runs might share a name (64 bits)."""
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON of plain data: keys sorted, no spaces, UTF-8; models by their JSON form.
+
+    1 and 1.0 are distinct, a list and a tuple are not.
+
+    Raises:
+        ValueError: a number is not finite.
+        TypeError: a part is not plain data, or a key is not text.
+    """
+    plain = _plain(value, "value")
+    return json.dumps(
+        plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def identity(kind: str, value: Any, *, length: int = SHORTEST) -> str:
+    """The name of `value`, "run-3f…": its kind and the first hex digits of the SHA-256 of its canonical form.
+
+    Raises:
+        ValueError: `length` is not from 16 to 64, or a number is not finite.
+        TypeError: a part is not plain data.
+    """
+    if not SHORTEST <= length <= 64:
+        raise ValueError(f"length must be from {SHORTEST} to 64 hex digits, got {length}")
+    return f"{kind}-{hashlib.sha256(canonical(value)).hexdigest()[:length]}"
+
+
+def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, BaseModel):
+        return _plain(value.model_dump(mode="json"), where)
+    if isinstance(value, Mapping):
+        if strange := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"{where}: keys must be text, got {strange[0]!r}")
+        return {key: _plain(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}.{index}") for index, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{where}: {value} has no canonical form; only finite numbers have")
+    # Exact types: numpy numbers and enumerations print like plain ones and would hash alike only by accident.
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    raise TypeError(f"{where}: {type(value).__name__} is not plain data")

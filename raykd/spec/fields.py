@@ -1,0 +1,129 @@
+"""What a configuration model allows at a place: follows annotations through unions and containers."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from raykd.spec.document import Trail
+
+
+def models_at(model: type[BaseModel], path: Trail, tree: Any) -> list[type[BaseModel]]:
+    """The models that may stand at `path` of `tree`, which validates (or nearly) as `model`.
+
+    Of the members of a discriminated union only the one that the tree's own tag names is followed.
+    """
+    found = list(_members(model, tree))
+    for part in path:
+        found = [inner for annotation in found for inner in _step(annotation, part)]
+        tree = _item(tree, part)
+        found = [member for annotation in found for member in _members(annotation, tree)]
+    return [annotation for annotation in found if _is_model(annotation)]
+
+
+def field_names(models: list[type[BaseModel]]) -> tuple[str, ...]:
+    """The keys that these models have, sorted, each once."""
+    return tuple(sorted({name for model in models for name in model.model_fields}))
+
+
+def tags_at(model: type[BaseModel], path: Trail, tree: Any, discriminator: str) -> tuple[str, ...]:
+    """The values that `discriminator` may have at `path`."""
+    candidates = models_at(model, path, _without(tree, (*path, discriminator)))
+    annotations = [
+        m.model_fields[discriminator].annotation for m in candidates if discriminator in m.model_fields
+    ]
+    return tuple(sorted({str(value) for annotation in annotations for value in _literals(annotation)}))
+
+
+def places_of(model: type[BaseModel], key: str) -> tuple[str, ...]:
+    """The dotted places at which a model reached from `model` has a field `key`, nearest the root first."""
+    places = {".".join(path) for path in _places(model, key, (), ())}
+    return tuple(sorted(places, key=lambda place: (place.count("."), place)))
+
+
+def _places(
+    annotation: Any, key: str, path: tuple[str, ...], seen: tuple[Any, ...]
+) -> Iterator[tuple[str, ...]]:
+    for member in _members(annotation, None):
+        if not _is_model(member) or member in seen:
+            continue
+        if key in member.model_fields:
+            yield (*path, key)
+        for name, field in member.model_fields.items():
+            yield from _places(field.annotation, key, (*path, name), (*seen, member))
+
+
+def _members(annotation: Any, tree: Any) -> Iterator[Any]:
+    """The alternatives of an annotation, unions opened; of models, only the one that the tree names."""
+    alternatives = list(_opened(annotation))
+    models = [member for member in alternatives if _is_model(member)]
+    named = [member for member in models if _named(member, tree)]
+    for member in alternatives:
+        if not named or not _is_model(member) or member in named:
+            yield member
+
+
+def _opened(annotation: Any) -> Iterator[Any]:
+    if hasattr(annotation, "__value__"):  # `type X = ...` and TypeAliasType
+        annotation = annotation.__value__
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _opened(get_args(annotation)[0])
+    elif origin in (Union, types.UnionType):
+        for member in get_args(annotation):
+            yield from _opened(member)
+    else:
+        yield annotation
+
+
+def _named(model: type[BaseModel], tree: Any) -> bool:
+    """Whether the tree gives a field of literal values, such as `kind`, a value of this model."""
+    if not isinstance(tree, dict):
+        return False
+    literals = {
+        name: _literals(field.annotation) for name, field in model.model_fields.items() if field.is_required()
+    }
+    return any(values and name in tree and tree[name] in values for name, values in literals.items())
+
+
+def _literals(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def _step(annotation: Any, part: str | int) -> list[Any]:
+    if _is_model(annotation):
+        field = annotation.model_fields.get(str(part))
+        return [] if field is None else [field.annotation]
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if not inner or not isinstance(origin, type):
+        return []
+    if issubclass(origin, Mapping):
+        return [inner[-1]]
+    if issubclass(origin, Sequence):
+        fixed = origin is tuple and Ellipsis not in inner
+        return [inner[part % len(inner)]] if fixed and isinstance(part, int) else [inner[0]]
+    return []
+
+
+def _item(tree: Any, part: str | int) -> Any:
+    if isinstance(tree, dict):
+        return tree.get(part)
+    return tree[part] if isinstance(tree, list) and isinstance(part, int) and part < len(tree) else None
+
+
+def _without(tree: Any, path: Trail) -> Any:
+    """`tree` with the key at `path` left out, so that no alternative is preferred for it."""
+    if not path or not isinstance(tree, dict | list):
+        return tree
+    if isinstance(tree, list):
+        return [_without(item, path[1:]) if index == path[0] else item for index, item in enumerate(tree)]
+    if len(path) == 1:
+        return {key: item for key, item in tree.items() if key != path[0]}
+    return {key: _without(item, path[1:]) if key == path[0] else item for key, item in tree.items()}
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

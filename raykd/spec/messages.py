@@ -1,0 +1,107 @@
+"""From a pydantic error to one sentence: what was got, what is allowed, and the mend."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from typing import Any
+
+_KINDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "none_required": "null",
+}
+_BOUNDS = {
+    "greater_than": ("above", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("below", "lt"),
+    "less_than_equal": ("at most", "le"),
+    "multiple_of": ("a multiple of", "multiple_of"),
+}
+
+
+def unknown(got: Any, allowed: tuple[str, ...], *, what: str = "") -> str:
+    """An unknown word, the nearest allowed one, and all that are allowed.
+
+    Examples:
+        >>> unknown("postrior", ("gold", "posterior"))
+        "unknown 'postrior'; did you mean 'posterior'? (gold, posterior)"
+        >>> unknown("x", ("crf", "maxent"), what="key ")
+        "unknown key 'x'; allowed: crf, maxent"
+    """
+    listed = ", ".join(allowed) or "nothing"
+    written = repr(got) if isinstance(got, str) else shown(got)
+    if near := nearest(got, allowed):
+        return f"unknown {what}{written}; did you mean {near!r}? ({listed})"
+    return f"unknown {what}{written}; allowed: {listed}"
+
+
+def nearest(got: Any, allowed: tuple[str, ...]) -> str | None:
+    """The allowed word that `got` was most likely meant to be."""
+    folded = {word.lower().replace("-", "_"): word for word in allowed}
+    text = str(got).lower().replace("-", "_")
+    near = difflib.get_close_matches(text, list(folded), n=1, cutoff=0.6)
+    return folded[near[0]] if near else None
+
+
+def expected_kind(error_type: str) -> str | None:
+    """What a type error asks for in the user's words, None if the error is of another sort."""
+    return _KINDS.get(error_type)
+
+
+def type_message(got: Any, kinds: list[str]) -> str:
+    """A value of the wrong type, with a mend where the cause is a known habit."""
+    wanted = " or ".join(dict.fromkeys(kinds))
+    return f"got {shown(got)}; expected {wanted}{_mend(got, wanted)}"
+
+
+def bound_message(error_type: str, context: dict[str, Any], got: Any) -> str | None:
+    """A number outside its bounds."""
+    if error_type not in _BOUNDS:
+        return None
+    words, key = _BOUNDS[error_type]
+    return f"got {shown(got)}; must be {words} {context[key]:g}"
+
+
+def literals(expected: str) -> tuple[str, ...]:
+    """The allowed words of a pydantic literal error: "'crf' or 'maxent'" → ("crf", "maxent")."""
+    quoted = re.findall(r"'([^']*)'", expected)
+    return tuple(quoted) if quoted else tuple(re.split(r", | or ", expected))
+
+
+def shown(value: Any) -> str:
+    """A value as the user wrote it, with its type where that is the point, cut to one line."""
+    if isinstance(value, str):
+        return f"{value!r} (text)"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _mend(got: Any, wanted: str) -> str:
+    if isinstance(got, str) and "true or false" in wanted and got.lower() in ("yes", "no", "on", "off"):
+        return f"; YAML 1.2 takes {got!r} for a word: write {str(got.lower() in ('yes', 'on')).lower()}"
+    if (
+        isinstance(got, str)
+        and "number" in wanted
+        and re.fullmatch(r"[-+]?[0-9][0-9_.]*", got)
+        and "_" in got
+    ):
+        return f"; write {got.replace('_', '')}"
+    if isinstance(got, float) and wanted == "a whole number" and got.is_integer():
+        return f"; write {int(got)}"
+    if isinstance(got, int | float | bool) and wanted == "text":
+        return f"; write '{shown(got)}' in quotes"
+    return ""

@@ -1,0 +1,259 @@
+"""Searchable values, anywhere in a plain tree: `{choice: [...]}`, `{int: [low, high]}`, `{float: [...]}`.
+
+A tree stays plain data (dicts, lists, scalars); a search is recognised where it is met. An option of a choice
+may be a mapping that searches further: that is how conditional spaces are written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import product
+from typing import Any, Protocol
+
+WORDS = ("choice", "int", "float")
+_RANGE_KEYS = {"step", "log"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several options; an option may be a subtree that holds further searches."""
+
+    options: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class IntRange:
+    """Whole numbers from `low` to `high`, both included, `step` apart; `log`: even in the logarithm."""
+
+    low: int
+    high: int
+    step: int = 1
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class FloatRange:
+    """Numbers from `low` to `high`; with `step` only low + i·step, and only then has the range a grid."""
+
+    low: float
+    high: float
+    step: float | None = None
+    log: bool = False
+
+
+Search = Choice | IntRange | FloatRange
+
+
+class Suggest(Protocol):
+    """Who decides: a sampler, a recorded trial, a test. Names are dotted paths and unique within a tree."""
+
+    def choice(self, name: str, labels: tuple[str, ...], /) -> int:
+        """The index of the option taken."""
+        ...
+
+    def integer(self, name: str, over: IntRange, /) -> int:
+        """A whole number of the range."""
+        ...
+
+    def number(self, name: str, over: FloatRange, /) -> float:
+        """A number of the range."""
+        ...
+
+
+def search_of(value: Any) -> Search | None:
+    """The search that `value` writes down, None if it is a plain value.
+
+    Raises:
+        ValueError: it is written as a search but is not one; the message says how to mend it.
+    """
+    if isinstance(value, Choice | IntRange | FloatRange):
+        return value
+    if not isinstance(value, dict) or not (words := [word for word in WORDS if word in value]):
+        return None
+    if len(words) > 1:
+        raise ValueError(f"a search has one of {', '.join(WORDS)}; got {' and '.join(words)} together")
+    word = words[0]
+    allowed = {word} if word == "choice" else {word, *_RANGE_KEYS}
+    if strange := [str(key) for key in value if key not in allowed]:
+        beside = "nothing" if word == "choice" else "only step and log"
+        raise ValueError(f"{beside} may stand beside `{word}`; got {', '.join(strange)}")
+    if word == "choice":
+        return _choice(value["choice"])
+    return _range(word, value[word], value.get("step"), value.get("log", False))
+
+
+def is_searched(tree: Any) -> bool:
+    """Whether anything in `tree` is searched."""
+    if search_of(tree) is not None:
+        return True
+    return any(is_searched(item) for _, item in children(tree))
+
+
+def children(tree: Any) -> list[tuple[str | int, Any]]:
+    """The items of a mapping or list with their keys; none for a scalar."""
+    if isinstance(tree, dict):
+        return list(tree.items())
+    return list(enumerate(tree)) if isinstance(tree, list) else []
+
+
+def rebuilt(tree: Any, items: list[Any]) -> Any:
+    """A mapping or list like `tree` with its items, in order, replaced."""
+    return dict(zip(tree, items, strict=True)) if isinstance(tree, dict) else items
+
+
+def resolve(tree: Any, suggest: Suggest) -> Any:
+    """The plain tree in which `suggest` has settled every search that it meets.
+
+    Names are dotted paths ("student.embedding_dim"). Below an option that is itself a mapping or list the
+    name continues with the option's label ("objective.top_wk.k"), so that two options may use one key.
+    """
+    return _resolve(tree, suggest, ())
+
+
+def labels(options: tuple[Any, ...]) -> tuple[str, ...]:
+    """One distinct label per option: scalars as YAML writes them, mappings by their `kind`.
+
+    Where kinds do not differ, and where a word and a number look alike, compact canonical JSON is used.
+
+    Examples:
+        >>> labels(({"kind": "top_wk", "k": {"int": [1, 10]}}, {"kind": "posterior"}, None, 0.5))
+        ('top_wk', 'posterior', 'null', '0.5')
+        >>> labels((1, "1"))
+        ('1', '"1"')
+    """
+    short = tuple(_label(option) for option in options)
+    return short if len(set(short)) == len(short) else tuple(map(_json, options))
+
+
+def assignments(tree: Any) -> Iterator[Any]:
+    """The whole grid: every plain tree, depth first, the last key of a mapping moving fastest.
+
+    Raises:
+        ValueError: a `float` has no `step`, so that there is no grid; the message names it.
+    """
+    return _assignments(tree, ())
+
+
+def grid_size(tree: Any) -> int | None:
+    """The number of assignments, options that search further counted as often as they have assignments.
+
+    None where a `float` has no step: then there are infinitely many.
+    """
+    search = search_of(tree)
+    if isinstance(search, Choice):
+        sizes = [grid_size(option) for option in search.options]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+    if search is not None:
+        values = range_values(search)
+        return None if values is None else len(values)
+    sizes = [grid_size(item) for _, item in children(tree)]
+    return None if None in sizes else math.prod(size for size in sizes if size is not None)
+
+
+def range_values(search: IntRange | FloatRange) -> list[int] | list[float] | None:
+    """All values of a range, lowest first; None if it is a float without step."""
+    if isinstance(search, IntRange):
+        return list(range(search.low, search.high + 1, search.step))
+    if search.low == search.high:
+        return [search.low]
+    if search.step is None:
+        return None
+    # In decimals: 0.1 + 2 · 0.1 is to be 0.3, as the user wrote it, in every identity computed from it.
+    low, step = Decimal(str(search.low)), Decimal(str(search.step))
+    count = int((Decimal(str(search.high)) - low) / step) + 1
+    return [float(low + index * step) for index in range(count)]
+
+
+def _resolve(tree: Any, suggest: Suggest, name: tuple[str, ...]) -> Any:
+    search = search_of(tree)
+    dotted = ".".join(name)
+    if isinstance(search, Choice):
+        named = labels(search.options)
+        index = suggest.choice(dotted, named)
+        return _resolve(search.options[index], suggest, (*name, named[index]))
+    if isinstance(search, IntRange):
+        return suggest.integer(dotted, search)
+    if isinstance(search, FloatRange):
+        return suggest.number(dotted, search)
+    if not isinstance(tree, dict | list):
+        return tree
+    return rebuilt(tree, [_resolve(item, suggest, (*name, str(key))) for key, item in children(tree)])
+
+
+def _assignments(tree: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    search = search_of(tree)
+    if isinstance(search, Choice):
+        for option in search.options:
+            yield from _assignments(option, path)
+    elif search is not None:
+        if (values := range_values(search)) is None:
+            raise ValueError(f"{'.'.join(path)}: a float without step has no grid; give step, or sample it")
+        yield from values
+    elif isinstance(tree, dict | list):
+        parts = [list(_assignments(item, (*path, str(key)))) for key, item in children(tree)]
+        for items in product(*parts):
+            yield rebuilt(tree, list(items))
+    else:
+        yield tree
+
+
+def _label(option: Any) -> str:
+    if isinstance(option, dict) and isinstance(option.get("kind"), str):
+        return option["kind"]
+    return option if isinstance(option, str) else _json(option)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _choice(options: Any) -> Choice:
+    if not isinstance(options, list):
+        raise ValueError(f"choice takes a list of options, got {options!r}; write {{choice: [{options}, …]}}")
+    if not options:
+        raise ValueError("choice has no options; list at least one")
+    written = [_json(option) for option in options]
+    if twice := [text for text in dict.fromkeys(written) if written.count(text) > 1]:
+        raise ValueError(f"choice holds {twice[0]} {written.count(twice[0])} times; list each option once")
+    return Choice(tuple(options))
+
+
+def _range(word: str, bounds: Any, step: Any, log: Any) -> IntRange | FloatRange:
+    kind, allowed = ("a whole number", int) if word == "int" else ("a number", int | float)
+    if not isinstance(bounds, list) or len(bounds) != 2:
+        raise ValueError(f"{word} takes a list of two numbers, [low, high], got {_json(bounds)}")
+    for name, number in (("low", bounds[0]), ("high", bounds[1]), ("step", step)):
+        if not (name == "step" and number is None) and (
+            isinstance(number, bool) or not isinstance(number, allowed)
+        ):
+            raise ValueError(f"{name} of {word} must be {kind}, got {_json(number)}")
+    if not isinstance(log, bool):
+        raise ValueError(f"log must be true or false, got {_json(log)}")
+    low, high = bounds
+    if low > high:
+        raise ValueError(f"low {low} is above high {high}; write {{{word}: [{high}, {low}]}}")
+    if log and low <= 0:
+        raise ValueError(f"a log range must start above 0, got low {low}; raise low, or drop log")
+    if step is not None:
+        _check_step(word, low, high, step, log)
+    if word == "int":
+        return IntRange(low, high, 1 if step is None else step, log)
+    return FloatRange(float(low), float(high), None if step is None else float(step), log)
+
+
+def _check_step(word: str, low: float, high: float, step: float, log: bool) -> None:
+    if log:
+        raise ValueError("step and log exclude each other; drop one of them")
+    if step <= 0:
+        raise ValueError(f"step must be above 0, got {step}")
+    width, stride = Decimal(str(high)) - Decimal(str(low)), Decimal(str(step))
+    if width % stride:
+        below = Decimal(str(low)) + width // stride * stride
+        raise ValueError(
+            f"high {high} is never reached from {low} in steps of {step}; "
+            f"write {{{word}: [{low}, {below}], step: {step}}} or [{low}, {below + stride}]"
+        )

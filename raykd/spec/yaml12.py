@@ -1,0 +1,186 @@
+"""YAML 1.2 (core schema) to plain data, with the line of every value.
+
+ruamel.yaml reads the syntax; what a plain word *is* is decided here, by the tables of the YAML 1.2.2
+specification, section 10.3.2: `no` is a word and `1e-4` a number, in every version of the parser. Duplicate
+keys are found here too, because a parser that stops at the first cannot tell both lines.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None} | {
+    word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")
+}
+_SAME_WORD = "tag:yaml.org,2002:str"
+
+
+class BadYamlError(Exception):
+    """The text is not YAML 1.2; `line` is 1-based, None where the parser does not know it."""
+
+    def __init__(self, line: int | None, message: str):
+        super().__init__(line, message)
+        self.line, self.message = line, message
+
+
+@dataclass
+class Parsed:
+    """Plain data, the 1-based line of each trail, and faults as (trail, line, message)."""
+
+    value: Any = None
+    lines: dict[tuple[str | int, ...], int] = field(default_factory=dict)
+    faults: list[tuple[tuple[str | int, ...], int, str]] = field(default_factory=list)
+
+
+def parse(text: str) -> Parsed:
+    """Parse one YAML 1.2 document.
+
+    Raises:
+        BadYamlError: the syntax is broken, there is more than one document, or a tag, a key or a number is
+            used that plain data does not have.
+    """
+    try:
+        events = list(YAML(typ="safe", pure=True).parse(text))
+    except MarkedYAMLError as error:
+        raise _bad_syntax(error) from error
+    except YAMLError as error:
+        raise BadYamlError(None, f"not YAML: {str(error).splitlines()[0]}") from error
+    starts = [event for event in events if isinstance(event, DocumentStartEvent)]
+    if len(starts) > 1:
+        raise BadYamlError(_line(starts[1]), "a second document starts here (`---`); write one file for each")
+    if not starts:
+        return Parsed()
+    builder = _Builder(iter(events[events.index(starts[0]) + 1 :]))
+    builder.parsed.value = builder.build(next(builder.events), ())
+    return builder.parsed
+
+
+def scalar(word: str) -> Any:
+    """What a plain (unquoted) word means under the YAML 1.2 core schema.
+
+    Raises:
+        ValueError: for `.inf` and `.nan`, which no setting may be.
+
+    Examples:
+        >>> [scalar(word) for word in ("no", "1e-4", "0x10", "true", "~", "1_000")]
+        ['no', 0.0001, 16, True, None, '1_000']
+    """
+    if word in _WORDS:
+        return _WORDS[word]
+    if _INTEGER.fullmatch(word):
+        return int(word)
+    if _OCTAL.fullmatch(word) or _HEXADECIMAL.fullmatch(word):
+        return int(word, base=0)
+    if _NOT_FINITE.fullmatch(word):
+        raise ValueError(f"{word} is not a finite number; write a number, or null where nothing is meant")
+    if not _NUMBER.fullmatch(word):
+        return word
+    if not math.isfinite(number := float(word)):
+        raise ValueError(f"{word} is larger than any number that can be held")
+    return number
+
+
+class _Builder:
+    """Turns the events of one document into values, depth first."""
+
+    def __init__(self, events: Iterator[Any]):
+        self.events = events
+        self.parsed = Parsed()
+        self.anchors: dict[str, Any] = {}
+
+    def build(self, event: Any, trail: tuple[str | int, ...]) -> Any:
+        self.parsed.lines.setdefault(trail, _line(event))
+        if isinstance(event, AliasEvent):
+            return self._alias(event)
+        self._refuse_tag(event)
+        if isinstance(event, MappingStartEvent):
+            value = self._mapping(trail)
+        elif isinstance(event, SequenceStartEvent):
+            value = self._sequence(trail)
+        else:
+            value = self._scalar(event)
+        # Only now: an anchor that holds its own alias would be a tree without end.
+        if event.anchor is not None:
+            self.anchors[event.anchor] = value
+        return value
+
+    def _alias(self, event: AliasEvent) -> Any:
+        if event.anchor not in self.anchors:
+            raise BadYamlError(
+                _line(event), f"*{event.anchor} stands before or inside its anchor &{event.anchor}"
+            )
+        return self.anchors[event.anchor]
+
+    def _refuse_tag(self, event: Any) -> None:
+        tag = event.tag
+        if tag not in (None, "!", _SAME_WORD) or (tag == _SAME_WORD and not isinstance(event, ScalarEvent)):
+            raise BadYamlError(_line(event), f"the tag {tag} has no meaning here; write plain values")
+
+    def _mapping(self, trail: tuple[str | int, ...]) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
+        while not isinstance(event := next(self.events), MappingEndEvent):
+            if not isinstance(event, ScalarEvent):
+                raise BadYamlError(
+                    _line(event), "a key must be one word; quote it if it holds brackets or `*`"
+                )
+            below, line = (*trail, event.value), _line(event)
+            if event.value in mapping:
+                first = self.parsed.lines[below]
+                message = f"written twice, on line {first} and on line {line}; keep one of them"
+                self.parsed.faults.append((below, line, message))
+                below = (*trail, f"{event.value} (again)")  # so that the first one's lines stay right
+                self.build(next(self.events), below)
+                continue
+            self.parsed.lines[below] = line
+            mapping[event.value] = self.build(next(self.events), below)
+        return mapping
+
+    def _sequence(self, trail: tuple[str | int, ...]) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := next(self.events), SequenceEndEvent):
+            items.append(self.build(event, (*trail, len(items))))
+        return items
+
+    def _scalar(self, event: ScalarEvent) -> Any:
+        plain = event.style in (None, "") and event.tag is None
+        if not plain:
+            return event.value
+        try:
+            return scalar(event.value)
+        except ValueError as error:
+            raise BadYamlError(_line(event), str(error)) from error
+
+
+def _line(event: Any) -> int:
+    return event.start_mark.line + 1
+
+
+def _bad_syntax(error: MarkedYAMLError) -> BadYamlError:
+    mark = error.problem_mark or error.context_mark
+    problem = (error.problem or "it cannot be parsed").replace("'\\t'", "a tab")
+    opened = error.context_mark
+    context = f" ({error.context}, begun on line {opened.line + 1})" if error.context and opened else ""
+    mend = "; indent with spaces, never tabs" if "a tab" in problem else ""
+    where = f", column {mark.column + 1}" if mark else ""
+    return BadYamlError(mark.line + 1 if mark else None, f"not YAML: {problem}{context}{where}{mend}")

@@ -1,0 +1,263 @@
+"""Files under a URI: a local path, file://, s3:// or gs://; small parts written whole, or not at all.
+
+A local file is written under a temporary name, synced and renamed; an object store takes one put. So a part
+that can be seen is complete, whatever was killed when.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from raykd.errors import StoreError
+
+SCHEMES = ("file", "s3", "gs", "gcs", "mock")
+"""`mock` is pyarrow's object store in memory, for tests."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class Storage:
+    """A folder of a file system or object store; names are relative to it, with `/` between folders.
+
+    Crosses processes by its URI. Every failure is a `StoreError` that names the file and the mend.
+    """
+
+    def __init__(self, uri: str):
+        scheme, colon, rest = str(uri).partition("://")
+        if colon and scheme not in SCHEMES:
+            known = "a path, file://, s3:// or gs://"
+            raise StoreError(str(uri), f"unknown scheme {scheme!r}", f"give {known}")
+        self.is_local = not colon or scheme == "file"
+        if self.is_local:
+            # Absolute at once: Ray's workers stand in other working directories.
+            self.uri = str(Path(rest if colon else str(uri)).expanduser().absolute())
+            self._system, self._root = fs.LocalFileSystem(), self.uri
+        else:
+            self.uri = str(uri).rstrip("/")
+            self._system, self._root = _connect(self.uri)
+
+    def __reduce__(self) -> tuple[type[Storage], tuple[str]]:
+        return Storage, (self.uri,)
+
+    def __repr__(self) -> str:
+        return f"Storage({self.uri!r})"
+
+    def child(self, *names: str) -> Storage:
+        """The folder `names` below this one; it need not exist."""
+        below = Storage.__new__(Storage)
+        address, question, options = self.uri.partition("?")
+        below.uri = "/".join((address.rstrip("/"), *map(_checked, names))) + question + options
+        below.is_local, below._system = self.is_local, self._system
+        below._root = "/".join((self._root.rstrip("/"), *names))
+        return below
+
+    def exists(self, name: str) -> bool:
+        """Whether the file `name` is there (a folder of that name is not a file)."""
+        return self._info(name).type == fs.FileType.File
+
+    def size(self, name: str) -> int:
+        """Bytes of the file `name`."""
+        info = self._info(name)
+        if info.type != fs.FileType.File:
+            raise self._missing(name)
+        return int(info.size)
+
+    def names(self, prefix: str = "") -> list[str]:
+        """The names of all files below whose name starts with `prefix`, sorted; temporaries left out."""
+        folder = prefix.rpartition("/")[0]
+        selector = fs.FileSelector(self._at(folder), recursive=True, allow_not_found=True)
+        try:
+            infos = self._system.get_file_info(selector)
+        except OSError as error:
+            raise self._failed(folder, "listed", error) from error
+        start = len(self._root.rstrip("/")) + 1
+        names = (info.path[start:] for info in infos if info.type == fs.FileType.File)
+        return sorted(name for name in names if name.startswith(prefix) and not _is_temporary(name))
+
+    def read(self, name: str) -> bytes:
+        """The bytes of the file `name`."""
+        try:
+            # No compression: pyarrow would unpack a file by its ending.
+            with self._system.open_input_stream(self._at(name), compression=None) as stream:
+                return stream.read()
+        except FileNotFoundError as error:
+            raise self._missing(name) from error
+        except OSError as error:
+            raise self._failed(name, "read", error) from error
+
+    def read_json(self, name: str) -> Any:
+        """The JSON value in the file `name`."""
+        try:
+            return json.loads(self.read(name))
+        except ValueError as error:
+            raise StoreError(
+                self._address(name), f"is not JSON ({error})", "remove it; it will be made again"
+            ) from error
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write the file `name`, whole or not at all; one that is there is replaced.
+
+        Raises:
+            StoreError: it cannot be written; no part of it, and no temporary, stays behind.
+        """
+        try:
+            if self.is_local:
+                _write_whole(Path(self._at(name)), data)
+            else:
+                # One put, seen only once it is complete; no folder objects are made.
+                with self._system.open_output_stream(self._at(name), compression=None) as stream:
+                    stream.write(data)
+        except OSError as error:
+            raise self._unwritten(name, memoryview(data).nbytes, error) from error
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write `value` as JSON, readable by people; NaN is refused."""
+        self.write(name, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+    def local_path(self, name: str) -> Path:
+        """A path to read `name` from: its own if local, else a copy in this node's cache.
+
+        The copy is checked against its checksum, and against the original's size and time, whenever it is
+        asked for; it is fetched anew where it differs. `RAYKD_CACHE` names the cache (else ~/.cache/raykd).
+        """
+        info = self._info(name)
+        if info.type != fs.FileType.File:
+            raise self._missing(name)
+        return Path(self._at(name)) if self.is_local else self._cached(name, info)
+
+    def remove(self, name: str) -> None:
+        """Remove the file `name`; nothing happens if it is not there."""
+        try:
+            if self.exists(name):
+                self._system.delete_file(self._at(name))
+        except OSError as error:
+            raise self._failed(name, "removed", error) from error
+
+    def _cached(self, name: str, info: fs.FileInfo) -> Path:
+        folder = _cache_folder() / hashlib.sha256(self._address(name).encode()).hexdigest()[:32]
+        copy, note = folder / Path(name).name, folder / "checked.json"
+        original = {"size": info.size, "modified_ns": info.mtime_ns}
+        with suppress(OSError, ValueError):
+            checked = json.loads(note.read_bytes())
+            if checked == {**original, "sha256": _sha256(copy)}:
+                return copy
+        data = self.read(name)
+        checked = {**original, "sha256": hashlib.sha256(data).hexdigest()}
+        try:
+            _write_whole(copy, data)
+            _write_whole(note, json.dumps(checked).encode())
+        except OSError as error:
+            mend = "set RAYKD_CACHE to a folder with room"
+            raise StoreError(str(copy), f"cannot be cached ({_reason(error)})", mend) from error
+        return copy
+
+    def _info(self, name: str) -> fs.FileInfo:
+        try:
+            return self._system.get_file_info(self._at(name))
+        except OSError as error:
+            raise self._failed(name, "looked up", error) from error
+
+    def _at(self, name: str) -> str:
+        return f"{self._root.rstrip('/')}/{_checked(name)}" if name else self._root
+
+    def _address(self, name: str) -> str:
+        return f"{self.uri.partition('?')[0].rstrip('/')}/{name}"
+
+    def _missing(self, name: str) -> StoreError:
+        return StoreError(self._address(name), "is not there", "correct the store's URI, or make it again")
+
+    def _failed(self, name: str, verb: str, error: OSError) -> StoreError:
+        mend = "make it accessible" if self.is_local else "check the address, the network and the credentials"
+        return StoreError(self._address(name), f"cannot be {verb} ({_reason(error)})", mend)
+
+    def _unwritten(self, name: str, wanted: int, error: OSError) -> StoreError:
+        problem = f"cannot be written ({_reason(error)}): {wanted:,} bytes wanted"
+        if self.is_local:
+            problem += f", {_free_bytes(Path(self._at(name))):,} free"
+        if error.errno in _FULL:
+            mend = "free some space, or give a store elsewhere, and start again: what is complete is kept"
+        elif error.errno in _FORBIDDEN:
+            mend = "make the folder writable, or give a store elsewhere"
+        else:
+            mend = "check the folder" if self.is_local else "check the address, the network and credentials"
+        return StoreError(self._address(name), problem, mend)
+
+
+def _connect(uri: str) -> tuple[fs.FileSystem, str]:
+    try:
+        return fs.FileSystem.from_uri(uri)
+    except (OSError, ValueError) as error:
+        mend = "check the address, the network and the credentials"
+        raise StoreError(uri, f"cannot be reached ({error})", mend) from error
+
+
+def _checked(name: str) -> str:
+    if name.startswith("/") or ".." in name.split("/"):
+        raise ValueError(f"a name in a store must stay below it, got {name!r}")
+    return name
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            rest = memoryview(data).cast("B")
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+    finally:
+        # After the rename it is gone; after a failure, an interrupt included, it must be.
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a power cut; some network file systems cannot, and need not."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _is_temporary(name: str) -> bool:
+    file = name.rpartition("/")[2]
+    return file.startswith(".") and file.endswith(".tmp")
+
+
+def _free_bytes(path: Path) -> int:
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower() if error.errno else str(error)
+
+
+def _cache_folder() -> Path:
+    if chosen := os.environ.get("RAYKD_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raykd"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
