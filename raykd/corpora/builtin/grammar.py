@@ -1,0 +1,122 @@
+"""How sentences are written down and made: a language's names and rules, and their expansion into tagged
+words.
+
+A *name list* is text, names between commas; a `*` behind a name marks it as ambiguous: all parts share it,
+and only its context tells its type. A *rule* is text, one alternative a line, words between spaces, `{slot}`
+for another rule or name list, and a leading `3x` for an alternative three times as likely. A slot beginning
+with `per`, `loc` or `org` makes one entity of that type out of all its words; a capitalised slot capitalises
+its first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from random import Random
+
+TYPES = {"per": "PER", "loc": "LOC", "org": "ORG"}
+START = "sentence"
+WEIGHT = re.compile(r"(\d+)x (.*)")
+SHARED = "*"
+# Shares of names that are ambiguous ones, and of sentences in small letters or in capitals throughout.
+SHARED_SHARE = 0.2
+ODD_CASE = 0.05
+
+Words = list[tuple[str, str]]
+"""Words with their BIOES tags."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language's name lists (shared names apart) and its rules, weights spelt out by repetition."""
+
+    code: str
+    names: Mapping[str, tuple[str, ...]]
+    shared: Mapping[str, tuple[str, ...]]
+    rules: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def written(cls, code: str, names: Mapping[str, str], rules: Mapping[str, str]) -> Language:
+        """From the text form. Raises ValueError for a slot that is neither a rule nor a name list."""
+        lists = {slot: [" ".join(name.split()) for name in text.split(",")] for slot, text in names.items()}
+        language = cls(
+            code,
+            {
+                slot: tuple(name for name in names if not name.endswith(SHARED))
+                for slot, names in lists.items()
+            },
+            {
+                slot: tuple(name.removesuffix(SHARED) for name in names if name.endswith(SHARED))
+                for slot, names in lists.items()
+            },
+            {slot: _alternatives(text) for slot, text in rules.items()},
+        )
+        for slot, alternatives in language.rules.items():
+            for used in re.findall(r"\{(\w+)\}", " ".join(alternatives)):
+                if used.lower() not in rules and used.lower() not in names:
+                    raise ValueError(
+                        f"{code}: rule {slot!r} uses {used!r}, which is neither a rule nor a name list"
+                    )
+        return language
+
+
+def _alternatives(text: str) -> tuple[str, ...]:
+    weighted = []
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        match = WEIGHT.fullmatch(line)
+        weighted += [match[2]] * int(match[1]) if match else [line]
+    return tuple(weighted)
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """A language with the names and rules that one part of the corpus may use."""
+
+    names: Mapping[str, tuple[str, ...]]
+    shared: Mapping[str, tuple[str, ...]]
+    rules: Mapping[str, tuple[str, ...]]
+
+    def sentence(self, random: Random) -> Words:
+        """One sentence, its first letter a capital; a few are written small or large throughout."""
+        words = _capitalised(self._expand(START, random))
+        case = random.random()
+        if case < ODD_CASE:
+            spell = str.lower if case < ODD_CASE / 2 else str.upper
+            words = [(spell(word), tag) for word, tag in words]
+        return words
+
+    def _expand(self, slot: str, random: Random) -> Words:
+        key = slot.lower()
+        words: Words = []
+        for word in self._choose(key, random).split():
+            words += self._expand(word[1:-1], random) if word.startswith("{") else [(word, "O")]
+        kind = TYPES.get(key.split("_")[0])
+        words = _entity(words, kind) if kind else words
+        return words if slot == key else _capitalised(words)
+
+    def _choose(self, slot: str, random: Random) -> str:
+        if slot in self.rules:
+            return random.choice(self.rules[slot])
+        # Few names are ambiguous, but every part uses all of them: unweighted they would crowd out its own.
+        shared = bool(self.shared[slot]) and random.random() < SHARED_SHARE
+        return random.choice((self.shared if shared else self.names)[slot])
+
+
+def _entity(words: Words, kind: str) -> Words:
+    """One entity over all words, whatever entities its parts would be."""
+    letters = ["B", *"I" * (len(words) - 2), "E"] if len(words) > 1 else ["S"]
+    return [(word, f"{letter}-{kind}") for (word, _), letter in zip(words, letters, strict=True)]
+
+
+def _capitalised(words: Words) -> Words:
+    """The first letter made a capital, also behind an opening quotation mark."""
+    for i, (word, tag) in enumerate(words):
+        if word[:1].isalpha():
+            return [*words[:i], (word[:1].upper() + word[1:], tag), *words[i + 1 :]]
+        if word[:1].isdigit():
+            break
+    return words

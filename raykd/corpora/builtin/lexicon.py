@@ -1,0 +1,81 @@
+"""Who may say what: names and sentence patterns dealt out to the parts of the corpus.
+
+A name belongs to one part, in all languages and lists alike: no name of dev or test stands anywhere in train
+or unlabelled text, so that a model must judge by context and by the look of a name. Only the ambiguous
+names, marked in the lists, serve all parts. Some sentence patterns are kept from train too; unlabelled text
+has them all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from raykd.corpora.builtin.grammar import Language, Speaker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+# Unlabelled text uses the names of train and, besides, some that no labelled part has.
+SHARES = MappingProxyType({"train": 0.5, "unlabelled": 0.2, "dev": 0.12, "test": 0.18})
+KEPT_FROM_TRAIN = 0.25
+PATTERNS = ("core", "plain")
+
+
+def speakers(languages: Sequence[Language], part: str, seed: int) -> dict[str, Speaker]:
+    """For each language code the speaker of one part. `languages` must be all of them, whichever are used, or
+    a name's part would depend on that."""
+    owner = _owners(languages, seed)
+    allowed = ("train", "unlabelled") if part == "unlabelled" else (part,)
+    return {
+        language.code: Speaker(
+            names={
+                slot: tuple(name for name in names if owner[name] in allowed)
+                for slot, names in language.names.items()
+            },
+            shared=language.shared,
+            rules=_train_rules(language, seed) if part == "train" else language.rules,
+        )
+        for language in languages
+    }
+
+
+def _owners(languages: Sequence[Language], seed: int) -> dict[str, str]:
+    """Name → the part it belongs to, so that every list is shared out by `SHARES` as nearly as names
+    allow."""
+    lists = {(la.code, slot): names for la in languages for slot, names in la.names.items()}
+    missing = {key: _shares_of(len(names)) for key, names in lists.items()}
+    held = defaultdict(list)
+    for key, names in lists.items():
+        for name in names:
+            held[name].append(key)
+    owner = {}
+    for name in _shuffled(held, seed):
+        owner[name] = max(SHARES, key=lambda part: min(missing[key][part] for key in held[name]))
+        for key in held[name]:
+            missing[key][owner[name]] -= 1
+    # A name that is ambiguous in one list is so everywhere.
+    return owner
+
+
+def _shares_of(count: int) -> dict[str, int]:
+    """How many names of a list each part gets; what rounding leaves over goes to train."""
+    shares = {part: math.floor(share * count) for part, share in SHARES.items()}
+    return shares | {"train": shares["train"] + count - sum(shares.values())}
+
+
+def _train_rules(language: Language, seed: int) -> Mapping[str, tuple[str, ...]]:
+    kept = {}
+    for slot in PATTERNS:
+        patterns = language.rules[slot]
+        hidden = set(_shuffled(patterns, seed)[: round(KEPT_FROM_TRAIN * len(patterns))])
+        kept[slot] = tuple(pattern for pattern in patterns if pattern not in hidden)
+    return {**language.rules, **kept}
+
+
+def _shuffled(texts: Iterable[str], seed: int) -> list[str]:
+    """The distinct texts in an order drawn from the seed, the same on every machine."""
+    return sorted(set(texts), key=lambda text: sha256(f"{seed} {text}".encode()).digest())
