@@ -136,6 +136,15 @@ def to_store(needs: Iterable[Need]) -> tuple[Need, ...]:
     return tuple(Need(signal, largest[signal]) for signal in SIGNALS if signal in largest)
 
 
+def to_read(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """The stored signals that a training step reads: K-best comes without the emissions it derives from."""
+    largest: dict[str, int] = {}
+    for need in needs:
+        for signal in (need.signal,) if need.signal in SIGNALS else DERIVED[need.signal]:
+            largest[signal] = max(need.k, largest.get(signal, 0))
+    return tuple(Need(signal, largest[signal]) for signal in SIGNALS if signal in largest)
+
+
 def _met(signal: str, offered: tuple[str, ...]) -> bool:
     return signal in offered or (signal in DERIVED and all(part in offered for part in DERIVED[signal]))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raykd import signals
-from raykd.signals import DERIVED, SIGNALS, Need, missing, path_dtype, to_store
+from raykd.signals import DERIVED, SIGNALS, Need, missing, path_dtype, to_read, to_store
 
 
 def test_the_examples_in_the_docstrings_hold():
@@ -46,6 +46,11 @@ def test_to_store_keeps_the_largest_k_and_never_stores_marginals():
     assert stored == (Need("emissions"), Need("transitions"), Need("kbest", 7))
     assert to_store([Need("marginals")]) == (Need("emissions"), Need("transitions"))
     assert to_store([]) == ()
+
+
+def test_to_read_takes_kbest_alone_and_marginals_from_their_parts():
+    assert to_read([Need("kbest", 2), Need("kbest", 5)]) == (Need("kbest", 5),)
+    assert to_read([Need("marginals")]) == (Need("emissions"), Need("transitions"))
 
 
 def test_bytes_are_those_of_the_arrays():

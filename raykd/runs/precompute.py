@@ -1,0 +1,297 @@
+"""What teachers know, computed once: one Ray Data pipeline over every shard that is missing from the store.
+
+One row of the pipeline is one shard. An actor loads the teacher that the shard asks for (and keeps it),
+reads the shard's sentences from the store, writes the shard's emissions, transitions and K best paths,
+and hands back checksums only. The manifests are written when all shards of a teacher stand. Kill it at
+any moment: what was committed stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import ray
+import ray.data
+
+from raykd.errors import PlacementError, RaykdError, RunError
+from raykd.runs.shard_teacher import Assignment, ShardTeacher, TeacherHandle
+from raykd.signals import SIGNALS
+from raykd.storage import Storage
+from raykd.transfer import (
+    Coverage,
+    Origin,
+    RowRange,
+    ShardEntry,
+    Text,
+    clean_temporaries,
+    cover_emissions,
+    cover_kbest,
+    cover_transitions,
+    row_ranges,
+    write_text,
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One teacher about one text."""
+
+    teacher: TeacherHandle
+    text: Text
+
+    def origin(self, signal: str, *, k: int = 0) -> Origin:
+        """What the stored signal is."""
+        return Origin(
+            signal=signal,
+            teacher_id=self.teacher.teacher_id,
+            weights_sha256=self.teacher.weights_sha256,
+            text_id="" if SIGNALS[signal].per == "teacher" else self.text.id,
+            tags=self.teacher.tags,
+            k=k,
+        )
+
+
+@dataclass(frozen=True)
+class PrecomputePlan:
+    """Everything a sweep wants to know from its teachers: emissions, transitions and, with `k` > 0, K
+    best paths.
+
+    `token_budget`: padded tokens that a teacher reads at once.
+    """
+
+    store: str
+    lessons: tuple[Lesson, ...]
+    k: int = 0
+    shard_sentences: int = 2000
+    token_budget: int = 8000
+
+    def coverage(self) -> tuple[LessonCoverage, ...]:
+        """What stands in the store and what is missing, lesson by lesson. Computes nothing."""
+        return tuple(_cover(self, lesson) for lesson in self.lessons)
+
+    def assignments(self) -> tuple[Assignment, ...]:
+        """What an actor must know of each lesson: ids only, the sentences stay in the store."""
+        return tuple(_assignment(lesson) for lesson in self.lessons)
+
+
+@dataclass(frozen=True)
+class LessonCoverage:
+    """What one lesson has in the store."""
+
+    lesson: Lesson
+    emissions: Coverage
+    transitions: Coverage
+    kbest: Coverage | None
+
+    @cached_property
+    def parts(self) -> tuple[Coverage, ...]:
+        """The signals that are asked for."""
+        return tuple(part for part in (self.transitions, self.emissions, self.kbest) if part is not None)
+
+    def rows(self) -> list[Row]:
+        """The pipeline rows that finish this lesson: one per shard that lacks emissions, paths or both."""
+        emissions = {rows.first: rows for rows in self.emissions.pending}
+        kbest = {rows.first: rows for rows in self.kbest.pending} if self.kbest is not None else {}
+        standing = {entry.first: entry.model_dump_json() for entry in self.emissions.standing}
+        k = self.kbest.origin.k if self.kbest is not None else 0
+        rows = [
+            {
+                "first": first,
+                "last": shard.last,
+                "standing": standing.get(first, ""),
+                "k": k if first in kbest else 0,
+            }
+            for first, shard in sorted({**emissions, **kbest}.items())
+        ]
+        # A shard brings its teacher's transitions along; where all stand, one empty row fetches them.
+        return rows or [{"first": 0, "last": 0, "standing": "", "k": 0}] * len(self.transitions.pending)
+
+    def missing_bytes(self) -> int:
+        """Bytes that the missing shards will take, from the lengths of their sentences."""
+        return sum(self._bytes(part, rows) for part in self.parts for rows in part.pending)
+
+    def _bytes(self, part: Coverage, rows: RowRange) -> int:
+        signal, tags = SIGNALS[part.origin.signal], part.origin.tags
+        if signal.per == "teacher":
+            return signal.bytes_per_teacher(tags) + _FILE_BYTES
+        lengths = self.lesson.text.lengths[rows.first : rows.last]
+        # Every size is linear in the length: one token more is one token's bytes more.
+        base, one = (signal.bytes_per_sentence(length, tags, part.origin.k) for length in (0, 1))
+        return base * len(rows) + (one - base) * int(lengths.sum()) + _ROW_BYTES * len(rows) + _FILE_BYTES
+
+
+# Row number, length and list offset; schema, metadata and footer of one Arrow file.
+_ROW_BYTES, _FILE_BYTES = 8 + 4 + 4, 2500
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a precompute would do: shards that stand, shards that are missing, and the bytes both take."""
+
+    cached_shards: int
+    missing_shards: int
+    cached_bytes: int
+    missing_bytes: int
+    cached_sets: int
+    sets: int
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """What a precompute did: pipeline rows computed, and what stands now, for tokens of text in all.
+
+    `largest_error` is the largest absolute error that float16 brought into an emission.
+    """
+
+    computed_shards: int
+    shards: int
+    bytes: int
+    tokens: int
+    largest_error: float
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What the actors take: `actors` of them (None: as many as fit), each with these CPUs and GPUs."""
+
+    actors: int | None = None
+    cpus_per_actor: float = 1.0
+    gpus_per_actor: float = 0.0
+
+
+Progress = Callable[[int, int, int], None]
+"""Called as `(done, total, sentences)` after each shard; `sentences` is the size of the shard just done."""
+
+Launch = Callable[[PrecomputePlan, list[Row], Placement], Iterable[Row]]
+
+
+def estimate(plan: PrecomputePlan) -> Estimate:
+    """What `precompute` would find and do, before any teacher is trained."""
+    covered = plan.coverage()
+    standing = [entry for lesson in covered for part in lesson.parts for entry in part.standing]
+    return Estimate(
+        cached_shards=len(standing),
+        missing_shards=sum(len(part.pending) for lesson in covered for part in lesson.parts),
+        cached_bytes=sum(entry.bytes for entry in standing),
+        missing_bytes=sum(lesson.missing_bytes() for lesson in covered),
+        cached_sets=sum(all(part.complete for part in lesson.parts) for lesson in covered),
+        sets=len(covered),
+    )
+
+
+def precompute(
+    plan: PrecomputePlan,
+    *,
+    placement: Placement | None = None,
+    on_shard: Progress | None = None,
+    launch: Launch | None = None,
+) -> Precomputed:
+    """Compute what is missing of the plan's transfer sets and commit them. Ray must be running.
+
+    Raises PlacementError before anything starts when an actor cannot be placed; StoreError, RunError and the
+    other errors of an actor as they are. Shards finished before an error are kept: run it again for the rest.
+    """
+    covered = plan.coverage()
+    rows = [{"lesson": number, **row} for number, lesson in enumerate(covered) for row in lesson.rows()]
+    computed: list[Row] = []
+    if rows:
+        for number in sorted({row["lesson"] for row in rows}):
+            write_text(Storage(plan.store), plan.lessons[number].text)
+        for result in (launch or launch_on_ray)(plan, rows, placement or Placement()):
+            computed.append(result)
+            if on_shard is not None:
+                on_shard(len(computed), len(rows), result["sentences"])
+    for number, lesson in enumerate(covered):
+        for part in lesson.parts:
+            clean_temporaries(part.folder)
+        _commit(lesson, [result for result in computed if result["lesson"] == number])
+    return _summary(plan, len(computed))
+
+
+def launch_on_ray(plan: PrecomputePlan, rows: list[Row], placement: Placement) -> Iterator[Row]:
+    """Run the pipeline rows through one pool of actors; results come as shards finish."""
+    actors = _fitting_actors(placement, len(rows))
+    threads = max(1, int(placement.cpus_per_actor))
+    # Progress is told through `on_shard`; Ray's own bars would draw over it.
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+        cast(Any, ShardTeacher),  # Ray Data takes classes too; its annotation forgets them
+        fn_constructor_args=(plan.store, plan.assignments(), plan.token_budget, threads),
+        compute=ray.data.ActorPoolStrategy(size=actors),
+        num_cpus=placement.cpus_per_actor,
+        num_gpus=placement.gpus_per_actor,
+    )
+    try:
+        yield from dataset.iter_rows()
+    except Exception as error:
+        raise own_error(error) from error
+
+
+def own_error(error: BaseException) -> RaykdError:
+    """The error an actor raised, out of the wrappers that Ray put around it on the way."""
+    seen: list[BaseException] = []
+    queue: list[BaseException | None] = [error]
+    while queue:
+        inner = queue.pop(0)
+        if isinstance(inner, BaseException) and inner not in seen:
+            seen.append(inner)
+            queue += [getattr(inner, "cause", None), inner.__cause__, inner.__context__]
+    plain = [
+        each for each in seen if isinstance(each, RaykdError) and type(each).__module__ == "raykd.errors"
+    ]
+    return plain[0] if plain else RunError(f"computing the transfer set failed: {seen[-1]!r}")
+
+
+def _cover(plan: PrecomputePlan, lesson: Lesson) -> LessonCoverage:
+    store = Storage(plan.store)
+    ranges = row_ranges(len(lesson.text), plan.shard_sentences)
+    emissions = cover_emissions(store, lesson.origin("emissions"), ranges)
+    transitions = cover_transitions(store, lesson.origin("transitions"))
+    kbest = cover_kbest(store, emissions, plan.k) if plan.k else None
+    return LessonCoverage(lesson, emissions, transitions, kbest)
+
+
+def _assignment(lesson: Lesson) -> Assignment:
+    return Assignment(
+        lesson.teacher, lesson.text.id, lesson.origin("emissions"), lesson.origin("transitions")
+    )
+
+
+def _commit(covered: LessonCoverage, results: Sequence[Row]) -> None:
+    for part in covered.parts:
+        told = [result[part.origin.signal] for result in results]
+        part.commit([ShardEntry.model_validate_json(entry) for entry in told if entry])
+
+
+def _summary(plan: PrecomputePlan, computed: int) -> Precomputed:
+    entries = [entry for lesson in plan.coverage() for part in lesson.parts for entry in part.standing]
+    return Precomputed(
+        computed_shards=computed,
+        shards=len(entries),
+        bytes=sum(entry.bytes for entry in entries),
+        tokens=sum(int(lesson.text.lengths.sum()) for lesson in plan.lessons),
+        largest_error=max((entry.largest_error for entry in entries), default=0.0),
+    )
+
+
+def _fitting_actors(placement: Placement, shards: int) -> int:
+    has = ray.cluster_resources()
+    asks = {"CPU": placement.cpus_per_actor, "GPU": placement.gpus_per_actor}
+    fits = min((int(has.get(kind, 0) // each) for kind, each in asks.items() if each > 0), default=shards)
+    wanted = placement.actors or max(1, min(fits, shards))
+    if wanted > fits:
+        # Ray Data would wait for ever for what the cluster does not have.
+        arithmetic = "; ".join(
+            f"{wanted} × {each:g} {kind} = {wanted * each:g} of {has.get(kind, 0):g}"
+            for kind, each in asks.items()
+            if each > 0
+        )
+        raise PlacementError(
+            f"precompute cannot place its actors: {arithmetic}. Lower resources.precompute_workers"
+        )
+    return min(wanted, shards)

@@ -1,0 +1,179 @@
+"""The actor of the precompute pipeline: it holds teachers and turns one row, a range of sentences, into
+shards.
+
+It knows nothing of Ray: it is built from plain data, called with a plain row and answers with one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import torch
+from raykd.storage import Storage
+
+from raykd.errors import RunError
+from raykd.transfer import (
+    Origin,
+    RowRange,
+    ShardEntry,
+    Text,
+    Transitions,
+    buckets,
+    emission_batch,
+    find_shard,
+    kbest_batch,
+    open_shard,
+    open_text,
+    origin_folder,
+    transition_batch,
+    transitions_of,
+    verify_shards,
+    write_shard,
+)
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+class LoadedTeacher(Protocol):
+    """A teacher in memory."""
+
+    def emit(self, sentences: list[list[str]], token_budget: int) -> Sequence[Float[np.ndarray, "token tag"]]:
+        """Emissions of every sentence, float32 [T, Y]."""
+        ...
+
+    @property
+    def transitions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Transitions [Y, Y] (from, to), start [Y] and end [Y] scores, float32."""
+        ...
+
+
+Loader = Callable[[Storage, str], LoadedTeacher]
+
+
+@dataclass(frozen=True)
+class TeacherHandle:
+    """How an actor finds a teacher: `loader(Storage(store), teacher_id)`.
+
+    `loader` is "module:function" or the function itself; a function defined in `__main__` is sent along.
+    `weights_sha256` may stay empty in a plan that is made before the teacher is trained.
+    """
+
+    store: str
+    teacher_id: str
+    loader: str | Loader
+    tags: int
+    weights_sha256: str = ""
+
+    def load(self) -> LoadedTeacher:
+        """The teacher in memory."""
+        loader = self.loader
+        if isinstance(loader, str):
+            module, _, function = loader.partition(":")
+            loader = getattr(importlib.import_module(module), function)
+        return loader(Storage(self.store), self.teacher_id)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What an actor must know to write the shards of one teacher about one text."""
+
+    teacher: TeacherHandle
+    text_id: str
+    emissions: Origin
+    transitions: Origin
+
+
+class ShardTeacher:
+    """Computes one shard a call, and keeps the teachers it has loaded.
+
+    At most two teachers stay in memory: rows come teacher by teacher, so only the turn from one to the
+    next meets two.
+    """
+
+    def __init__(self, store: str, assignments: Sequence[Assignment], token_budget: int, threads: int = 1):
+        torch.set_num_threads(threads)
+        self._store, self._assignments, self._token_budget = Storage(store), assignments, token_budget
+        self._teacher: Callable[[TeacherHandle], LoadedTeacher] = lru_cache(maxsize=2)(TeacherHandle.load)
+        self._text: Callable[[str], Text] = lru_cache(maxsize=4)(lambda name: open_text(self._store, name))
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Write what `row` lacks.
+
+        row: `lesson` (index of the assignment), `first` and `last` (rows of the text; equal: transitions
+        only), `standing` (the entry of the emission shard as JSON where it stands already, else ""), `k`
+        (0: no paths). Answers with the entries, as JSON, of the shards that now stand.
+        """
+        work = self._assignments[row["lesson"]]
+        rows = RowRange(row["first"], row["last"])
+        said, transitions = self._transitions(work)
+        answer = {
+            "lesson": row["lesson"],
+            "sentences": len(rows),
+            "transitions": transitions.model_dump_json(),
+        }
+        if not len(rows):
+            return answer | {"emissions": "", "kbest": ""}
+        emissions = self._standing(work, row["standing"]) or self._emissions(work, rows)
+        kbest = self._kbest(work, emissions, said, row["k"]) if row["k"] else None
+        return answer | {
+            "emissions": emissions.model_dump_json(),
+            "kbest": kbest.model_dump_json() if kbest is not None else "",
+        }
+
+    def _transitions(self, work: Assignment) -> tuple[Transitions, ShardEntry]:
+        folder, rows = origin_folder(self._store, work.transitions), RowRange(0, 1)
+        entry = find_shard(folder, rows, origin=work.transitions)
+        if entry is None:
+            # Actors may write this at the same time: they write the same bytes.
+            said = Transitions(*self._teacher(work.teacher).transitions)
+            entry = write_shard(folder, transition_batch(said), origin=work.transitions, rows=rows)
+        return transitions_of(open_shard(folder, rows.name)), entry
+
+    def _standing(self, work: Assignment, standing: str) -> ShardEntry | None:
+        if not standing:
+            return None
+        entry = ShardEntry.model_validate_json(standing)
+        verify_shards(origin_folder(self._store, work.emissions), [entry])
+        return entry
+
+    def _emissions(self, work: Assignment, rows: RowRange) -> ShardEntry:
+        folder = origin_folder(self._store, work.emissions)
+        # Another sweep may have written it since this one looked.
+        found = find_shard(folder, rows, origin=work.emissions)
+        if found is not None:
+            return found
+        text = self._text(work.text_id)
+        lengths_N = text.lengths[rows.first : rows.last]
+        order_N = np.argsort(lengths_N, kind="stable")
+        said = [
+            scores
+            for run in buckets(lengths_N[order_N], self._token_budget)
+            for scores in self._emit(work, text, order_N[run] + rows.first)
+        ]
+        batch, error = emission_batch(order_N + rows.first, said)
+        return write_shard(folder, batch, origin=work.emissions, rows=rows, largest_error=error)
+
+    def _emit(self, work: Assignment, text: Text, sentences_B: np.ndarray) -> Sequence[np.ndarray]:
+        said = self._teacher(work.teacher).emit(text.sentences(sentences_B), self._token_budget)
+        got = [np.shape(scores) for scores in said]
+        expected = [(int(length), work.teacher.tags) for length in text.lengths[sentences_B]]
+        if got != expected:
+            wrong = next((pair for pair in zip(got, expected, strict=False) if pair[0] != pair[1]), None)
+            told = f"{wrong[0]} where {wrong[1]} was expected" if wrong else f"{len(got)} of {len(expected)}"
+            raise RunError(f"teacher {work.teacher.teacher_id} gave emissions of the wrong shape: {told}")
+        return said
+
+    def _kbest(self, work: Assignment, emissions: ShardEntry, said: Transitions, k: int) -> ShardEntry:
+        # Always from the stored, rounded emissions: deriving the paths later gives the same bytes.
+        batch: pa.RecordBatch = open_shard(origin_folder(self._store, work.emissions), emissions.name)
+        origin = work.emissions.model_copy(update={"signal": "kbest", "k": k})
+        paths = kbest_batch(batch, said, k, token_budget=self._token_budget)
+        folder = origin_folder(self._store, origin)
+        return write_shard(folder, paths, origin=origin, rows=emissions.rows, source=emissions.sha256)

@@ -1,0 +1,169 @@
+"""The manifest of one stored signal: what it is, and every shard with its size and checksum. Written last.
+
+No manifest, no transfer set: a folder without one is what a killed precompute left, to be finished, never
+to be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from raykd.errors import StoreError
+from raykd.spec import Frozen
+from raykd.storage import Storage
+from raykd.transfer.names import FORMAT, MANIFEST, RowRange
+
+AGAIN = "run raykd precompute again"
+
+
+class Origin(Frozen):
+    """What a stored signal is: whose, about which text, of what shape. The same for all shards of a folder.
+
+    `weights_sha256` is the checksum of the teacher's weights, `text_id` and `k` are empty where they do
+    not apply.
+    """
+
+    signal: str
+    teacher_id: str
+    weights_sha256: str
+    text_id: str
+    tags: int
+    k: int
+
+    def serves(self, wanted: Origin) -> bool:
+        """Whether this is what is wanted. A plan made before the weights are known does not ask for them."""
+        weights = self.weights_sha256 if not wanted.weights_sha256 else wanted.weights_sha256
+        return self == wanted.model_copy(update={"weights_sha256": weights})
+
+
+class ShardEntry(Frozen):
+    """One shard file: its rows of the text (`first` included, `last` not), and what it must look like on
+    disk.
+
+    `source` is, for a K-best shard, the sha256 of the emission shard it was computed from.
+    """
+
+    name: str
+    first: int
+    last: int
+    tokens: int
+    bytes: int
+    sha256: str
+    largest_error: float = 0.0
+    source: str = ""
+
+    @property
+    def rows(self) -> RowRange:
+        """The rows of the text that the shard holds."""
+        return RowRange(self.first, self.last)
+
+
+class Manifest(Frozen):
+    """What one signal folder holds. `largest_error` is the largest absolute error that float16 brought in."""
+
+    format: int
+    origin: Origin
+    rows: int
+    tokens: int
+    largest_error: float
+    shards: tuple[ShardEntry, ...]
+
+    @staticmethod
+    def of(origin: Origin, shards: Iterable[ShardEntry]) -> Manifest:
+        """The manifest of a folder that holds these shards and nothing else."""
+        entries = tuple(sorted(shards, key=lambda entry: entry.first))
+        return Manifest(
+            format=FORMAT,
+            origin=origin,
+            rows=sum(len(entry.rows) for entry in entries),
+            tokens=sum(entry.tokens for entry in entries),
+            largest_error=max((entry.largest_error for entry in entries), default=0.0),
+            shards=entries,
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all shards."""
+        return sum(shard.bytes for shard in self.shards)
+
+
+def write_manifest(folder: Storage, manifest: Manifest) -> None:
+    """Commit a signal folder: all its shards are there."""
+    folder.write_json(MANIFEST, manifest.model_dump(mode="json"))
+
+
+def read_manifest(folder: Storage) -> Manifest:
+    """The manifest of a signal folder. Raises StoreError when missing, damaged or of an unknown version."""
+    name = f"{folder.uri}/{MANIFEST}"
+    if not folder.exists(MANIFEST):
+        raise StoreError(name, "there is no manifest, so the signal was never finished", AGAIN)
+    mend = f"remove the folder and {AGAIN}"
+    try:
+        plain = folder.read_json(MANIFEST)
+        _refuse_other_formats(name, plain)
+        return Manifest.model_validate_json(json.dumps(plain))
+    except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
+        raise StoreError(name, f"the manifest is damaged ({error})", mend) from error
+
+
+def find_manifest(folder: Storage) -> Manifest | None:
+    """The manifest of a signal folder, or None when it has none yet."""
+    return read_manifest(folder) if folder.exists(MANIFEST) else None
+
+
+def lost_shards(folder: Storage, entries: Iterable[ShardEntry]) -> tuple[ShardEntry, ...]:
+    """The entries whose file is not there, or not of the size it was written with."""
+    return tuple(entry for entry in entries if not _stands(folder, entry))
+
+
+def verify_shards(folder: Storage, entries: Iterable[ShardEntry], *, threads: int = 8) -> None:
+    """Recompute the sha256 of every shard. Raises StoreError naming the first damaged one.
+
+    Hashing releases the interpreter lock, so threads help where the disk can keep up.
+    """
+    with ThreadPoolExecutor(threads) as pool:
+        for damage in pool.map(lambda entry: _damage(folder, entry), entries):
+            if damage is not None:
+                raise damage
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def damaged(folder: Storage, name: str, problem: str) -> StoreError:
+    """The error that refuses a damaged shard by name, with its mend."""
+    path = f"{folder.uri}/{name}"
+    return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {AGAIN}")
+
+
+def _stands(folder: Storage, entry: ShardEntry) -> bool:
+    return folder.exists(entry.name) and folder.size(entry.name) == entry.bytes
+
+
+def _damage(folder: Storage, entry: ShardEntry) -> StoreError | None:
+    if not folder.exists(entry.name):
+        return StoreError(f"{folder.uri}/{entry.name}", "the shard is missing", AGAIN)
+    got = file_sha256(folder.local_path(entry.name))
+    if got == entry.sha256:
+        return None
+    return damaged(folder, entry.name, f"its checksum is {got[:12]}…, written as {entry.sha256[:12]}…")
+
+
+def _refuse_other_formats(name: str, plain: Any) -> None:
+    got = plain.get("format") if isinstance(plain, dict) else None
+    if got != FORMAT:
+        raise StoreError(
+            name,
+            f"the manifest has format version {got!r} where this raykd reads {FORMAT}",
+            f"read it with the raykd that wrote it, or remove the folder and {AGAIN}",
+        )

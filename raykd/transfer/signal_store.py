@@ -1,0 +1,92 @@
+"""One stored signal, read: its manifest checked, its shards mapped into memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from raykd.errors import StoreError
+from raykd.storage import Storage
+from raykd.transfer.manifest import AGAIN, Manifest, damaged, lost_shards, read_manifest, verify_shards
+from raykd.transfer.names import signal_folder, stored_ks
+from raykd.transfer.ragged import Ragged
+from raykd.transfer.shard import open_shard, rows_of, tokens_of
+
+
+@dataclass(frozen=True)
+class SignalStore:
+    """One committed signal folder, its shards mapped: batch i is the content of the manifest's shard i."""
+
+    folder: Storage
+    manifest: Manifest
+    batches: tuple[pa.RecordBatch, ...]
+
+    @staticmethod
+    def open(folder: Storage, *, verify: bool = True) -> SignalStore:
+        """Map a signal folder. With `verify` every shard's checksum is computed; without, sizes and
+        footers are read.
+
+        Raises StoreError, naming the shard, when there is no manifest, a shard is missing or damaged.
+        """
+        manifest = read_manifest(folder)
+        if verify:
+            verify_shards(folder, manifest.shards)
+        elif lost := lost_shards(folder, manifest.shards):
+            raise damaged(folder, lost[0].name, f"it is missing or not of its {lost[0].bytes:,} bytes")
+        batches = tuple(open_shard(folder, entry.name) for entry in manifest.shards)
+        for entry, batch in zip(manifest.shards, batches, strict=True):
+            if batch.num_rows != len(entry.rows):
+                raise damaged(
+                    folder, entry.name, f"{batch.num_rows} rows where {len(entry.rows)} were written"
+                )
+        return SignalStore(folder, manifest, batches)
+
+    def column(self, name: str) -> Ragged:
+        """A ragged column over the rows of the text; "scores" counts as one token of K values a sentence."""
+        per_sentence = name == "scores"
+        blocks = tuple((rows_of if per_sentence else tokens_of)(batch, name) for batch in self.batches)
+        block_N, start_N, length_N = (
+            np.zeros(self.manifest.rows, kind) for kind in (np.int32, np.int64, np.int32)
+        )
+        for number, batch in enumerate(self.batches):
+            rows = batch["sentence"].to_numpy()
+            length = np.ones(len(rows), np.int32) if per_sentence else batch["length"].to_numpy()
+            self._check(number, rows, length, blocks[number])
+            block_N[rows], length_N[rows] = number, length
+            start_N[rows] = np.cumsum(length) - length
+        return Ragged(blocks, block_N, start_N, length_N)
+
+    def _check(self, number: int, rows: np.ndarray, lengths: np.ndarray, block: np.ndarray) -> None:
+        entry = self.manifest.shards[number]
+        expected = np.arange(entry.first, entry.last)
+        if not np.array_equal(np.sort(rows), expected) or lengths.sum() != len(block):
+            raise damaged(self.folder, entry.name, "its rows or lengths are not those it was written with")
+
+
+def open_kbest(
+    store: Storage, kbest_id: str, k: int, *, emissions: Manifest | None = None, verify: bool = True
+) -> SignalStore:
+    """The smallest stored K ≥ `k`. With `emissions` given, paths computed from others are refused."""
+    stale: StoreError | None = None
+    for stored in (each for each in stored_ks(store, kbest_id) if each >= k):
+        folder = signal_folder(store, "kbest", kbest_id, k=stored)
+        stale = None if emissions is None else _stale(folder, read_manifest(folder), emissions)
+        if stale is None:
+            return SignalStore.open(folder, verify=verify)
+    if stale is not None:
+        raise stale
+    where = signal_folder(store, "kbest", kbest_id, k=k).uri
+    stored_list = ", ".join(map(str, stored_ks(store, kbest_id))) or "none"
+    raise StoreError(where, f"no finished K-best with K ≥ {k} (finished: {stored_list})", AGAIN)
+
+
+def _stale(folder: Storage, manifest: Manifest, emissions: Manifest) -> StoreError | None:
+    sources = {entry.first: entry.sha256 for entry in emissions.shards}
+    for entry in manifest.shards:
+        if entry.source != sources.get(entry.first):
+            return StoreError(
+                f"{folder.uri}/{entry.name}", "it was computed from emissions since replaced", AGAIN
+            )
+    return None

@@ -1,0 +1,125 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from raykd.errors import RunError, StoreError
+from raykd.storage import Storage
+from raykd.transfer import (
+    Origin,
+    RowRange,
+    Transitions,
+    emission_batch,
+    find_shard,
+    open_shard,
+    transition_batch,
+    transitions_of,
+    write_shard,
+)
+from raykd.transfer.shard import tokens_of
+
+ORIGIN = Origin(signal="emissions", teacher_id="t", weights_sha256="w", text_id="x", tags=3, k=0)
+ROWS = RowRange(20, 24)
+
+
+def write(folder: Storage, **changes):
+    draw = np.random.default_rng(0)
+    said = [draw.normal(size=(length, 3)).astype(np.float32) for length in (1, 2, 2, 5)]
+    batch, error = emission_batch(np.array([22, 20, 23, 21]), said)
+    stated = {"origin": ORIGIN, "rows": ROWS, "largest_error": error, **changes}
+    return said, write_shard(folder, batch, **stated)
+
+
+def test_emissions_come_back_rounded_after_their_maximum_was_taken_off(tmp_path):
+    said, entry = write(Storage(str(tmp_path)))
+    batch = open_shard(Storage(str(tmp_path)), entry.name)
+    expected = np.concatenate([scores - scores.max(1, keepdims=True) for scores in said])
+    np.testing.assert_array_equal(tokens_of(batch, "emissions"), expected.astype(np.float16))
+    assert batch["sentence"].to_pylist() == [22, 20, 23, 21]
+    assert batch["length"].to_pylist() == [1, 2, 2, 5]
+    assert entry.largest_error == np.abs(expected - expected.astype(np.float16).astype(np.float32)).max() > 0
+    assert (entry.tokens, entry.bytes) == (10, (tmp_path / entry.name).stat().st_size)
+
+
+def test_the_schema_is_what_any_arrow_reader_opens(tmp_path):
+    _, entry = write(Storage(str(tmp_path)))
+    table = pa.ipc.open_file(str(tmp_path / entry.name)).read_all()
+    assert table.schema.field("emissions").type == pa.list_(pa.list_(pa.float16(), 3))
+    assert [len(scores) for scores in table["emissions"].to_pylist()] == [1, 2, 2, 5]
+
+
+@pytest.mark.parametrize(("score", "stored"), [(-np.inf, -np.inf), (-1e9, -65504.0), (-70000.0, -65504.0)])
+def test_scores_beyond_float16_stay_finite_and_only_minus_infinity_stays_infinite(score, stored):
+    batch, error = emission_batch(np.array([0]), [np.array([[0.0, score]], np.float32)])
+    assert tokens_of(batch, "emissions").tolist() == [[0.0, stored]]
+    assert error == pytest.approx(0.0 if np.isinf(score) else -score - 65504)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_emissions_without_a_finite_maximum_are_refused_with_their_row(bad):
+    good, wrong = np.zeros((2, 2), np.float32), np.full((1, 2), bad, np.float32)
+    with pytest.raises(RunError, match="row 7"):
+        emission_batch(np.array([5, 7]), [good, wrong])
+
+
+def test_writing_the_same_shard_twice_gives_the_same_bytes(tmp_path):
+    first, again = (write(Storage(str(tmp_path / name)))[1] for name in ("a", "b"))
+    assert first == again
+
+
+def test_transitions_come_back_with_forbidden_ones(tmp_path):
+    square = np.arange(9, dtype=np.float32).reshape(3, 3)
+    square[2, 0] = -np.inf
+    said = Transitions(square, np.array([1, 2, 3], np.float32), np.array([4, 5, 6], np.float32))
+    entry = write_shard(Storage(str(tmp_path)), transition_batch(said), origin=ORIGIN, rows=RowRange(0, 1))
+    back = transitions_of(open_shard(Storage(str(tmp_path)), entry.name))
+    for got, expected in zip(vars(back).values(), vars(said).values(), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_a_shard_without_manifest_is_found_by_what_it_says_of_itself(tmp_path):
+    folder = Storage(str(tmp_path))
+    _, entry = write(folder, source="s")
+    assert find_shard(folder, ROWS, origin=ORIGIN) == entry
+    assert find_shard(folder, ROWS, origin=ORIGIN, source="s") == entry
+    assert find_shard(folder, ROWS, origin=ORIGIN, source="other") is None
+    assert find_shard(folder, ROWS, origin=ORIGIN.model_copy(update={"tags": 4})) is None
+    assert find_shard(folder, ROWS, origin=ORIGIN.model_copy(update={"weights_sha256": "v"})) is None
+    assert find_shard(folder, ROWS, origin=ORIGIN.model_copy(update={"weights_sha256": ""})) == entry
+    assert find_shard(folder, RowRange(0, 4), origin=ORIGIN) is None
+
+
+def test_every_truncated_or_flipped_shard_without_manifest_counts_as_missing(tmp_path):
+    folder = Storage(str(tmp_path))
+    _, entry = write(folder)
+    path = Path(tmp_path / entry.name)
+    whole = path.read_bytes()
+    for cut in (0, 1, 8, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        assert find_shard(folder, ROWS, origin=ORIGIN) is None, cut
+    scores = tokens_of(pa.ipc.open_file(pa.BufferReader(whole)).get_batch(0), "emissions").tobytes()
+    place = whole.index(scores) + len(scores) // 2
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    assert find_shard(folder, ROWS, origin=ORIGIN) is None
+
+
+def test_an_unreadable_shard_is_refused_by_name_with_the_mend(tmp_path):
+    folder = Storage(str(tmp_path))
+    _, entry = write(folder)
+    path = tmp_path / entry.name
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(
+        StoreError, match=rf"{entry.name}: the shard is damaged.*remove .*{entry.name} and run"
+    ):
+        open_shard(folder, entry.name)
+
+
+def test_a_mapped_shard_keeps_no_file_open(tmp_path):
+    folder = Storage(str(tmp_path))
+    _, entry = write(folder)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    batches = [open_shard(folder, entry.name) for _ in range(5)]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    (tmp_path / entry.name).unlink()
+    assert all(batch["length"].to_pylist() == [1, 2, 2, 5] for batch in batches)

@@ -1,0 +1,78 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from raykd.errors import StoreError
+from raykd.storage import Storage
+from raykd.transfer import Text, open_text, write_text
+
+SENTENCES = [["Zoë", "lives", "here"], ["日本"], ["a", "", "b"]]
+
+
+def forms():
+    plain = pa.array(SENTENCES, pa.list_(pa.string()))
+    padded = pa.array([["no"], *SENTENCES, ["no"]], pa.list_(pa.string()))
+    yield "lists", SENTENCES
+    yield "column", plain
+    yield "chunks", pa.chunked_array([plain.slice(0, 1), plain.slice(1, 2)])
+    yield "slice of a longer column", padded.slice(1, 3)
+    yield "large", plain.cast(pa.large_list(pa.large_string()))
+
+
+@pytest.mark.parametrize(("name", "form"), list(forms()), ids=[name for name, _ in forms()])
+def test_the_same_sentences_are_one_text_however_they_came(name, form):
+    text = Text.of(form)
+    assert text.id == Text.of(SENTENCES).id
+    assert text.lengths.tolist() == [3, 1, 3]
+    assert text.sentences(np.array([2, 0])) == [SENTENCES[2], SENTENCES[0]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        SENTENCES[::-1],
+        SENTENCES[:2],
+        [["Zoëlives", "here"], *SENTENCES[1:]],
+        [*SENTENCES[:2], ["a", "b", ""]],
+    ],
+)
+def test_other_sentences_are_another_text(other):
+    assert Text.of(other).id != Text.of(SENTENCES).id
+
+
+def test_the_border_between_sentences_counts():
+    assert Text.of([["a", "b"], ["c"]]).id != Text.of([["a"], ["b", "c"]]).id
+
+
+@pytest.mark.parametrize("bad", [[["a"], []], pa.array([["a"], None])])
+def test_a_sentence_without_tokens_is_refused(bad):
+    with pytest.raises(ValueError, match="at least one token"):
+        Text.of(bad)
+
+
+def test_a_stored_text_comes_back_and_is_written_once(tmp_path):
+    store, text = Storage(str(tmp_path)), Text.of(SENTENCES)
+    write_text(store, text)
+    (path,) = tmp_path.rglob("text.arrow")
+    written = path.stat().st_mtime_ns
+    write_text(store, text)
+    assert path.stat().st_mtime_ns == written
+    back = open_text(store, text.id)
+    assert back.id == text.id
+    assert back.sentences(np.arange(3)) == SENTENCES
+
+
+def test_a_damaged_or_missing_text_is_refused_by_name(tmp_path):
+    store, text = Storage(str(tmp_path)), Text.of(SENTENCES)
+    with pytest.raises(StoreError, match=r"text\.arrow: the text is not in the store"):
+        open_text(store, text.id)
+    write_text(store, text)
+    (path,) = tmp_path.rglob("text.arrow")
+    whole = path.read_bytes()
+    place = whole.index(b"lives")
+    path.write_bytes(whole[:place] + b"L" + whole[place + 1 :])
+    with pytest.raises(StoreError, match="checksum"):
+        open_text(store, text.id)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StoreError, match="cannot be read"):
+        open_text(store, text.id)
