@@ -1,0 +1,10 @@
+"""What MLflow is told: one experiment per sweep name, one parent run per sweep, one child per trial.
+
+The only room that imports mlflow, used in the driver only.
+"""
+
+from raykd.tracking.origin import git_commit
+from raykd.tracking.server import LOCAL_DEFAULT, check, is_relative, resolve
+from raykd.tracking.tracker import Tracker
+
+__all__ = ["LOCAL_DEFAULT", "Tracker", "check", "git_commit", "is_relative", "resolve"]

@@ -1,0 +1,33 @@
+"""Where a sweep's results come from: the commit of the code and the person who started it."""
+
+from __future__ import annotations
+
+import getpass
+import subprocess
+from pathlib import Path
+
+
+def git_commit(folder: str | Path = ".") -> str | None:
+    """The commit that `folder` stands at, `-dirty` when tracked files differ from it; None outside git."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def origin() -> dict[str, str | None]:
+    """What MLflow's own columns Version and Created by show."""
+    commit = git_commit()
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a user id without a name.
+        user = None
+    return {
+        "git_commit": commit,
+        "mlflow.source.git.commit": commit and commit.removesuffix("-dirty"),
+        "mlflow.source.name": "raykd sweep",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.user": user,
+    }

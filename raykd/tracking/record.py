@@ -1,0 +1,139 @@
+"""What one MLflow run should show, and how values are named there.
+
+Plain data: nothing here talks to a server.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mlflow.entities import Dataset, Metric
+
+from raykd.trial import Trial
+
+# MLflow's limits of one key and one value.
+KEY_LENGTH, VALUE_LENGTH = 250, 6000
+CURVES = ("epoch/", "front/")
+"""Metrics below these names are curves: one point per step. All others are results: the last value counts."""
+
+# The list of MLflow's states is closed: a trial stopped early is KILLED there, and the tag `state` says
+# PRUNED.
+STATUS = MappingProxyType(
+    {"COMPLETE": "FINISHED", "PRUNED": "KILLED", "FAILED": "FAILED", "RUNNING": "RUNNING"}
+)
+
+RESULTS = (
+    *("dev_f1", "dev_f1_sd", "dev_f1_languages_sd", "dev_f1_by_language"),
+    *("test_f1", "test_f1_sd", "test_f1_languages_sd", "test_f1_by_language"),
+    *(
+        "latency_ms",
+        "latency_ms_p90",
+        "latency_ms_batch32",
+        "parameters",
+        "bytes",
+        "compression",
+        "speedup",
+        "wall_s",
+    ),
+)
+
+
+@dataclass
+class Record:
+    """One MLflow run as it should be, with what is not written yet in the collections that wait."""
+
+    name: str
+    found_by: tuple[str, str]
+    """Tag and value that find the run again."""
+    run_id: str | None = None
+    inherited: bool = False
+    """Whether an earlier driver made the run: points may be there already."""
+    started_ms: int = 0
+    ended_ms: int | None = None
+    status: str = "RUNNING"
+    shown_status: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    shown_tags: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: list[Metric] = field(default_factory=list)
+    datasets: list[Dataset] = field(default_factory=list)
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+    models: dict[str, Path] = field(default_factory=dict)
+    shown_points: dict[str, set[tuple[int, float | None]]] = field(default_factory=dict)
+    """Of an inherited run, per metric that was asked for: the points it shows."""
+
+    @property
+    def waiting(self) -> int:
+        """How many values, files and changes of state are still to be written."""
+        parts: Iterable[Any] = (
+            self.params,
+            self.metrics,
+            self.datasets,
+            self.artifacts,
+            self.models,
+            self.new_tags,
+        )
+        return sum(len(part) for part in parts) + (self.status != self.shown_status)
+
+    @property
+    def new_tags(self) -> dict[str, str]:
+        """Tags that the server does not show yet."""
+        return {key: value for key, value in self.tags.items() if self.shown_tags.get(key) != value}
+
+
+def point(metric: Metric) -> tuple[int, float | None]:
+    """What makes a point the same as another of its metric: the step of a curve; step and value of a result.
+
+    A run taken up again repeats epochs whose timings differ a little: the first point told stays.
+    """
+    return (metric.step, None if metric.key.startswith(CURVES) else metric.value)
+
+
+def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """Nested numbers by name, `dev_f1_by_language: {en: …}` as `dev_f1/en`.
+
+    What is no finite number is left out: MLflow's databases differ in what they make of NaN.
+    """
+    flat: dict[str, float] = {}
+    for key, value in metrics.items():
+        name = clean(f"{prefix}{key}")
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{name.removesuffix('_by_language')}/")
+        elif isinstance(value, int | float) and math.isfinite(value):
+            flat[name] = float(value)
+    return flat
+
+
+def clean(key: str) -> str:
+    """`key` with what MLflow refuses in names replaced, and cut to the length it takes."""
+    return re.sub(r"[^\w./: -]", "_", key, flags=re.ASCII)[:KEY_LENGTH]
+
+
+def text(value: Any) -> str:
+    """`value` as parameters and tags take it: plain text of limited length."""
+    told = "" if value is None else str(value)
+    return told if len(told) <= VALUE_LENGTH else told[: VALUE_LENGTH - 1] + "…"
+
+
+def results(trial: Trial) -> dict[str, float]:
+    """The trial's final metrics by their names in MLflow."""
+    return flatten({name: getattr(trial, name) for name in RESULTS})
+
+
+def trial_tags(trial: Trial) -> dict[str, str]:
+    """What trials are filtered by in MLflow: `tags.on_front = 'true'`, `tags.objective = 'top_wk'`."""
+    tags = {
+        "state": trial.state,
+        "role": trial.role,
+        "objective": trial.objective,
+        "shape": trial.shape,
+        "run_id": ", ".join(trial.run_ids),
+        "message": text(trial.message),
+    }
+    return {key: value for key, value in tags.items() if value}

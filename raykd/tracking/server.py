@@ -1,0 +1,167 @@
+"""The tracking server before anything is written: which address is meant, does it answer, what is wrong if
+not.
+
+MLflow's own client retries for minutes (HTTP: 7 times 120 s; a database: 100 s), so every question asked
+here is short.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import socket
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mlflow.tracking import MlflowClient
+
+from raykd.errors import TrackingError
+from raykd.tracking.record import clean
+
+PROBE_SECONDS = 5.0
+LOCAL_DEFAULT = "sqlite:///mlflow.db"
+DATABASES = ("postgresql", "mysql", "mssql", "sqlite")
+
+
+def resolve(uri: str) -> str:
+    """`uri` with a relative SQLite path made absolute against the working directory.
+
+    Raises:
+        TrackingError: `uri` names MLflow's file store, which MLflow no longer maintains, or a database in
+            memory.
+    """
+    scheme = urlsplit(uri).scheme
+    if scheme in ("", "file") or (len(scheme) == 1 and scheme.isalpha()):
+        raise TrackingError(
+            f"tracking.uri: {uri!r} is MLflow's file store, which MLflow has retired; use {LOCAL_DEFAULT}"
+        )
+    if scheme != "sqlite":
+        return uri
+    path = uri.removeprefix("sqlite:///")
+    if path in ("", ":memory:") or path == uri:
+        raise TrackingError(f"tracking.uri: {uri!r} names no database file; use {LOCAL_DEFAULT}")
+    return f"sqlite:///{Path(path).resolve()}"
+
+
+def is_relative(uri: str) -> bool:
+    """Whether `uri` is a local database below the working directory, which a cluster job throws away."""
+    return uri.startswith("sqlite:///") and not uri.removeprefix("sqlite:///").startswith("/")
+
+
+def check(uri: str, *, seconds: float = PROBE_SECONDS) -> str:
+    """Prove within about `seconds` that the tracking server answers; a new SQLite database is made and
+    migrated.
+
+    Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to mend it.
+    """
+    uri = resolve(uri)
+    reachable(uri, seconds=seconds)
+    try:
+        with _quick_requests(seconds), _quiet_migrations():
+            MlflowClient(uri).search_experiments(max_results=1)
+    except Exception as error:
+        raise TrackingError(f"tracking.uri: {uri} cannot be used: {_mend(uri, error)}") from error
+    return uri
+
+
+def reachable(uri: str, *, seconds: float = PROBE_SECONDS) -> None:
+    """A quick look before MLflow's own client, which retries for minutes: does the host answer, does SQLite
+    open?
+
+    Raises TrackingError if not.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme == "sqlite":
+        _open_sqlite(Path(uri.removeprefix("sqlite:///")))
+    elif parts.hostname and (parts.scheme in ("http", "https") or parts.scheme.startswith(DATABASES)):
+        ports = {"http": 80, "https": 443, "postgresql": 5432, "mysql": 3306, "mssql": 1433}
+        port = parts.port or ports[parts.scheme.split("+")[0]]
+        try:
+            socket.create_connection((parts.hostname, port), timeout=seconds).close()
+        except OSError as error:
+            raise TrackingError(
+                f"tracking.uri: nothing answers at {parts.hostname}:{port} ({error}); "
+                f"start the tracking server, or track locally with --set tracking.uri={LOCAL_DEFAULT}"
+            ) from error
+
+
+def _open_sqlite(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with sqlite3.connect(path, timeout=PROBE_SECONDS) as database:
+            database.execute("BEGIN IMMEDIATE")
+        database.close()
+    except (OSError, sqlite3.Error) as error:
+        raise TrackingError(
+            f"tracking.uri: the database {path} cannot be written ({error}); "
+            "name a file in a folder you may write to, which no other program has locked"
+        ) from error
+
+
+def _mend(uri: str, error: Exception) -> str:
+    told = " ".join(str(error).split())
+    if "out-of-date database schema" in told or "Can't locate revision" in told:
+        return f"it was written by another MLflow version; after a backup run: mlflow db upgrade {uri}"
+    if "403" in told:
+        return f"it answers 403; start it with --allowed-hosts {urlsplit(uri).hostname}, or check your rights"
+    if "401" in told:
+        return "it answers 401; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or a token"
+    if "imed out" in told:
+        return "it takes connections but does not answer in time; is this an MLflow server, and is it well?"
+    return f"{told[:300]}; is this the address of an MLflow server?"
+
+
+@contextmanager
+def _quick_requests(seconds: float) -> Iterator[None]:
+    """One try, no retries, for the requests made inside (MLflow's own: 7 retries, 120 s each)."""
+    wanted = {
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": str(max(1, math.ceil(seconds))),
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _quiet_migrations() -> Iterator[None]:
+    """A new database tells a hundred lines about its migrations, which nobody needs."""
+    loggers = [logging.getLogger(name) for name in ("alembic", "mlflow.store.db.utils")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def experiment_of(client: MlflowClient, uri: str, name: str, artifacts: str | None) -> str:
+    """The id of the experiment called `name`, made if there is none, with its files below `artifacts`.
+
+    Raises TrackingError if somebody deleted the experiment.
+    """
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        if artifacts is None and urlsplit(uri).scheme == "sqlite":
+            # MLflow would put the files below whatever the working directory is.
+            artifacts = (Path(uri.removeprefix("sqlite:///")).parent / "mlruns" / clean(name)).as_uri()
+        return client.create_experiment(name, artifact_location=artifacts)
+    if found.lifecycle_stage == "deleted":
+        raise TrackingError(
+            f"tracking: the experiment {name!r} was deleted in MLflow; give the sweep another name, or "
+            f"restore it: mlflow experiments restore --experiment-id {found.experiment_id}"
+        )
+    return found.experiment_id

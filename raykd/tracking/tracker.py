@@ -1,0 +1,295 @@
+"""The sweep's side of MLflow: what happens is told here, and a thread writes it every few seconds.
+
+The driver never waits for the server. A server that dies does not stop a sweep: what it missed is kept,
+written when it answers again, and named by `close` if it never does. After `kill -9` of the driver the next
+one finds parent and children again by their tags, and telling it finished trials once more changes nothing.
+
+Names in MLflow: results stand by their own name (`dev_f1`, `latency_ms`), results by language below it
+(`dev_f1/en`), curves over epochs below `epoch/`, the front's growth over finished trials below `front/`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from mlflow.entities import Dataset, Metric
+from mlflow.entities import Run as MlflowRun
+from mlflow.tracking import MlflowClient
+
+from raykd.errors import TrackingError
+from raykd.tracking.origin import origin
+from raykd.tracking.record import STATUS, Record, clean, flatten, results, text, trial_tags
+from raykd.tracking.server import check, experiment_of, reachable
+from raykd.tracking.writer import Writer, adopt
+from raykd.trial import Trial
+
+FLUSH_SECONDS = 5.0
+CLOSE_SECONDS = 120.0
+SWEEP_TAG, TRIAL_TAG, PARENT_TAG = "raykd.sweep_id", "raykd.trial", "mlflow.parentRunId"
+DIGEST_LENGTH = 36  # MLflow's limit
+
+
+class Tracker:
+    """One sweep in MLflow.
+
+    Open it with `Tracker.open`, in the driver only; close it, or use it in a `with`.
+    """
+
+    def __init__(
+        self, uri: str, writer: Writer, sweep: Record, lock: threading.Lock, warn: Callable[[str], None]
+    ):
+        self.uri, self.sweep_id = uri, sweep.found_by[1]
+        self._writer, self._sweep, self._lock, self._warn = writer, sweep, lock, warn
+        self._trials: dict[int, Record] = {}
+        self._common_tags: dict[str, str] = {}
+        self._corpora: list[Dataset] = []
+        self._trouble = ""
+        self._writing, self._stop = threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    def open(
+        cls,
+        uri: str,
+        *,
+        sweep: str,
+        sweep_id: str,
+        tags: Mapping[str, Any] | None = None,
+        artifacts: str | None = None,
+        warn: Callable[[str], None] = lambda message: None,
+        flush_seconds: float | None = FLUSH_SECONDS,
+    ) -> Tracker:
+        """Find the sweep's experiment, parent run and children again, or make experiment and parent.
+
+        `sweep` names the experiment, `sweep_id` identifies the sweep within it. `tags` (git commit, …) go
+        to the parent and every child. `artifacts`: URI for the files of a new experiment; by default the
+        server's choice, and `mlruns/` beside a SQLite database. `warn` is called, from another thread, with
+        one sentence when the server stops answering and when it answers again. `flush_seconds` None: write
+        in `sync` and `close` only.
+
+        Raises:
+            TrackingError: the server cannot be used, within seconds (`check`).
+        """
+        uri = check(uri)
+        client, lock = MlflowClient(uri), threading.Lock()
+        try:
+            writer = Writer(client, experiment_of(client, uri, sweep, artifacts), lock)
+            record = Record(f"sweep {sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
+            self = cls(uri, writer, record, lock, warn)
+            self._common_tags = {
+                clean(key): text(value)
+                for key, value in (origin() | dict(tags or {})).items()
+                if value is not None
+            }
+            record.tags = {**self._common_tags, "role": "sweep"}
+            writer.write(record)
+            self._inherit()
+        except TrackingError:
+            raise
+        except Exception as error:
+            raise TrackingError(
+                f"tracking.uri: {uri} cannot be written: {' '.join(str(error).split())[:300]}"
+            ) from error
+        if flush_seconds is not None:
+            self._thread = threading.Thread(
+                target=self._run, args=(flush_seconds,), name="raykd-tracker", daemon=True
+            )
+            self._thread.start()
+        return self
+
+    def start_trial(self, trial: Trial, *, tags: Mapping[str, Any] | None = None) -> None:
+        """Show `trial` as running, with its settings as parameters. A trial told before is taken up again."""
+        with self._lock:
+            record = self._record(trial)
+            record.status, record.ended_ms = "RUNNING", None
+            self._tag(record, trial, tags)
+
+    def log_epoch(
+        self,
+        number: int,
+        epoch: int,
+        metrics: Mapping[str, Any],
+        *,
+        seed: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Add a point to each curve `epoch/<metric>` of a started trial; nested mappings become
+        `epoch/dev_f1/en`.
+
+        `seed` sets the curves of a setting's seeds apart: `epoch/seed 1/dev_f1`. Raises KeyError for a
+        trial that was not started.
+        """
+        prefix = "epoch/" if seed is None else f"epoch/seed {seed}/"
+        moment = timestamp_ms or _now_ms()
+        points = [Metric(key, value, moment, epoch) for key, value in flatten(metrics, prefix).items()]
+        with self._lock:
+            self._trials[number].metrics += points
+
+    def finish_trial(self, trial: Trial, *, tags: Mapping[str, Any] | None = None) -> None:
+        """Show how `trial` ended, with its results. Safe to repeat, for trials of an earlier driver too."""
+        with self._lock:
+            record = self._record(trial)
+            record.status, record.ended_ms = STATUS[trial.state], _now_ms()
+            record.metrics += [Metric(key, value, _now_ms(), 0) for key, value in results(trial).items()]
+            self._tag(record, trial, tags)
+
+    def log_corpus(
+        self, name: str, corpus_id: str, *, source: str, schema: Any = None, profile: Any = None
+    ) -> None:
+        """Log the corpus as the dataset of the sweep and of every trial started from now on.
+
+        `source` says where it came from (a URI, "builtin"), `schema` and `profile` are JSON-able (tags;
+        sentences per language and part).
+        """
+        corpus = Dataset(
+            name=name[:500],
+            digest=corpus_id[:DIGEST_LENGTH],
+            source_type="raykd",
+            source=json.dumps({"uri": source}),
+            schema=None if schema is None else json.dumps(schema),
+            profile=None if profile is None else json.dumps(profile),
+        )
+        with self._lock:
+            self._corpora.append(corpus)
+            if not self._sweep.inherited:
+                self._sweep.datasets.append(corpus)
+
+    def log_front(self, finished: int, *, hypervolume: float, students: int) -> None:
+        """Add a point to `front/hypervolume` and `front/students`, over the number of finished trials."""
+        values = flatten({"hypervolume": hypervolume, "students": students}, "front/")
+        with self._lock:
+            self._sweep.metrics += [Metric(key, value, _now_ms(), finished) for key, value in values.items()]
+
+    def mark_front(self, numbers: Collection[int]) -> None:
+        """Tag every child `on_front` true or false, those of earlier drivers included."""
+        with self._lock:
+            for number, record in self._trials.items():
+                record.tags["on_front"] = str(number in numbers).lower()
+
+    def log_file(self, name: str, data: bytes) -> None:
+        """Keep a file on the parent run (`front.html`, `front.csv`), over what stood there by that name."""
+        with self._lock:
+            self._sweep.artifacts[name] = data
+
+    def describe(self, markdown: str) -> None:
+        """What the parent run's page opens with: the front as a table, in Markdown."""
+        with self._lock:
+            self._sweep.tags["mlflow.note.content"] = text(markdown)
+
+    def log_model(self, number: int, folder: str | Path, *, name: str | None = None) -> None:
+        """Log a trial's student as a model: all files of `folder` (safetensors + JSON) as they are.
+
+        A model of MLflow's registry that holds files, not a `pyfunc`: it is found, compared and downloaded
+        there and loaded by raykd. Logged once per trial and name. Raises KeyError for a trial that was
+        never told.
+        """
+        with self._lock:
+            self._trials[number].models[name or f"student-{number:02d}"] = Path(folder)
+
+    def sync(self) -> tuple[str, ...]:
+        """Write all that waits now. Returns what is still missing on the server, one line per run."""
+        self._flush()
+        return self.missing()
+
+    def missing(self) -> tuple[str, ...]:
+        """What the server was not told yet, one line per run; empty when it shows everything."""
+        with self._lock:
+            records = [self._sweep, *self._trials.values()]
+            return tuple(f"{r.name}: {r.waiting} values not written" for r in records if r.waiting)
+
+    def close(self, state: Literal["COMPLETE", "FAILED", "PRUNED"] = "COMPLETE") -> tuple[str, ...]:
+        """Write what waits, end the parent and whatever child still runs, and stop. Returns what is
+        missing, as `sync`.
+
+        Takes at most a few seconds when the server is gone, CLOSE_SECONDS when it hangs.
+        """
+        with self._lock:
+            self._sweep.status, self._sweep.ended_ms = STATUS[state], _now_ms()
+            for record in self._trials.values():
+                if record.status == "RUNNING":
+                    record.status, record.ended_ms = "KILLED", _now_ms()
+        self._stop.set()
+        if self._thread is None:
+            self._flush()
+        else:
+            self._thread.join(CLOSE_SECONDS)
+        missing = self.missing()
+        return (
+            (f"tracking server: {self._trouble or 'it does not answer in time'}", *missing) if missing else ()
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if not self._stop.is_set():
+            self.close("COMPLETE" if kind is None else "FAILED")
+
+    def _record(self, trial: Trial) -> Record:
+        """The trial's record, made if it is new. Call with the lock held."""
+        if trial.number not in self._trials:
+            started = _now_ms() - int(1000 * (trial.wall_s or 0))
+            record = Record(trial.name, (TRIAL_TAG, self._trial_key(trial.number)), started_ms=started)
+            record.params = {clean(key): text(value) for key, value in trial.settings.items()}
+            record.tags = {**self._common_tags, PARENT_TAG: str(self._sweep.run_id), "on_front": "false"}
+            record.datasets = list(self._corpora)
+            self._trials[trial.number] = record
+        return self._trials[trial.number]
+
+    def _tag(self, record: Record, trial: Trial, tags: Mapping[str, Any] | None) -> None:
+        told = {clean(key): text(value) for key, value in (tags or {}).items() if value is not None}
+        record.tags |= trial_tags(trial) | told
+
+    def _trial_key(self, number: int) -> str:
+        return f"{self.sweep_id}/{number}"
+
+    def _inherit(self) -> None:
+        """Take over the children that earlier drivers of this sweep wrote."""
+        for run in self._writer.find(PARENT_TAG, str(self._sweep.run_id)):
+            key = run.data.tags.get(TRIAL_TAG, "")
+            if key.startswith(f"{self.sweep_id}/"):
+                self._trials[int(key.rsplit("/", 1)[1])] = _inherited(run, key)
+
+    def _run(self, seconds: float) -> None:
+        while not self._stop.wait(seconds):
+            self._flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        with self._writing:
+            with self._lock:
+                records = [record for record in (self._sweep, *self._trials.values()) if record.waiting]
+            if not records:
+                return
+            trouble = ""
+            try:
+                reachable(self.uri)
+                for record in records:
+                    self._writer.write(record)
+            # Whatever the server or its client does must not reach the sweep.
+            except Exception as error:
+                trouble = " ".join(str(error).split())[:300]
+            self._tell(trouble)
+
+    def _tell(self, trouble: str) -> None:
+        before, self._trouble = self._trouble, trouble
+        if trouble and not before:
+            self._warn(f"MLflow at {self.uri} cannot be written, the sweep goes on without it: {trouble}")
+        elif before and not trouble:
+            self._warn(f"MLflow at {self.uri} answers again; what it missed is written")
+
+
+def _inherited(run: MlflowRun, key: str) -> Record:
+    record = Record(str(run.info.run_name), (TRIAL_TAG, key))
+    adopt(record, run)
+    return replace(record, status=run.info.status, tags={}, started_ms=run.info.start_time or 0)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

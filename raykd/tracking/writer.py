@@ -1,0 +1,169 @@
+"""Records written to MLflow. Every write may be repeated: what is there already is found and left alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from mlflow.entities import DatasetInput, InputTag, LoggedModelOutput, Metric, Param, RunTag
+from mlflow.entities import Run as MlflowRun
+from mlflow.tracking import MlflowClient
+
+from raykd.tracking.record import CURVES, Record, point
+
+# MLflow takes 1000 values in one request, 100 of them parameters and 100 tags.
+METRICS_PER_BATCH, PAIRS_PER_BATCH = 900, 90
+
+
+class Writer:
+    """Writes records of one experiment. `lock` guards the records, which the driver fills meanwhile."""
+
+    def __init__(self, client: MlflowClient, experiment_id: str, lock: Lock):
+        self.client, self.experiment_id, self._lock = client, experiment_id, lock
+
+    def find(self, tag: str, value: str) -> Iterator[MlflowRun]:
+        """All runs of the experiment whose `tag` is `value`, deleted ones left out."""
+        token, more = None, True
+        while more:
+            page = self.client.search_runs(
+                [self.experiment_id], f"tags.`{tag}` = '{value}'", max_results=500, page_token=token
+            )
+            yield from page
+            token = page.token
+            more = bool(token)
+
+    def write(self, record: Record) -> None:
+        """Write all that waits in `record`.
+
+        Raises what MLflow raises; what was written by then waits no longer.
+        """
+        run_id = self._attach(record)
+        self._pairs(record, run_id)
+        self._points(record, run_id)
+        self._inputs(record, run_id)
+        self._files(record, run_id)
+        self._models(record, run_id)
+        self._status(record, run_id)
+
+    def _attach(self, record: Record) -> str:
+        """The id of the record's run, found again by its tag or made now."""
+        if record.run_id is None:
+            found = next(self.find(*record.found_by), None)
+            if found is not None:
+                adopt(record, found)
+            else:
+                tags = dict([record.found_by]) | record.tags
+                run = self.client.create_run(
+                    self.experiment_id, start_time=record.started_ms, tags=tags, run_name=record.name
+                )
+                record.shown_tags, record.shown_status = tags, "RUNNING"
+                record.run_id = run.info.run_id
+        assert record.run_id is not None
+        return record.run_id
+
+    def _pairs(self, record: Record, run_id: str) -> None:
+        with self._lock:
+            params, tags = dict(record.params), record.new_tags
+        for some in _chunks(list(params.items()), PAIRS_PER_BATCH):
+            self.client.log_batch(run_id, params=[Param(key, value) for key, value in some])
+        for some in _chunks(list(tags.items()), PAIRS_PER_BATCH):
+            self.client.log_batch(run_id, tags=[RunTag(key, value) for key, value in some])
+        with self._lock:
+            record.params = {k: v for k, v in record.params.items() if k not in params}
+            record.shown_tags |= tags
+
+    def _points(self, record: Record, run_id: str) -> None:
+        with self._lock:
+            metrics = list(record.metrics)
+        new = [metric for metric in metrics if not self._shown(record, run_id, metric)]
+        for some in _chunks(new, METRICS_PER_BATCH):
+            self.client.log_batch(run_id, metrics=some)
+        with self._lock:
+            del record.metrics[: len(metrics)]
+
+    def _shown(self, record: Record, run_id: str, metric: Metric) -> bool:
+        if not record.inherited:
+            return False
+        if metric.key not in record.shown_points:
+            history = self.client.get_metric_history(run_id, metric.key)
+            record.shown_points[metric.key] = {point(shown) for shown in history}
+        return point(metric) in record.shown_points[metric.key]
+
+    def _inputs(self, record: Record, run_id: str) -> None:
+        if record.datasets:
+            used = [DatasetInput(d, [InputTag("mlflow.data.context", "corpus")]) for d in record.datasets]
+            self.client.log_inputs(run_id, datasets=used)
+            record.datasets = []
+
+    def _files(self, record: Record, run_id: str) -> None:
+        with self._lock:
+            files = dict(record.artifacts)
+        for name, data in files.items():
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, Path(name).name)
+                path.write_bytes(data)
+                parent = str(Path(name).parent)
+                self.client.log_artifact(run_id, str(path), None if parent == "." else parent)
+        with self._lock:
+            record.artifacts = {k: v for k, v in record.artifacts.items() if v is not files.get(k)}
+
+    def _models(self, record: Record, run_id: str) -> None:
+        """Each folder as a logged model of MLflow 3, with the run's parameters and results, as an output of
+        the run.
+        """
+        with self._lock:
+            models = dict(record.models)
+        for name, folder in models.items():
+            run = self.client.get_run(run_id)
+            known = [] if run.outputs is None else [output.model_id for output in run.outputs.model_outputs]
+            if not any(self.client.get_logged_model(model_id).name == name for model_id in known):
+                self._model(run, name, folder)
+            with self._lock:
+                record.models.pop(name, None)
+
+    def _model(self, run: MlflowRun, name: str, folder: Path) -> None:
+        model = self.client.create_logged_model(
+            self.experiment_id,
+            name=name,
+            source_run_id=run.info.run_id,
+            tags=_own_tags(run.data.tags),
+            params=run.data.params,
+            model_type="sequence labeller",
+        )
+        self.client.log_model_artifacts(model.model_id, str(folder))
+        values = [(key, value) for key, value in run.data.metrics.items() if not key.startswith(CURVES)]
+        moment = run.info.end_time or run.info.start_time
+        shown = [Metric(key, value, moment, 0, model_id=model.model_id) for key, value in values]
+        self.client.log_batch(run.info.run_id, metrics=shown)
+        self.client.finalize_logged_model(model.model_id, "READY")
+        self.client.log_outputs(run.info.run_id, [LoggedModelOutput(model.model_id, step=0)])
+
+    def _status(self, record: Record, run_id: str) -> None:
+        if record.status == record.shown_status:
+            return
+        if record.status == "RUNNING":
+            self.client.update_run(run_id, status="RUNNING")
+        else:
+            self.client.set_terminated(run_id, record.status, end_time=record.ended_ms)
+        record.shown_status = record.status
+
+
+def adopt(record: Record, run: MlflowRun) -> None:
+    """Let `record` stand for a run that an earlier driver made: parameters and tags shown there wait no
+    longer.
+    """
+    record.run_id, record.inherited = run.info.run_id, True
+    record.shown_tags, record.shown_status = dict(run.data.tags), run.info.status
+    record.params = {key: value for key, value in record.params.items() if key not in run.data.params}
+    record.datasets = []
+
+
+def _own_tags(tags: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in tags.items() if not key.startswith("mlflow.")}
+
+
+def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,121 @@
+"""An address is judged within seconds, and every refusal says how to mend it."""
+
+import os
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from raykd.errors import TrackingError
+from raykd.tracking import check, is_relative, resolve
+
+
+@pytest.fixture
+def listener():
+    """A socket that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def _answering(status: int):
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b"no")
+
+        def log_message(self, format, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def test_a_relative_database_is_resolved_to_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert resolve("sqlite:///mlflow.db") == f"sqlite:///{tmp_path}/mlflow.db"
+    assert resolve(f"sqlite:///{tmp_path}/mlflow.db") == f"sqlite:///{tmp_path}/mlflow.db"
+    assert resolve("http://tracking:5000") == "http://tracking:5000"
+
+
+def test_only_paths_below_the_working_directory_are_relative():
+    assert is_relative("sqlite:///mlflow.db")
+    assert not is_relative("sqlite:////data/mlflow.db")
+    assert not is_relative("http://tracking:5000")
+
+
+@pytest.mark.parametrize("uri", ["mlruns", "./mlruns", "file:///tmp/mlruns", "/data/mlruns"])
+def test_the_file_store_is_refused_with_the_mend(uri):
+    with pytest.raises(TrackingError, match=r"file store.*sqlite:///mlflow\.db"):
+        check(uri)
+
+
+@pytest.mark.parametrize("uri", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_a_database_in_memory_is_refused(uri):
+    with pytest.raises(TrackingError, match="names no database file"):
+        check(uri)
+
+
+def test_nothing_listening_is_told_at_once(listener):
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    with pytest.raises(TrackingError, match=rf"nothing answers at 127\.0\.0\.1:{port}.*--set tracking\.uri="):
+        check(f"http://127.0.0.1:{port}")
+
+
+def test_a_database_server_that_is_not_there_is_told_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    with pytest.raises(TrackingError, match="nothing answers"):
+        check(f"postgresql+psycopg2://me:secret@127.0.0.1:{port}/mlflow")
+
+
+def test_a_silent_server_is_given_up(listener):
+    before = time.monotonic()
+    with pytest.raises(TrackingError, match="does not answer in time"):
+        check(f"http://127.0.0.1:{listener}", seconds=1)
+    # Not a timing of ours: MLflow's own client would wait 8 times 120 s here.
+    assert time.monotonic() - before < 60
+    assert "MLFLOW_HTTP_REQUEST_TIMEOUT" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("status", "mend"),
+    [
+        (403, "--allowed-hosts 127.0.0.1"),
+        (401, "MLFLOW_TRACKING_USERNAME"),
+        (404, "address of an MLflow server"),
+    ],
+)
+def test_a_server_that_refuses_names_the_mend(status, mend):
+    server = _answering(status)
+    try:
+        with pytest.raises(TrackingError, match=mend):
+            check(f"http://127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to be taken for one" * 50)
+    with pytest.raises(TrackingError, match="cannot be written"):
+        check(f"sqlite:///{path}")
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TrackingError, match="cannot be written"):
+        check(f"sqlite:///{tmp_path}/file/mlflow.db")
+
+
+def test_a_new_database_is_made_with_its_folder(tmp_path, caplog):
+    uri = check(f"sqlite:///{tmp_path}/new/mlflow.db")
+    assert Path(tmp_path, "new", "mlflow.db").stat().st_size > 0
+    assert check(uri) == uri
+    assert not [record for record in caplog.records if record.name.startswith("alembic")]

@@ -1,0 +1,336 @@
+"""Sweeps told to a real SQLite MLflow, resumed, and told while the server is away."""
+
+import json
+import subprocess
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from raykd.errors import TrackingError
+from raykd.tracking import Tracker, git_commit
+from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, flatten, text
+from raykd.trial import Trial
+
+SETTINGS = {
+    "student.embedding_dim": 32,
+    "student.hidden_dim": 64,
+    "student.decoder": "crf",
+    "objective.kind": "top_wk",
+    "objective.k": 3,
+}
+
+
+def trial(number=7, state="COMPLETE", **more):
+    return Trial(number, state, {**SETTINGS, "student.hidden_dim": 64 + number}, objective="top_wk", **more)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """One migrated database for all tests: each test has an experiment of its own."""
+    return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
+
+
+@pytest.fixture
+def name(request):
+    return request.node.name
+
+
+@pytest.fixture
+def client(database):
+    return MlflowClient(database)
+
+
+def opened(database, name, **more):
+    return Tracker.open(database, sweep=name, sweep_id="sweep-1", flush_seconds=None, **more)
+
+
+def runs(client, name):
+    """(parent, children by number)"""
+    experiment = client.get_experiment_by_name(name)
+    found = client.search_runs([experiment.experiment_id])
+    parents = [run for run in found if "mlflow.parentRunId" not in run.data.tags]
+    children = {int(r.data.tags["raykd.trial"].split("/")[1]): r for r in found if r not in parents}
+    assert len(parents) == 1
+    assert len(children) == len(found) - 1, "a trial has two runs"
+    assert all(r.data.tags["mlflow.parentRunId"] == parents[0].info.run_id for r in children.values())
+    return parents[0], children
+
+
+def points(client, run, key):
+    return [(metric.step, metric.value) for metric in client.get_metric_history(run.info.run_id, key)]
+
+
+def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
+    tracker = opened(database, name, tags={"transfer_id": "transfer-1"})
+    tracker.start_trial(trial(state="RUNNING"), tags={"plan": None, "probe": "a"})
+    tracker.log_epoch(7, 0, {"loss": 2.5, "dev_f1": 0.5, "dev_f1_by_language": {"en": 0.4}})
+    tracker.log_epoch(7, 1, {"loss": 1.5, "dev_f1": 0.75})
+    done = trial(
+        run_ids=("run-a", "run-b"),
+        dev_f1=0.75,
+        dev_f1_by_language={"en": 0.7},
+        latency_ms=1.5,
+        parameters=12345,
+    )
+    tracker.finish_trial(done)
+    assert tracker.close() == ()
+
+    parent, children = runs(client, name)
+    child = children[7]
+    assert parent.info.run_name == f"sweep {name}"
+    assert (parent.info.status, child.info.status) == ("FINISHED", "FINISHED")
+    assert child.info.run_name == "#07 top_wk k=3 · E32 H71 crf"
+    assert child.data.params == {key: str(value) for key, value in done.settings.items()}
+    assert points(client, child, "epoch/loss") == [(0, 2.5), (1, 1.5)]
+    assert points(client, child, "epoch/dev_f1/en") == [(0, 0.4)]
+    results = {key: value for key, value in child.data.metrics.items() if not key.startswith("epoch/")}
+    assert results == {"dev_f1": 0.75, "dev_f1/en": 0.7, "latency_ms": 1.5, "parameters": 12345}
+    tags = child.data.tags
+    assert tags["run_id"] == "run-a, run-b"
+    assert tags["transfer_id"] == parent.data.tags["transfer_id"] == "transfer-1"
+    assert (tags["state"], tags["on_front"], tags["probe"]) == ("COMPLETE", "false", "a")
+    assert "plan" not in tags
+
+
+@pytest.mark.parametrize(("state", "status"), [("PRUNED", "KILLED"), ("FAILED", "FAILED")])
+def test_states_stay_honest(database, client, name, state, status):
+    tracker = opened(database, name)
+    tracker.finish_trial(trial(state=state, message="because"))
+    assert tracker.close() == ()
+    child = runs(client, name)[1][7]
+    assert child.info.status == status
+    assert (child.data.tags["state"], child.data.tags["message"]) == (state, "because")
+
+
+def test_seeds_of_one_setting_have_curves_of_their_own(database, client, name):
+    with opened(database, name) as tracker:
+        tracker.start_trial(trial(state="RUNNING"))
+        tracker.log_epoch(7, 0, {"loss": 1.0}, seed=0)
+        tracker.log_epoch(7, 0, {"loss": 2.0}, seed=1)
+    child = runs(client, name)[1][7]
+    assert points(client, child, "epoch/seed 0/loss") == [(0, 1.0)]
+    assert points(client, child, "epoch/seed 1/loss") == [(0, 2.0)]
+
+
+def test_a_resumed_sweep_finds_its_runs_again(database, client, name):
+    """The first driver is killed: it never closes. The second repeats an epoch and a whole finished trial."""
+    first = opened(database, name)
+    first.finish_trial(trial(1, dev_f1=0.5))
+    first.start_trial(trial(2, "RUNNING"))
+    first.log_epoch(2, 0, {"loss": 2.0, "tokens_per_second": 900.0})
+    assert first.sync() == ()
+
+    second = opened(database, name)
+    second.finish_trial(trial(1, dev_f1=0.5))
+    second.start_trial(trial(2, "RUNNING"))
+    assert second.sync() == ()
+    assert runs(client, name)[1][2].info.status == "RUNNING"
+    second.log_epoch(2, 0, {"loss": 2.0, "tokens_per_second": 950.0})
+    second.log_epoch(2, 1, {"loss": 1.0, "tokens_per_second": 960.0})
+    second.finish_trial(trial(2, dev_f1=0.75))
+    second.finish_trial(trial(3, dev_f1=0.7))
+    second.mark_front({1, 2})
+    assert second.close() == ()
+
+    _, children = runs(client, name)
+    assert sorted(children) == [1, 2, 3]
+    assert {r.info.status for r in children.values()} == {"FINISHED"}
+    assert points(client, children[1], "dev_f1") == [(0, 0.5)]
+    assert points(client, children[2], "epoch/loss") == [(0, 2.0), (1, 1.0)]
+    assert points(client, children[2], "epoch/tokens_per_second") == [(0, 900.0), (1, 960.0)]
+    assert {n: r.data.tags["on_front"] for n, r in children.items()} == {1: "true", 2: "true", 3: "false"}
+
+
+def test_the_front_is_marked_for_trials_of_an_earlier_driver(database, client, name):
+    first = opened(database, name)
+    first.finish_trial(trial(1))
+    first.finish_trial(trial(2))
+    first.mark_front({1})
+    assert first.close() == ()
+    second = opened(database, name)
+    second.mark_front({2})
+    assert second.close() == ()
+    assert {n: r.data.tags["on_front"] for n, r in runs(client, name)[1].items()} == {1: "false", 2: "true"}
+
+
+def test_two_sweeps_of_one_name_share_the_experiment_only(database, client, name):
+    for sweep_id in ("sweep-a", "sweep-b"):
+        tracker = Tracker.open(database, sweep=name, sweep_id=sweep_id, flush_seconds=None)
+        tracker.finish_trial(trial(1))
+        assert tracker.close() == ()
+    found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
+    assert len(found) == 4
+    assert len({r.data.tags["mlflow.parentRunId"] for r in found if "raykd.trial" in r.data.tags}) == 2
+
+
+class Away:
+    """A client whose server is away while `away` is true. `after`: how many writes still arrive before."""
+
+    def __init__(self, client):
+        self.client, self.away, self.after = client, False, 0
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            if self.away and self.after <= 0:
+                raise ConnectionError("the server is away")
+            self.after -= self.away
+            return getattr(self.client, name)(*args, **kwargs)
+
+        return call
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
+def test_what_a_dead_server_missed_is_written_when_it_answers_again(database, client, name, after):
+    told = []
+    tracker = opened(database, name, warn=told.append)
+    tracker._writer.client = link = Away(tracker._writer.client)
+    link.away, link.after = True, after
+    tracker.start_trial(trial(1, "RUNNING"))
+    for epoch in range(3):
+        tracker.log_epoch(1, epoch, {"loss": float(epoch)})
+        tracker.sync()
+    tracker.finish_trial(trial(1, dev_f1=0.5))
+    tracker.log_front(1, hypervolume=0.25, students=1)
+    assert any(line.startswith("#01 top_wk") for line in tracker.sync())
+    assert len(told) == 1, "one sentence, not one per write"
+    assert "the server is away" in told[0]
+
+    link.away = False
+    assert tracker.close() == ()
+    assert len(told) == 2
+    assert "answers again" in told[1]
+    parent, children = runs(client, name)
+    assert points(client, children[1], "epoch/loss") == [(0, 0.0), (1, 1.0), (2, 2.0)]
+    assert points(client, children[1], "dev_f1") == [(0, 0.5)]
+    assert points(client, parent, "front/hypervolume") == [(1, 0.25)]
+
+
+def test_close_names_what_a_dead_server_never_got(database, name):
+    tracker = opened(database, name)
+    tracker._writer.client = link = Away(tracker._writer.client)
+    link.away = True
+    tracker.finish_trial(trial(1, dev_f1=0.5))
+    missing = tracker.close()
+    assert "the server is away" in missing[0]
+    assert any("#01 top_wk k=3" in line for line in missing[1:])
+
+
+def test_the_thread_writes_without_being_asked(database, client, name):
+    tracker = Tracker.open(database, sweep=name, sweep_id="sweep-1", flush_seconds=0.05)
+    tracker.finish_trial(trial(1, dev_f1=0.5))
+    for _ in range(400):
+        if not tracker.missing():
+            break
+        tracker._stop.wait(0.05)
+    assert points(client, runs(client, name)[1][1], "dev_f1") == [(0, 0.5)]
+    assert tracker.close() == ()
+
+
+def test_a_trial_that_still_runs_at_the_end_is_not_left_running(database, client, name):
+    def interrupted():
+        with opened(database, name) as tracker:
+            tracker.start_trial(trial(1, "RUNNING"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    parent, children = runs(client, name)
+    assert (parent.info.status, children[1].info.status) == ("FAILED", "KILLED")
+
+
+def test_the_corpus_is_the_dataset_of_sweep_and_trials(database, client, name):
+    for _ in range(2):
+        tracker = opened(database, name)
+        tracker.log_corpus("wikiann", "corpus-0123456789abcdef", source="/data", profile={"sentences": 5})
+        tracker.finish_trial(trial(1))
+        assert tracker.close() == ()
+    parent, children = runs(client, name)
+    for run in (parent, children[1]):
+        (used,) = run.inputs.dataset_inputs
+        assert (used.dataset.name, used.dataset.digest) == ("wikiann", "corpus-0123456789abcdef")
+        assert json.loads(used.dataset.profile) == {"sentences": 5}
+
+
+def test_files_and_description_stand_on_the_parent(database, client, name, tmp_path):
+    with opened(database, name) as tracker:
+        tracker.log_file("front.html", b"old")
+        tracker.sync()
+        tracker.log_file("front.html", b"new")
+        tracker.describe("| a front |")
+    parent, _ = runs(client, name)
+    assert [f.path for f in client.list_artifacts(parent.info.run_id)] == ["front.html"]
+    got = client.download_artifacts(parent.info.run_id, "front.html", str(tmp_path))
+    assert Path(got).read_bytes() == b"new"
+    assert parent.data.tags["mlflow.note.content"] == "| a front |"
+
+
+def test_a_front_student_is_logged_as_a_model_once(database, client, name, tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "run.json").write_text("{}")
+    for _ in range(2):
+        tracker = opened(database, name)
+        tracker.finish_trial(trial(1, dev_f1=0.5))
+        tracker.log_model(1, tmp_path)
+        assert tracker.close() == ()
+    (model,) = client.search_logged_models([client.get_experiment_by_name(name).experiment_id])
+    assert (model.name, str(model.status)) == ("student-01", "READY")
+    assert {f.path for f in client.list_logged_model_artifacts(model.model_id)} == {
+        "model.safetensors",
+        "run.json",
+    }
+    assert model.params["student.decoder"] == "crf"
+    assert {m.key: m.value for m in model.metrics} == {"dev_f1": 0.5}
+    (output,) = runs(client, name)[1][1].outputs.model_outputs
+    assert output.model_id == model.model_id
+
+
+def test_long_and_odd_settings_are_cut_not_refused(database, client, name):
+    settings = {"corpus.root (déjà)": "x" * 9000, "k" * 400: 1, "none": None}
+    with opened(database, name) as tracker:
+        tracker.finish_trial(Trial(1, "COMPLETE", settings))
+    params = runs(client, name)[1][1].data.params
+    assert len(params["corpus.root _d_j__"]) == VALUE_LENGTH
+    assert params["k" * KEY_LENGTH] == "1"
+    assert params["none"] == ""
+
+
+def test_more_values_than_one_request_takes(database, client, name):
+    with opened(database, name) as tracker:
+        tracker.start_trial(Trial(1, "RUNNING", {f"setting.{i}": i for i in range(250)}))
+        for epoch in range(600):
+            tracker.log_epoch(1, epoch, {"loss": 1.0, "dev_f1": 0.5})
+    child = runs(client, name)[1][1]
+    assert len(child.data.params) == 250
+    assert len(points(client, child, "epoch/loss")) == 600
+
+
+def test_a_deleted_experiment_is_told_with_the_mend(database, client, name):
+    opened(database, name).close()
+    client.delete_experiment(client.get_experiment_by_name(name).experiment_id)
+    with pytest.raises(TrackingError, match="mlflow experiments restore"):
+        opened(database, name)
+
+
+def test_what_is_no_number_is_left_out():
+    assert flatten({"a": float("nan"), "b": float("inf"), "c": None, "d": "x", "e": True, "f": 2}) == {
+        "e": 1.0,
+        "f": 2.0,
+    }
+    assert text(None) == ""
+
+
+def test_the_commit_says_when_the_tree_differs(tmp_path):
+    def git(*words):
+        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True, capture_output=True)
+
+    assert git_commit(tmp_path) is None
+    git("init")
+    (tmp_path / "a").write_text("1")
+    git("add", "a")
+    git("commit", "-m", "one")
+    commit = git_commit(tmp_path)
+    assert commit is not None
+    assert len(commit) == 40
+    (tmp_path / "a").write_text("2")
+    assert git_commit(tmp_path) == f"{commit}-dirty"
