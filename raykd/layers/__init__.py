@@ -6,7 +6,7 @@ from raykd.layers.characters import CharacterEncoder
 from raykd.layers.dropout import VariationalDropout, WordDropout
 from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.heads import CRFHead, MaxEntHead
-from raykd.layers.model import Tagger, load_weights, save_weights, seeded
+from raykd.layers.model import Tagger, load_weights, save_weights
 
 __all__ = [
     "BiLSTM",
@@ -21,5 +21,4 @@ __all__ = [
     "WordDropout",
     "load_weights",
     "save_weights",
-    "seeded",
 ]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
@@ -25,14 +22,6 @@ class Tagger(nn.Module, ABC):
     @abstractmethod
     def forward(self, batch: TokenBatch) -> Chain:
         """The distribution over the tag sequences of `batch`: one tag per word, at least float32."""
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Draws within depend on `seed` alone, and draws after are as if these had never been made."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
 
 
 def save_weights(model: nn.Module) -> bytes:

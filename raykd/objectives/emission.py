@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Emission(Frozen):
     """Σ_t CE(softmax e_t, softmax e_s) over emission scores (Wang et al., ACL 2020, Eq. 3).
 
-    Minimal, at the entropy of the softmaxed teacher emissions, iff the softmaxed emissions agree (at ϑ = 1, or
-    with both sides tempered). Transitions are neither read nor trained.
+    Minimal, at the entropy of the softmaxed teacher emissions, iff the softmaxed emissions agree (at ϑ = 1,
+    or with both sides tempered). Transitions are neither read nor trained.
     """
 
     kind: Literal["emission"] = "emission"

@@ -36,8 +36,8 @@ def tempered_posterior_kl(
 class Posterior(Frozen):
     """Σ_t KL(q_t(y_t) ‖ q_s(y_t)) between token marginals by forward-backward (Wang et al., ACL 2020, Eq. 8).
 
-    Eq. 8 is the cross-entropy; the KL is a constant away and has the same gradient. Zero iff the token marginals
-    agree (at ϑ = 1, or with both sides tempered).
+    Eq. 8 is the cross-entropy; the KL is a constant away and has the same gradient. Zero iff the token
+    marginals agree (at ϑ = 1, or with both sides tempered).
     """
 
     kind: Literal["posterior"] = "posterior"

@@ -24,8 +24,8 @@ class TopWK(Frozen):
     """−Σ_k w_k log p_s(ŷ_k) over the teacher's K best labellings (Wang et al., ACL 2020, Eq. 7).
 
     w = softmax(scores / ϑ) over the labellings that exist: the teacher's probabilities at temperature ϑ,
-    renormalised. At least H(w), reached iff the student gives the K labellings their weights and nothing to any
-    other.
+    renormalised. At least H(w), reached iff the student gives the K labellings their weights and nothing to
+    any other.
     """
 
     kind: Literal["top_wk"] = "top_wk"

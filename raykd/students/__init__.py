@@ -1,0 +1,21 @@
+"""Students: each is its shape, and builds itself.
+
+Every configuration in the table has
+
+    vocabulary                 how its text becomes pieces
+    reads_characters           whether it reads words' characters too
+    decoder                    "crf" or "maxent"
+    build(vocabulary_size=, characters=, tag_set=, dropout=) -> Tagger
+    shape() -> dict            what its latency depends on
+"""
+
+from types import MappingProxyType
+
+from raykd.students.bilstm import BiLSTMStudent
+
+STUDENTS = MappingProxyType({"bilstm": BiLSTMStudent})
+
+# A discriminated union as soon as there are two: Annotated[BiLSTMStudent | …, Field(discriminator="kind")].
+StudentConfig = BiLSTMStudent
+
+__all__ = ["STUDENTS", "BiLSTMStudent", "StudentConfig"]

@@ -1,0 +1,35 @@
+"""Teachers: each is its configuration, says what it offers, and builds itself.
+
+Every configuration in the table has
+
+    per                        one teacher per "language", or one for "all"
+    trained                    whether raykd trains it (with `training`, for `epochs`) or takes it as given
+    offers                     the signals it can tell
+    vocabulary                 how its text becomes pieces
+    reads_characters           whether it reads words' characters too
+    decoder                    "crf" or "maxent"
+    build(vocabulary_size=, characters=, tag_set=, dropout=) -> Tagger
+    shape() -> dict            what its latency depends on
+"""
+
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import Field
+
+from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher
+from raykd.teachers.checkpoint import checkpoint_folder, weights_checksum
+from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
+
+TEACHERS = MappingProxyType({"bilstm_crf": BiLSTMCRFTeacher, "hf_token_classifier": HFTokenClassifierTeacher})
+
+TeacherConfig = Annotated[BiLSTMCRFTeacher | HFTokenClassifierTeacher, Field(discriminator="kind")]
+
+__all__ = [
+    "TEACHERS",
+    "BiLSTMCRFTeacher",
+    "HFTokenClassifierTeacher",
+    "TeacherConfig",
+    "checkpoint_folder",
+    "weights_checksum",
+]

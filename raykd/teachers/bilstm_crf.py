@@ -1,0 +1,69 @@
+"""The BiLSTM-CRF teacher."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
+from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
+from raykd.spec import Frozen
+from raykd.training import TrainingConfig
+
+if TYPE_CHECKING:
+    from raykd.corpora.tags import TagSet
+    from raykd.layers import Tagger
+
+Size = Annotated[int, Field(ge=1)]
+
+
+class BiLSTMCRFTeacher(Frozen):
+    """Words and their characters through a BiLSTM to a CRF (Lample et al. 2016), trained by raykd."""
+
+    kind: Literal["bilstm_crf"] = "bilstm_crf"
+    per: Literal["language", "all"] = "language"
+    embedding_dim: Size = 100
+    hidden_dim: Size = 128
+    """Hidden size of each direction."""
+    layers: Size = 1
+    character_dim: Size = 25
+    character_hidden: Size = 25
+    """Hidden size of each direction of the character encoder."""
+    vocabulary: Annotated[WordConfig | WordPieceConfig, Field(discriminator="kind")] = WordConfig(kind="word")
+    word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
+    epochs: Size = 12
+    training: TrainingConfig = TrainingConfig()
+    offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    reads_characters: ClassVar[bool] = True
+    decoder: ClassVar[Literal["crf", "maxent"]] = "crf"
+    trained: ClassVar[bool] = True
+
+    def build(
+        self, *, vocabulary_size: int, tag_set: TagSet, characters: int, dropout: float = 0.0
+    ) -> Tagger:
+        """The untrained teacher, drawn from torch's generator.
+
+        Args:
+            vocabulary_size: how many words (or pieces) the embedding has.
+            tag_set: the tags it predicts.
+            characters: how many characters the character embedding has.
+            dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
+        """
+        shape = BiLSTMTaggerShape(
+            pieces=vocabulary_size,
+            tags=len(tag_set),
+            embedding_dim=self.embedding_dim,
+            hidden_dim=self.hidden_dim,
+            layers=self.layers,
+            characters=characters,
+            character_dim=self.character_dim,
+            character_hidden=self.character_hidden,
+        )
+        return BiLSTMTagger(shape, dropout=dropout, word_dropout=self.word_dropout)
+
+    def shape(self) -> dict[str, Any]:
+        """What its latency depends on, apart from the numbers of words, characters and tags."""
+        sizes = {"embedding_dim", "hidden_dim", "layers", "character_dim", "character_hidden"}
+        return self.model_dump(include={"kind", *sizes})

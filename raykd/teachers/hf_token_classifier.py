@@ -1,0 +1,176 @@
+"""Any Transformers token classifier as a teacher."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.vocabulary import PretrainedConfig
+from raykd.errors import StoreError
+from raykd.layers import Tagger
+from raykd.spec import Frozen
+from raykd.structures import Chain
+from raykd.teachers.checkpoint import checkpoint_folder, weights_checksum
+from raykd.teachers.labels import LabelMap, match_labels
+from raykd.teachers.windows import in_windows
+from raykd.training import TrainingConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.tags import TagSet
+
+# Transformers writes this where a tokenizer states no limit.
+_NO_LIMIT = 10**6
+
+
+class HFTagger(Tagger):
+    """A token classifier that tags a word at its first piece; its chain has no transitions.
+
+    Shapes: B batch, P pieces, T words, L labels, Y tags, D size. Sentences longer than the model reads at
+    once are read in overlapping windows (`windows.py`).
+    """
+
+    def __init__(self, model: nn.Module, labels: LabelMap, *, limit: int, prefix: int, suffix: int):
+        super().__init__()
+        self.model = model
+        self._labels, self._limit, self._prefix, self._suffix = labels, limit, prefix, suffix
+
+    def forward(self, batch: TokenBatch) -> Chain:
+        logits_BPL = in_windows(
+            self._read, batch.pieces_BP, batch.piece_lengths_B,
+            limit=self._limit, prefix=self._prefix, suffix=self._suffix,
+        )  # fmt: skip
+        logits_BTL = logits_BPL.take_along_dim(batch.first_BT[:, :, None], 1).float()
+        return Chain(self._labels.emissions(logits_BTL, batch.lengths_B), batch.lengths_B)
+
+    def _read(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
+        mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        return self.model(input_ids=pieces_BP, attention_mask=mask_BP.long()).logits
+
+
+class HFTokenClassifierTeacher(Frozen):
+    """A Transformers checkpoint by name or local folder, as it is or fine-tuned by raykd.
+
+    As it is, its labels are matched to the corpus' tags by name; IOB2 labels become BIOES exactly
+    (`labels.py`). Fine-tuned, it gets a new head over the corpus' tags.
+    """
+
+    kind: Literal["hf_token_classifier"] = "hf_token_classifier"
+    path: Annotated[str, Field(min_length=1)]
+    per: Literal["language", "all"] = "all"
+    fine_tune: bool = False
+    labels: dict[str, str | None] = Field(default_factory=dict)
+    """Other names for the checkpoint's labels; null leaves a label out."""
+    checksum: str | None = None
+    """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
+    epochs: Annotated[int, Field(ge=1)] = 3
+    training: TrainingConfig = TrainingConfig(optimiser="adamw", learning_rate=5e-5)
+    offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    reads_characters: ClassVar[bool] = False
+    decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"
+
+    @property
+    def trained(self) -> bool:
+        """Whether raykd trains it."""
+        return self.fine_tune
+
+    @property
+    def vocabulary(self) -> PretrainedConfig:
+        """The checkpoint's own tokenizer."""
+        return PretrainedConfig(kind="pretrained", path=self.path)
+
+    def pinned(self) -> HFTokenClassifierTeacher:
+        """The same teacher with its checkpoint's checksum, which makes its identity that of the weights."""
+        return self.model_copy(update={"checksum": weights_checksum(self.path)})
+
+    def build(
+        self, *, tag_set: TagSet, vocabulary_size: int = 0, characters: int = 0, dropout: float = 0.0
+    ) -> Tagger:
+        """The checkpoint as a tagger; with `fine_tune` its new head is drawn from torch's generator.
+
+        The sizes and the dropout are the checkpoint's own: `vocabulary_size`, `characters` and `dropout`
+        are ignored.
+
+        Raises:
+            StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be
+                fine-tuned, or its labels do not correspond to the tags.
+        """
+        folder = checkpoint_folder(self.path)
+        if self.checksum is not None and weights_checksum(self.path) != self.checksum:
+            raise StoreError(
+                self.path, "changed since its checksum was taken", "run again from the beginning"
+            )
+        model = _load(folder, self.path, None if not self.fine_tune else tag_set)
+        names = [model.config.id2label[i] for i in range(model.config.num_labels)]
+        labels = match_labels(names, tag_set, {} if self.fine_tune else self.labels, checkpoint=self.path)
+        special = HFVocabulary.load(str(folder)).special
+        prefix, suffix = len(special.prefix), len(special.suffix)
+        return HFTagger(model, labels, limit=_limit(model, folder), prefix=prefix, suffix=suffix)
+
+    def shape(self) -> dict[str, Any]:
+        """What its latency depends on, apart from the number of tags."""
+        return self.model_dump(include={"kind", "path", "checksum"})
+
+
+def _load(folder: Path, path: str, tag_set: TagSet | None) -> Any:
+    """The checkpoint with its own head, or with a new one over `tag_set`."""
+    # Transformers takes seconds to import, and only this teacher needs it.
+    from transformers import AutoModelForTokenClassification
+
+    head: dict[str, Any] = {}
+    if tag_set is not None:
+        head = {
+            "id2label": dict(enumerate(tag_set.tags)),
+            "label2id": {t: i for i, t in enumerate(tag_set.tags)},
+        }
+        head |= {"num_labels": len(tag_set), "ignore_mismatched_sizes": True}
+    try:
+        with _quiet():
+            model, report = AutoModelForTokenClassification.from_pretrained(
+                str(folder), dtype=torch.float32, output_loading_info=True, **head
+            )
+    except (OSError, ValueError) as error:
+        mend = "give a checkpoint that AutoModelForTokenClassification reads"
+        raise StoreError(path, f"cannot be loaded ({error})", mend) from error
+    if tag_set is None and report["missing_keys"]:
+        first = sorted(report["missing_keys"])[0]
+        raise StoreError(path, f"has no trained token-classification head ({first})", "set fine_tune: true")
+    return model
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Transformers warns of a new head, which is what fine-tuning asks for."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _limit(model: Any, folder: Path) -> int:
+    """The most pieces the model reads at once, special ones included."""
+    from transformers import AutoTokenizer
+
+    limits = [AutoTokenizer.from_pretrained(str(folder)).model_max_length]
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa and its kin number positions from behind the padding index.
+            limits.append(
+                module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            )
+    known = [limit for limit in limits if limit < _NO_LIMIT]
+    return min(known, default=_NO_LIMIT)

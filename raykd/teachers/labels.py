@@ -1,0 +1,129 @@
+"""A checkpoint's labels as tags of a task.
+
+Shapes: B batch, T time (words), L labels of the checkpoint, N names they stand for, X span types, Y tags.
+
+A token classifier gives each word a distribution over its own labels, independently of the other words.
+Labels are matched to tags by name. An IOB2 checkpoint becomes BIOES exactly: whether a span goes on or ends
+at word t is told by word t + 1, and since words are independent,
+
+    P(S-X at t) = P(B-X at t) · (1 − P(I-X at t+1))        P(B-X at t) = P(B-X at t) · P(I-X at t+1)
+    P(E-X at t) = P(I-X at t) · (1 − P(I-X at t+1))        P(I-X at t) = P(I-X at t) · P(I-X at t+1)
+
+with IOB2 probabilities on the right, and P(I-X) = 0 after the last word. These are the token marginals of
+the BIOES reading of the checkpoint's distribution; O keeps its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from raykd.errors import StoreError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+    from raykd.corpora.tags import TagSet
+
+_NAMELESS = re.compile(r"LABEL_\d+")
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """How a checkpoint's labels stand for the tags of a task. Build it with `match_labels`.
+
+    `groups` gives for each name the labels that stand for it. With scheme "iob2" the names are O, all B-X,
+    all I-X (X in the order of `types`); else they are the tags themselves, in their order.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    scheme: Literal["same", "iob2"]
+    types: tuple[str, ...]
+    order: tuple[int, ...]
+
+    def emissions(
+        self, logits_BTL: Float[Tensor, "batch time label"], lengths_B: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch time tag"]:
+        """Log-probabilities of the tags [B, T, Y]; −∞ for what is impossible (B-X at the last word)."""
+        names_BTN = [torch.logsumexp(logits_BTL[..., list(group)], -1) for group in self.groups]
+        log_BTN = torch.log_softmax(torch.stack(names_BTN, -1), -1)
+        return log_BTN if self.scheme == "same" else self._bioes(log_BTN, lengths_B)
+
+    def _bioes(self, log_BTN: Tensor, lengths_B: Tensor) -> Tensor:
+        X = len(self.types)
+        begin_BTX, inside_BTX = log_BTN[..., 1 : X + 1], log_BTN[..., X + 1 :]
+        goes_on_BTX, ends_BTX = _next_word(inside_BTX, _complement(log_BTN, first=X + 1), lengths_B)
+        parts = [
+            begin_BTX + goes_on_BTX,
+            inside_BTX + goes_on_BTX,
+            inside_BTX + ends_BTX,
+            begin_BTX + ends_BTX,
+        ]
+        return torch.cat([log_BTN[..., :1], *parts], -1)[..., list(self.order)]
+
+
+def _complement(log_BTN: Tensor, *, first: int) -> Tensor:
+    """log(1 − p) of the names from `first` on, as the sum of all others: exact where p is near 1."""
+    names = log_BTN.shape[-1]
+    excluded_XN = torch.zeros(names - first, names, device=log_BTN.device, dtype=torch.bool)
+    excluded_XN[torch.arange(names - first), torch.arange(first, names)] = True
+    return torch.logsumexp(log_BTN[..., None, :].masked_fill(excluded_XN, float("-inf")), -1)
+
+
+def _next_word(inside_BTX: Tensor, outside_BTX: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probabilities that the next word is inside, and is not; nothing follows the last word."""
+    last_BT1 = (torch.arange(inside_BTX.shape[1], device=lengths_B.device) >= lengths_B[:, None] - 1)[
+        ..., None
+    ]
+    goes_on_BTX = inside_BTX.roll(-1, dims=1).masked_fill(last_BT1, float("-inf"))
+    return goes_on_BTX, outside_BTX.roll(-1, dims=1).masked_fill(last_BT1, 0.0)
+
+
+def match_labels(
+    labels: Sequence[str], tag_set: TagSet, renamed: Mapping[str, str | None], *, checkpoint: str
+) -> LabelMap:
+    """Match a checkpoint's `labels`, in their order, to the tags of `tag_set`.
+
+    `renamed` gives labels another name, several possibly the same one (their probabilities add up); None
+    leaves a label out and the others' probabilities are renormalised.
+
+    Raises:
+        StoreError: labels have no names, `renamed` names no label, or names and tags do not correspond.
+    """
+    unknown = [label for label in renamed if label not in labels]
+    if unknown:
+        raise StoreError(checkpoint, f"has no label {unknown[0]!r}", f"labels may name {', '.join(labels)}")
+    names = [renamed.get(label, label) for label in labels]
+    nameless = [name for name in names if name is not None and _NAMELESS.fullmatch(name)]
+    if nameless:
+        mend = f"say what they stand for in teachers.labels, e.g. {{{nameless[0]}: O}}"
+        raise StoreError(checkpoint, f"its labels have no names ({', '.join(nameless[:5])})", mend)
+    spans = tag_set.scheme == "bioes" and not any(name and name[:2] in ("E-", "S-") for name in names)
+    types = tuple(tag_set.labels) if spans else ()
+    wanted = ("O", *(f"{letter}-{x}" for letter in "BI" for x in types)) if spans else tag_set.tags
+    _check_names(names, wanted, tag_set, checkpoint)
+    groups = tuple(tuple(i for i, name in enumerate(names) if name == want) for want in wanted)
+    made = ("O", *(f"{letter}-{x}" for letter in "BIES" for x in types)) if spans else tag_set.tags
+    order = tuple(made.index(tag) for tag in tag_set.tags)
+    return LabelMap(groups, "iob2" if spans else "same", types, order)
+
+
+def _check_names(
+    names: Sequence[str | None], wanted: Sequence[str], tag_set: TagSet, checkpoint: str
+) -> None:
+    missing = [want for want in wanted if want not in names]
+    extra = [name for name in dict.fromkeys(names) if name is not None and name not in wanted]
+    if not missing and not extra:
+        return
+    lacks = f"has no label for {', '.join(missing)}" if missing else ""
+    adds = f"has labels that are no tags of the corpus ({', '.join(extra)})" if extra else ""
+    mend = (
+        "rename labels in teachers.labels (LABEL: TAG; LABEL: null leaves one out) or set fine_tune: true; "
+        f"the corpus has {', '.join(tag_set.labels)}"
+    )
+    raise StoreError(checkpoint, " and ".join(part for part in (lacks, adds) if part), mend)

@@ -1,0 +1,90 @@
+"""Sentences longer than a model reads at once: overlapping windows, each piece read with most context.
+
+Windows overlap by half. A piece's logits come from the window in which the nearer cut is farthest: at least
+a quarter of a window away, and a sentence's own ends are no cuts. Nothing is truncated, so every word gets
+a prediction.
+
+Shapes: B batch, P pieces, L labels, W windows, V pieces of a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+
+def window_starts(pieces: int, width: int) -> list[int]:
+    """Where the windows of `width` over `pieces` begin; one window where it fits."""
+    if pieces <= width:
+        return [0]
+    stride = max(1, width // 2)
+    return [*range(0, pieces - width, stride), pieces - width]
+
+
+def window_of_piece(pieces: int, width: int) -> Int[Tensor, " piece"]:
+    """The window in which each piece is farthest from where the text was cut."""
+    starts_W1 = torch.tensor(window_starts(pieces, width))[:, None]
+    place_P = torch.arange(pieces)
+    before_WP = torch.where(starts_W1 == 0, pieces, place_P - starts_W1)
+    ends_W1 = starts_W1 + width
+    after_WP = torch.where(ends_W1 >= pieces, pieces, ends_W1 - 1 - place_P)
+    # Outside a window one of the two is negative, so another window always wins.
+    return torch.minimum(before_WP, after_WP).argmax(0)
+
+
+def in_windows(
+    read: Callable[[Tensor, Tensor], Tensor],
+    pieces_BP: Int[Tensor, "batch piece"],
+    lengths_B: Int[Tensor, " batch"],
+    *,
+    limit: int,
+    prefix: int,
+    suffix: int,
+) -> Float[Tensor, "batch piece label"]:
+    """Logits of every piece, by a model that reads at most `limit` pieces at once.
+
+    `read(pieces [W, V], lengths [W])` gives logits [W, V, L]. The first `prefix` and last `suffix` pieces of a
+    sentence are special: they stand around every window. Their own logits are those of the first and the last
+    window.
+    """
+    if int(lengths_B.max()) <= limit:
+        return read(pieces_BP, lengths_B)
+    rows = [
+        _row_windows(row[:n], limit, prefix, suffix)
+        for row, n in zip(pieces_BP, lengths_B.tolist(), strict=True)
+    ]
+    windows = [window for row in rows for window in row]
+    lengths_W = torch.tensor([len(window) for window in windows], device=lengths_B.device)
+    pieces_WV = torch.nn.utils.rnn.pad_sequence(windows, batch_first=True)
+    chunks = zip(pieces_WV.split(len(pieces_BP)), lengths_W.split(len(pieces_BP)), strict=True)
+    logits_WVL = torch.cat([read(pieces, lengths) for pieces, lengths in chunks])
+    out_BPL = logits_WVL.new_zeros(*pieces_BP.shape, logits_WVL.shape[-1])
+    first = 0
+    for b, (row, n) in enumerate(zip(rows, lengths_B.tolist(), strict=True)):
+        out_BPL[b, :n] = _joined(logits_WVL[first : first + len(row)], n, limit, prefix, suffix)
+        first += len(row)
+    return out_BPL
+
+
+def _row_windows(pieces_P: Tensor, limit: int, prefix: int, suffix: int) -> list[Tensor]:
+    end, width = len(pieces_P) - suffix, limit - prefix - suffix
+    starts = window_starts(end - prefix, width)
+    bodies = [pieces_P[prefix + start : min(prefix + start + width, end)] for start in starts]
+    return [torch.cat([pieces_P[:prefix], body, pieces_P[end:]]) for body in bodies]
+
+
+def _joined(logits_WVL: Tensor, length: int, limit: int, prefix: int, suffix: int) -> Tensor:
+    body, width = length - prefix - suffix, limit - prefix - suffix
+    window_P = window_of_piece(body, width)
+    starts_W = torch.tensor(window_starts(body, width))
+    place_P = torch.arange(body) - starts_W[window_P] + prefix
+    last = min(body, width) + prefix
+    return torch.cat(
+        [logits_WVL[0, :prefix], logits_WVL[window_P, place_P], logits_WVL[-1, last : last + suffix]]
+    )
