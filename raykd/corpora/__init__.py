@@ -1,1 +1,31 @@
 """Text in: readers for many formats, one internal tag scheme, vocabularies, encoding and batching."""
+
+from raykd.corpora.config import SOURCES, CorpusConfig
+from raykd.corpora.corpus import (
+    Corpus,
+    corpus_id,
+    make_corpus,
+    open_corpus,
+    read_corpus,
+    text_id,
+    write_corpus,
+)
+from raykd.corpora.report import CorpusReport
+from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.tags import TagSet
+
+__all__ = [
+    "PARTS",
+    "SOURCES",
+    "Corpus",
+    "CorpusConfig",
+    "CorpusReport",
+    "Sentence",
+    "TagSet",
+    "corpus_id",
+    "make_corpus",
+    "open_corpus",
+    "read_corpus",
+    "text_id",
+    "write_corpus",
+]

@@ -4,13 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
-from raykd.corpora import conll
+from pydantic import Field
+
+from raykd.corpora import builtin, conll, conllu, huggingface, parquet, tsv
+from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
+from raykd.corpora.conllu import ConlluSource
+from raykd.corpora.huggingface import HuggingFaceSource
+from raykd.corpora.parquet import ParquetSource
 from raykd.corpora.source import Parts, SourceConfig
+from raykd.corpora.tsv import TsvSource
 
-SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType({"conll": ConllSource})
-READERS: Mapping[str, Callable[[Any], Parts]] = MappingProxyType({"conll": conll.read})
+SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
+    {
+        "builtin": BuiltinSource,
+        "conll": ConllSource,
+        "conllu": ConlluSource,
+        "tsv": TsvSource,
+        "parquet": ParquetSource,
+        "huggingface": HuggingFaceSource,
+    }
+)
 
-CorpusConfig = ConllSource
+READERS: Mapping[str, Callable[[Any], Parts]] = MappingProxyType(
+    {
+        "builtin": builtin.read,
+        "conll": conll.read,
+        "conllu": conllu.read,
+        "tsv": tsv.read,
+        "parquet": parquet.read,
+        "huggingface": huggingface.read,
+    }
+)
+
+CorpusConfig = Annotated[
+    BuiltinSource | ConllSource | ConlluSource | TsvSource | ParquetSource | HuggingFaceSource,
+    Field(discriminator="source"),
+]

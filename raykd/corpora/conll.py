@@ -48,6 +48,7 @@ class Layout(NamedTuple):
     tag: int | None
     exact: bool
     comment: str
+    mend: str = "mend the line, or set corpus.columns or corpus.separator"
 
     def is_comment(self, line: str) -> bool:
         return bool(self.comment) and line.startswith(self.comment) and self._is_no_word(line)
@@ -74,7 +75,7 @@ def parse(
     layout = layout_of(config, lines, file=file, labelled=labelled)
     sentences = []
     for numbers, rows in sentence_rows(lines, layout):
-        _check(rows, numbers, layout, file)
+        check_rows(rows, numbers, layout, file)
         tokens = [row[layout.token] for row in rows]
         tags = None if layout.tag is None else [row[layout.tag] for row in rows]
         sentences.append(Sentence(tokens, tags, language, None, (file, numbers[0])))
@@ -86,7 +87,7 @@ def layout_of(config: ConllSource, lines: Iterable[str], *, file: str, labelled:
     """The layout of a file, told from its first line that holds a word."""
     first, number = _first_word_line(lines, config.comment)
     tabs = config.separator == "tab" or (config.separator == "auto" and "\t" in first)
-    cut = _cut_at_tabs if tabs else _cut_at_spaces
+    cut = cut_at_tabs if tabs else _cut_at_spaces
     width = len(cut(first))
     columns = {"token": config.columns.token} | ({"tag": config.columns.tag} if labelled else {})
     resolved = {name: place + width if place < 0 else place for name, place in columns.items()}
@@ -123,8 +124,25 @@ def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[i
         yield numbers, rows
 
 
-def _cut_at_tabs(line: str) -> Cells:
+def cut_at_tabs(line: str) -> Cells:
+    """The cells of a line, empty ones too."""
     return line.split("\t")
+
+
+def check_rows(rows: list[Cells], numbers: list[int], layout: Layout, file: str) -> None:
+    """CorpusError for the first row that lacks a column, its word or its tag."""
+    needed = max(layout.token, layout.tag or 0) + 1
+    for number, row in zip(numbers, rows, strict=True):
+        if len(row) < needed or (layout.exact and len(row) != layout.width):
+            expected = f"{layout.width}" if layout.exact else f"at least {needed}"
+            problem = f"{len(row)} columns where {expected} are expected: {'  '.join(row)[:60]!r}"
+            raise CorpusError(
+                file, number, problem, "mend the line, or set corpus.columns or corpus.separator"
+            )
+        if not row[layout.token]:
+            raise CorpusError(file, number, "the word is empty", "mend the line")
+        if layout.tag is not None and not row[layout.tag]:
+            raise CorpusError(file, number, f"{row[layout.token]!r} has no tag", "mend the line")
 
 
 def _cut_at_spaces(line: str) -> Cells:
@@ -141,21 +159,6 @@ def _first_word_line(lines: Iterable[str], comment: str) -> tuple[str, int | Non
         ):
             return line, number
     return "", None
-
-
-def _check(rows: list[Cells], numbers: list[int], layout: Layout, file: str) -> None:
-    needed = max(layout.token, layout.tag or 0) + 1
-    for number, row in zip(numbers, rows, strict=True):
-        if len(row) < needed or (layout.exact and len(row) != layout.width):
-            expected = f"{layout.width}" if layout.exact else f"at least {needed}"
-            problem = f"{len(row)} columns where {expected} are expected: {'  '.join(row)[:60]!r}"
-            raise CorpusError(
-                file, number, problem, "mend the line, or set corpus.columns or corpus.separator"
-            )
-        if not row[layout.token]:
-            raise CorpusError(file, number, "the word is empty", "mend the line")
-        if layout.tag is not None and not row[layout.tag]:
-            raise CorpusError(file, number, f"{row[layout.token]!r} has no tag", "mend the line")
 
 
 def _refuse_running_numbers(sentences: list[Sentence], layout: Layout, file: str) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from raykd.corpora.sentence import Sentence
+from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.tags import FileScheme
 from raykd.spec import Frozen
 
@@ -41,7 +41,7 @@ class SourceConfig(Frozen):
     scheme: FileScheme | dict[str, FileScheme] = "auto"
     """How the files write spans, for all languages or each; `auto` tells it per language from the tags."""
     cap: Cap | None = None
-    """Most labelled training sentences per language, drawn at random: a number, or {en: 12000, default: 5000}.
+    """Most labelled training sentences per language, drawn at random: 5000, or {en: 12000, default: 5000}.
     With `split` it counts the sentences of all three parts together."""
     unlabelled_cap: Cap | None = None
     dev_cap: Cap | None = None
@@ -80,29 +80,34 @@ class PartsConfig(SourceConfig):
     @model_validator(mode="after")
     def _parts_are_complete(self) -> Self:
         named = [part for part in ("dev", "test") if getattr(self, part) is not None]
-        if self.split is not None and named:
-            raise ValueError(
-                f"split draws dev and test from train, so {' and '.join(named)} must not be named"
-            )
+        written = [part for part in named if part in self.model_fields_set]
+        if self.split is not None and written:
+            raise ValueError(f"split draws dev and test from train, so do not name {' and '.join(written)}")
         if self.split is None and len(named) < 2:
-            raise ValueError(
-                "name dev and test, or draw them from train with split: {train: 3, dev: 1, test: 1}"
-            )
+            raise ValueError("name dev and test, or draw them with split: {train: 3, dev: 1, test: 1}")
         if self.unlabelled == REST and self.cap is None:
             raise ValueError("unlabelled: rest takes what cap leaves, so cap must be set")
         return self
 
     def named_parts(self) -> dict[str, str]:
         """Part → the pattern or name under which the source has it."""
-        named = {part: getattr(self, part) for part in ("train", "unlabelled", "dev", "test")}
+        parts = ("train", "unlabelled") if self.split is not None else PARTS
+        named = {part: getattr(self, part) for part in parts}
         return {part: name for part, name in named.items() if name is not None and name != REST}
 
 
 class FilesConfig(PartsConfig):
-    """A source of files below `root`: one pattern per part, with `{lang}` for the language and `*` allowed."""
+    """Files below `root`: one pattern per part, with `{lang}` for the language; `*` is allowed."""
 
     root: Name = "."
     """Folder or URI (s3://…, gs://…) below which the patterns are looked up."""
+
+    @model_validator(mode="after")
+    def _patterns_stay_below_the_root(self) -> Self:
+        for part, pattern in self.named_parts().items():
+            if pattern.startswith("/") or ".." in pattern.split("/"):
+                raise ValueError(f"{part} must lie below root: write the folder into root, not {pattern!r}")
+        return self
 
 
 class TextConfig(FilesConfig):
@@ -113,9 +118,7 @@ class TextConfig(FilesConfig):
     @model_validator(mode="after")
     def _every_language_has_its_files(self) -> Self:
         refuse_strangers("encoding", self.encoding, self.languages)
-        for part, pattern in self.named_parts().items():
-            if len(self.languages) > 1 and "{lang}" not in pattern:
-                raise ValueError(f"{part} must hold {{lang}}, as there are {len(self.languages)} languages")
+        refuse_one_name_for_all(self.named_parts(), self.languages)
         return self
 
 
@@ -126,6 +129,14 @@ def refuse_strangers(field: str, value: object, languages: tuple[str, ...]) -> N
         raise ValueError(
             f"{field} names {', '.join(strangers)}, not among languages ({', '.join(languages)})"
         )
+
+
+def refuse_one_name_for_all(names: dict[str, str], languages: tuple[str, ...], otherwise: str = "") -> None:
+    """ValueError when several languages would be read from one and the same place."""
+    for part, name in names.items():
+        if len(languages) > 1 and "{lang}" not in name:
+            mend = f"{part} must hold {{lang}}{f' ({otherwise})' if otherwise else ''}"
+            raise ValueError(f"{mend}, as there are {len(languages)} languages")
 
 
 def for_language(value: Value | dict[str, Value] | None, language: str) -> Value | None:

@@ -1,0 +1,76 @@
+"""CoNLL-U: ten columns between tabs, one syntactic word per line (Universal Dependencies).
+
+Multi-word tokens (ids like 3-4) and empty nodes (8.1) are passed over: the words are what is tagged. The
+`conllu` package is not used: it takes a line of two columns without complaint and tells no line numbers.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Literal
+
+from raykd.corpora.conll import Cells, Layout, check_rows, cut_at_tabs, sentence_rows
+from raykd.corpora.files import read_text_files
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.source import Parts, TextConfig
+from raykd.corpora.tags import FileScheme
+from raykd.errors import CorpusError
+
+COLUMNS = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
+MEND = "mend the line; other column files are read by source: conll"
+
+
+class ConlluSource(TextConfig):
+    """CoNLL-U, with one of its columns as the tag."""
+
+    source: Literal["conllu"]
+    tag: Literal["upos", "xpos", "deprel"] = "upos"
+    scheme: FileScheme | dict[str, FileScheme] = "flat"
+
+
+def read(config: ConlluSource) -> Parts:
+    """Every part of the corpus, sentence by sentence.
+
+    Raises:
+        CorpusError: a file is missing or empty, a line has not ten columns, or words are misnumbered
+    """
+    return read_text_files(config, parse)
+
+
+def parse(
+    config: ConlluSource, lines: list[str], *, file: str, language: str, labelled: bool
+) -> list[Sentence]:
+    """The sentences of one file's lines. Without `labelled` the tag column is not looked at."""
+    tag = COLUMNS[config.tag] if labelled else None
+    layout = Layout(cut_at_tabs, width=10, token=1, tag=tag, exact=True, comment="#", mend=MEND)
+    sentences = []
+    for numbers, rows in sentence_rows(lines, layout):
+        check_rows(rows, numbers, layout, file)
+        words = [(row, n) for row, n in zip(rows, numbers, strict=True) if not _is_no_word(row)]
+        _check_ids(words, file)
+        tags = None if tag is None else [_tag(row, tag, config.tag, file, n) for row, n in words]
+        sentences.append(Sentence([row[1] for row, _ in words], tags, language, None, (file, numbers[0])))
+    return sentences
+
+
+def _is_no_word(row: Cells) -> bool:
+    return "-" in row[0] or "." in row[0]
+
+
+def _check_ids(words: list[tuple[Cells, int]], file: str) -> None:
+    for expected, (row, number) in enumerate(words, start=1):
+        if row[0] != str(expected):
+            problem = f"word id {row[0]!r} where {expected} is expected"
+            raise CorpusError(
+                file,
+                number,
+                problem,
+                "number the words of a sentence 1, 2, 3…, and end it with an empty line",
+            )
+
+
+def _tag(row: Cells, column: int, name: str, file: str, number: int) -> str:
+    if row[column] == "_":
+        mend = f"annotate it, or set corpus.tag ({', '.join(COLUMNS)})"
+        raise CorpusError(file, number, f"{row[1]!r} has no {name}", mend)
+    return row[column]

@@ -1,0 +1,124 @@
+"""A data set of the Hugging Face hub by name, or a folder: saved by `save_to_disk`, or of Parquet or JSON.
+
+Needs the extra `raykd[datasets]`; the package is imported only when such a corpus is read.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
+
+from raykd.corpora.source import Name, Parts, PartsConfig, refuse_one_name_for_all
+from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
+from raykd.errors import CorpusError
+
+SAVED = ("dataset_dict.json", "state.json")
+"""What `save_to_disk` leaves in a folder: of several splits, or of one."""
+
+
+class HuggingFaceSource(PartsConfig):
+    """A data set with a list of words and a list of tags per row; the parts are names of its splits."""
+
+    source: Literal["huggingface"]
+    path: Name
+    """Name on the hub, or folder; may hold `{lang}`."""
+    root: Name | None = None
+    """Folder below which `path` lies; then it is never looked up on the hub."""
+    subset: Name | None = None
+    """Configuration of the data set; may hold `{lang}`."""
+    revision: Name | None = None
+    """Commit or tag of the data set on the hub; set it, so that the corpus stays what it is."""
+    train: Name = "train"
+    dev: Name | None = "validation"
+    test: Name | None = "test"
+    columns: TableColumns = TableColumns()
+    tag_names: TagNames = None
+
+    @model_validator(mode="after")
+    def _languages_are_told_apart(self) -> Self:
+        if self.columns.language is None and "{lang}" not in f"{self.path} {self.subset}":
+            refuse_one_name_for_all(
+                self.named_parts(), self.languages, "path, subset, or columns.language be set"
+            )
+        return self
+
+
+def read(config: HuggingFaceSource) -> Parts:
+    """Every part of the corpus, row by row.
+
+    Raises:
+        CorpusError: the data set cannot be had, a split or column is missing, or a row has not a tag per word.
+    """
+    package, parts = _package(), Parts()
+    for path, subset, languages in _data_sets(config):
+        splits = _load(package, config, path, subset)
+        for part, split, spoken in _splits(config, languages):
+            file = f"{path}{f'/{subset}' if subset else ''}[{split}]"
+            if split not in splits:
+                mend = f"set corpus.{part} to one of its splits ({', '.join(splits)})"
+                raise CorpusError(file, None, f"there is no split {split!r}", mend)
+            parts.setdefault(part, []).extend(_sentences(config, splits[split], file, spoken, part))
+    return parts
+
+
+def _data_sets(config: HuggingFaceSource) -> list[tuple[str, str | None, list[str]]]:
+    """(path, subset, languages it serves): a data set that serves several languages is loaded once."""
+    found: dict[tuple[str, str | None], list[str]] = {}
+    for language in config.languages:
+        subset = config.subset.replace("{lang}", language) if config.subset else None
+        found.setdefault((config.path.replace("{lang}", language), subset), []).append(language)
+    return [(path, subset, languages) for (path, subset), languages in found.items()]
+
+
+def _splits(config: HuggingFaceSource, languages: list[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """(part, split, languages to take from it)."""
+    for part, name in config.named_parts().items():
+        if "{lang}" in name:
+            for language in languages:
+                yield part, name.replace("{lang}", language), [language]
+        else:
+            yield part, name, languages
+
+
+def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str | None) -> Mapping[str, Any]:
+    folder = Path(config.root or ".") / path
+    if config.root is not None and not folder.is_dir():
+        raise CorpusError(str(folder), None, "no such folder", "set corpus.root and corpus.path")
+    try:
+        if any((folder / name).is_file() for name in SAVED):
+            saved = package.load_from_disk(str(folder))
+            return saved if isinstance(saved, Mapping) else {"train": saved}
+        if folder.is_dir():
+            return package.load_dataset(str(folder), subset)
+        return package.load_dataset(path, subset, revision=config.revision)
+    # The package's own errors derive from many: a missing data set is a FileNotFoundError, an unknown subset
+    # a ValueError, no network a ConnectionError, a broken file a DatasetsError.
+    except (OSError, ValueError, RuntimeError, package.exceptions.DatasetsError) as error:
+        problem = f"the data set cannot be loaded ({str(error).splitlines()[0] if str(error) else error!r})"
+        mend = "set corpus.path (a name on the hub, or a folder) and corpus.subset; the hub needs the network"
+        raise CorpusError(path, None, problem, mend) from None
+
+
+def _sentences(config: HuggingFaceSource, split: Any, file: str, languages: list[str], part: str) -> list:
+    names = config.tag_names or class_names(split.features.to_dict().get(config.columns.tag))
+    table = split.with_format("arrow")[:]
+    sentences = sentences_of(
+        table, config.columns, file=file, languages=languages, names=names, labelled=part != "unlabelled"
+    )
+    if not sentences:
+        problem = f"no sentence of {', '.join(languages)} is in it"
+        raise CorpusError(file, None, problem, f"set corpus.{part}, or corpus.languages")
+    return sentences
+
+
+def _package() -> ModuleType:
+    try:
+        return importlib.import_module("datasets")
+    except ImportError:
+        problem = "source: huggingface needs the package 'datasets', which is not installed"
+        raise CorpusError("corpus", None, problem, "pip install 'raykd[datasets]'") from None

@@ -1,0 +1,79 @@
+"""Parquet files with a list of words and a list of tags per row; tags are text, or numbers with names.
+
+Files written by the `datasets` package carry the names of their tag numbers; others need `tag_names`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Literal, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import model_validator
+
+from raykd.corpora.files import files_of, place, read_bytes
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.source import FilesConfig, Parts, refuse_one_name_for_all
+from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
+from raykd.errors import CorpusError
+from raykd.storage import Storage
+
+
+class ParquetSource(FilesConfig):
+    """Parquet files, one or several per part and language, or with a column that tells the language."""
+
+    source: Literal["parquet"]
+    columns: TableColumns = TableColumns()
+    tag_names: TagNames = None
+
+    @model_validator(mode="after")
+    def _languages_are_told_apart(self) -> Self:
+        if self.columns.language is None:
+            refuse_one_name_for_all(self.named_parts(), self.languages, "or columns.language be set")
+        return self
+
+
+def read(config: ParquetSource) -> Parts:
+    """Every part of the corpus, row by row.
+
+    Raises:
+        CorpusError: a file is missing or no Parquet, a column is missing, or a row has not one tag per word.
+    """
+    parts = Parts()
+    for part, name, languages in _files(config):
+        sentences = _read_file(config, name, languages, labelled=part != "unlabelled")
+        parts.setdefault(part, []).extend(sentences)
+    return parts
+
+
+def _files(config: ParquetSource) -> list[tuple[str, str, list[str]]]:
+    """(part, file, languages to take from it): a file that serves several languages is listed once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for part, language, name in files_of(config):
+        found.setdefault((part, name), []).append(language)
+    return [(part, name, languages) for (part, name), languages in found.items()]
+
+
+def _read_file(config: ParquetSource, name: str, languages: list[str], *, labelled: bool) -> list[Sentence]:
+    storage = Storage(config.root)
+    file = place(storage, name)
+    try:
+        table = pq.read_table(pa.BufferReader(read_bytes(storage, name)))
+    except pa.ArrowException as error:
+        raise CorpusError(file, None, f"it is no Parquet file ({error})", "write it anew") from None
+    names = config.tag_names or _stored_names(table, config.columns.tag)
+    sentences = sentences_of(
+        table, config.columns, file=file, languages=languages, names=names, labelled=labelled
+    )
+    if not sentences:
+        problem = f"the file holds no sentence of {', '.join(languages)}"
+        raise CorpusError(file, None, problem, "fill it, or leave its part out")
+    return sentences
+
+
+def _stored_names(table: pa.Table, column: str) -> list[str] | None:
+    written = (table.schema.metadata or {}).get(b"huggingface")
+    if written is None:
+        return None
+    return class_names(json.loads(written).get("info", {}).get("features", {}).get(column))

@@ -1,0 +1,128 @@
+"""Sentences from a table with a list of words and a list of tags per row: what Parquet files and Hugging Face
+data sets have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import pyarrow as pa
+from pydantic import Field
+
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.source import Name
+from raykd.errors import CorpusError
+from raykd.spec import Frozen
+
+
+class TableColumns(Frozen):
+    """The names of the columns: words, tags, and the language where one table holds several."""
+
+    token: Name = "tokens"
+    tag: Name = "ner_tags"
+    language: Name | None = None
+
+
+TagNames = Annotated[tuple[Name, ...], Field(min_length=1)] | None
+"""What the numbers in a tag column stand for, where the data do not say so themselves."""
+
+
+def sentences_of(
+    table: pa.Table,
+    columns: TableColumns,
+    *,
+    file: str,
+    languages: Sequence[str],
+    names: Sequence[str] | None,
+    labelled: bool,
+) -> list[Sentence]:
+    """The rows of `table`, those of other languages left out where a column tells the language.
+
+    `languages` is the one language of all rows, unless `columns.language` names a column. Rows without words
+    are passed over.
+
+    Raises:
+        CorpusError: a column is missing or of another type, or a row has not one tag per word.
+    """
+    tokens = _words(table, columns.token, file)
+    tags = _tags(table, columns.tag, names, file) if labelled else [None] * table.num_rows
+    spoken = _strings(table, columns.language, file) if columns.language else [languages[0]] * table.num_rows
+    return list(_rows(tokens, tags, spoken, set(languages), file))
+
+
+def class_names(feature: Any) -> list[str] | None:
+    """The class names in a Hugging Face feature's plain form (as data sets and Parquet metadata hold it)."""
+    if isinstance(feature, list | tuple):
+        return class_names(feature[0]) if feature else None
+    if not isinstance(feature, Mapping):
+        return None
+    if "names" in feature:
+        return list(feature["names"])
+    return class_names(feature.get("feature"))
+
+
+def _rows(
+    tokens: Sequence[list[str] | None],
+    tags: Sequence[list[str] | None],
+    spoken: Sequence[str],
+    languages: set[str],
+    file: str,
+) -> Iterator[Sentence]:
+    for row, (words, row_tags, language) in enumerate(zip(tokens, tags, spoken, strict=True)):
+        if language not in languages or not words:
+            continue
+        if row_tags is not None and len(words) != len(row_tags):
+            problem = f"row {row} has {len(words)} words and {len(row_tags)} tags"
+            raise CorpusError(file, None, problem, "give one tag per word")
+        if None in words or (row_tags is not None and None in row_tags):
+            raise CorpusError(file, None, f"row {row} holds a null", "give every word and every tag")
+        yield Sentence(words, row_tags, language, None, (f"{file} row {row}", None))
+
+
+def _words(table: pa.Table, name: str, file: str) -> list[list[str] | None]:
+    column = _column(table, name, "token", file)
+    if not _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
+        problem = f"column {name!r} holds {column.type}, not lists of words"
+        raise CorpusError(file, None, problem, f"set corpus.columns.token ({', '.join(table.column_names)})")
+    return column.to_pylist()
+
+
+def _tags(table: pa.Table, name: str, names: Sequence[str] | None, file: str) -> list[list[str] | None]:
+    column = _column(table, name, "tag", file)
+    if _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
+        return [tags or [] for tags in column.to_pylist()]
+    if not _is_list_of(column.type, pa.types.is_integer):
+        problem = f"column {name!r} holds {column.type}, not lists of tags"
+        raise CorpusError(file, None, problem, f"set corpus.columns.tag ({', '.join(table.column_names)})")
+    if names is None:
+        problem = f"column {name!r} holds numbers, and nothing says which tags they stand for"
+        raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
+    return [_named(numbers or [], names, file, row) for row, numbers in enumerate(column.to_pylist())]
+
+
+def _named(numbers: Sequence[int | None], names: Sequence[str], file: str, row: int) -> list[str]:
+    if all(number is not None and 0 <= number < len(names) for number in numbers):
+        return [names[number] for number in numbers if number is not None]
+    problem = f"row {row} has a tag number outside 0 … {len(names) - 1}: {numbers}"
+    raise CorpusError(file, None, problem, "mend the row, or set corpus.tag_names")
+
+
+def _strings(table: pa.Table, name: str, file: str) -> list[str]:
+    return _column(table, name, "language", file).cast(pa.string()).to_pylist()
+
+
+def _column(table: pa.Table, name: str, key: str, file: str) -> pa.ChunkedArray:
+    if name not in table.column_names:
+        mend = f"set corpus.columns.{key} ({', '.join(table.column_names)})"
+        raise CorpusError(file, None, f"there is no column {name!r}", mend)
+    column = table[name]
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _is_list_of(kind: pa.DataType, *allowed: Any) -> bool:
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return is_list and any(test(kind.value_type) for test in allowed)
+
+
+def _is_string_view(kind: pa.DataType) -> bool:
+    return kind == pa.string_view()

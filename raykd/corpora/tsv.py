@@ -1,0 +1,64 @@
+"""Text classification: one text and its class per line, between tabs; white space parts the words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from raykd.corpora.files import read_text_files
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.source import Parts, TextConfig
+from raykd.errors import CorpusError
+from raykd.spec import Frozen
+
+Place = Annotated[int, Field(ge=0)]
+
+
+class Columns(Frozen):
+    """Where the text and its class stand, from 0."""
+
+    text: Place = 0
+    label: Place = 1
+
+
+class TsvSource(TextConfig):
+    """One text and its class per line."""
+
+    source: Literal["tsv"]
+    columns: Columns = Columns()
+    header: bool = False
+    """Whether the first line names the columns."""
+
+
+def read(config: TsvSource) -> Parts:
+    """Every part of the corpus: sentences with a label and no tags.
+
+    Raises:
+        CorpusError: a file is missing or empty, or a line lacks its text or its class.
+    """
+    return read_text_files(config, parse)
+
+
+def parse(config: TsvSource, lines: list[str], *, file: str, language: str, labelled: bool) -> list[Sentence]:
+    """The sentences of one file's lines; empty lines are passed over."""
+    sentences = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and not (config.header and number == 1):
+            tokens, label = _cells(config.columns, line.split("\t"), file, number, labelled)
+            sentences.append(Sentence(tokens, None, language, label, (file, number)))
+    return sentences
+
+
+def _cells(
+    columns: Columns, cells: list[str], file: str, number: int, labelled: bool
+) -> tuple[list[str], str | None]:
+    needed = max(columns.text, columns.label if labelled else 0) + 1
+    if len(cells) < needed:
+        problem = f"{len(cells)} columns between tabs where at least {needed} are expected"
+        raise CorpusError(file, number, problem, "mend the line, or set corpus.columns")
+    tokens = cells[columns.text].split()
+    label = cells[columns.label].strip() if labelled else None
+    if not tokens or label == "":
+        raise CorpusError(file, number, "the text or its class is empty", "mend the line")
+    return tokens, label
