@@ -49,9 +49,9 @@ def in_windows(
 ) -> Float[Tensor, "batch piece label"]:
     """Logits of every piece, by a model that reads at most `limit` pieces at once.
 
-    `read(pieces [W, V], lengths [W])` gives logits [W, V, L]. The first `prefix` and last `suffix` pieces of a
-    sentence are special: they stand around every window. Their own logits are those of the first and the last
-    window.
+    `read(pieces [W, V], lengths [W])` gives logits [W, V, L]. The first `prefix` and last `suffix` pieces of
+    a sentence are special: they stand around every window. Their own logits are the first and the last
+    window's.
     """
     if int(lengths_B.max()) <= limit:
         return read(pieces_BP, lengths_B)

@@ -1,0 +1,141 @@
+"""Each objective as its definition says, by enumerating every labelling, apart from `raykd.structures`.
+
+Every function takes the objective and a case, and gives the loss of each sentence [B] in float64.
+"""
+
+import torch
+from torch import Tensor
+
+from raykd.objectives import Structural
+from tests.objectives.cases import Case
+from tests.oracles.chains import Law, enumerate_chain
+
+
+def softened_laws(chain, temperature: float) -> list[Law]:
+    """Laws of p(y)^(1/ϑ), renormalised."""
+    return [Law(law.paths, law.scores / temperature, law.tags) for law in enumerate_chain(chain)]
+
+
+def local(marginals: Tensor, temperature: float, dims: tuple[int, ...]) -> Tensor:
+    """Marginals to the power 1/ϑ, renormalised over `dims`."""
+    powers = marginals ** (1 / temperature)
+    return powers / powers.sum(dims, keepdim=True)
+
+
+def expected(weights: Tensor, scores: Tensor) -> Tensor:
+    """Σ w·s, where what has no weight counts for nothing."""
+    return (weights * torch.where(weights > 0, scores, 0)).sum()
+
+
+def log_probability(law: Law, path: tuple[int, ...]) -> Tensor:
+    return law.scores[law.paths.index(path)] - law.log_z
+
+
+def best(law: Law, k: int) -> list[tuple[tuple[int, ...], float]]:
+    """The k best labellings that exist, with their scores."""
+    ranked = sorted(zip(law.paths, law.scores.tolist(), strict=True), key=lambda pair: -pair[1])
+    return [pair for pair in ranked[:k] if pair[1] > float("-inf")]
+
+
+def gold(objective, case: Case) -> Tensor:
+    pairs = zip(enumerate_chain(case.student), enumerate_chain(case.teacher), strict=True)
+    return torch.stack([-log_probability(student, best(teacher, 1)[0][0]) for student, teacher in pairs])
+
+
+def emission(objective, case: Case) -> Tensor:
+    warmth = objective.temperature
+    of_student, factor = (warmth, warmth**2) if objective.temper == "both" else (1.0, 1.0)
+    losses = []
+    for b, n in enumerate(case.student.lengths_B.tolist()):
+        target = torch.softmax(case.teacher.emissions_BTY[b, :n] / warmth, -1)
+        losses.append(
+            -factor * (target * torch.log_softmax(case.student.emissions_BTY[b, :n] / of_student, -1)).sum()
+        )
+    return torch.stack(losses)
+
+
+def top_k(objective, case: Case) -> Tensor:
+    losses = []
+    for student, teacher in zip(enumerate_chain(case.student), enumerate_chain(case.teacher), strict=True):
+        paths = best(teacher, objective.k)
+        losses.append(-sum(log_probability(student, path) for path, _ in paths) / len(paths))
+    return torch.stack(losses)
+
+
+def top_wk(objective, case: Case) -> Tensor:
+    losses = []
+    for student, teacher in zip(enumerate_chain(case.student), enumerate_chain(case.teacher), strict=True):
+        paths = best(teacher, objective.k)
+        weights = torch.softmax(
+            torch.tensor([score for _, score in paths], dtype=torch.float64) / objective.temperature, 0
+        )
+        losses.append(
+            -sum(w * log_probability(student, path) for w, (path, _) in zip(weights, paths, strict=True))
+        )
+    return torch.stack(losses)
+
+
+def token_marginals(chain, temperature: float, mode: str) -> list[Tensor]:
+    if mode == "global":
+        return [law.token_marginals() for law in softened_laws(chain, temperature)]
+    return [local(law.token_marginals(), temperature, (-1,)) for law in enumerate_chain(chain)]
+
+
+def posterior(objective, case: Case) -> Tensor:
+    warmth, mode, temper = (
+        objective.temperature,
+        objective.temperature_mode,
+        getattr(objective, "temper", "teacher"),
+    )
+    of_student, factor = (warmth, warmth**2) if temper == "both" else (1.0, 1.0)
+    targets = token_marginals(case.teacher, warmth, mode)
+    students = token_marginals(case.student, of_student, mode)
+    return torch.stack(
+        [
+            factor * (expected(target, target.log()) - expected(target, student.log()))
+            for target, student in zip(targets, students, strict=True)
+        ]
+    )
+
+
+def pos_top_wk(objective, case: Case) -> Tensor:
+    return (posterior(objective, case) + top_wk(objective, case)) / 2
+
+
+def structural(objective: Structural, case: Case) -> Tensor:
+    warmth = objective.temperature
+    of_student, factor = (warmth, warmth**2) if objective.temper == "both" else (1.0, 1.0)
+    laws = (
+        enumerate_chain(case.teacher)
+        if objective.temperature_mode == "local"
+        else softened_laws(case.teacher, warmth)
+    )
+    power = warmth if objective.temperature_mode == "local" else 1.0
+    losses = []
+    for b, (teacher, student) in enumerate(zip(laws, softened_laws(case.student, of_student), strict=True)):
+        losses.append(factor * (student.log_z - substructures(teacher, case.student, b, power) / of_student))
+    return torch.stack(losses)
+
+
+def substructures(teacher: Law, student, b: int, power: float) -> Tensor:
+    """Σ_u P_t(u) Score_s(u): a MaxEnt student's single tags; a chain's first tag, pairs and last tag."""
+    tokens = local(teacher.token_marginals(), power, (-1,))
+    emissions = student.emissions_BTY[b, : len(tokens)].double()
+    if student.transitions is None:
+        return expected(tokens, emissions)
+    pairs = teacher.pairwise_marginals()[1:]
+    pairs = local(pairs, power, (-2, -1)) if len(pairs) else pairs
+    total = expected(tokens[0], student.start + emissions[0]) + expected(tokens[-1], student.end)
+    return total + expected(pairs, student.transitions + emissions[1:, None, :].expand_as(pairs))
+
+
+DEFINITIONS = {
+    "gold": gold,
+    "emission": emission,
+    "token": emission,
+    "top_k": top_k,
+    "top_wk": top_wk,
+    "posterior": posterior,
+    "pos_top_wk": pos_top_wk,
+    "structural": structural,
+}

@@ -1,0 +1,237 @@
+"""Where each objective is least: its zero-point, by values that enumeration gives."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raykd.objectives import Emission, Gold, Posterior, PosTopWK, Structural, Token, TopK, TopWK
+from raykd.signals import TeacherBatch
+from raykd.structures import Chain
+from tests.objectives.cases import Case, cases, draw_chain, make_case
+from tests.objectives.definitions import best, softened_laws
+from tests.oracles.chains import enumerate_chain
+
+FEW = settings(max_examples=25, deadline=None)
+WARMTH = st.sampled_from([0.5, 1.0, 3.0])
+
+
+def agreeing(case: Case, temperature: float = 1.0) -> Case:
+    """The case whose student is its teacher, at a temperature."""
+    return replace(case, student=case.teacher.map(lambda part: part / temperature))
+
+
+def gradient(objective, case: Case) -> torch.Tensor:
+    """Largest derivative of the loss in any score of the student."""
+    student = case.student.map(lambda part: part.clone().requires_grad_())
+    objective.loss(student, case.signals).sum().backward()
+    return torch.stack([part.grad.abs().max() for part in student.scores() if part.grad is not None]).max()
+
+
+def emission_entropies(chain: Chain, temperature: float) -> torch.Tensor:
+    alone = Chain(chain.emissions_BTY / temperature, chain.lengths_B)
+    return torch.stack([law.entropy() for law in enumerate_chain(alone)])
+
+
+def entropies(chain: Chain, temperature: float = 1.0) -> torch.Tensor:
+    return torch.stack([law.entropy() for law in softened_laws(chain, temperature)])
+
+
+def near(values, expected):
+    torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-9)
+
+
+@FEW
+@given(cases())
+def test_gold_is_positive_and_vanishes_as_the_student_becomes_certain(case):
+    assert (Gold().loss(case.student, case.signals) > 0).all()
+    path_BT = case.signals.paths_BKT[:, 0]
+    certain = 60.0 * torch.nn.functional.one_hot(path_BT, case.teacher.tags).double()
+    near(
+        Gold().loss(Chain(certain, case.teacher.lengths_B), case.signals),
+        torch.zeros(case.teacher.batch).double(),
+    )
+
+
+@FEW
+@given(cases(), WARMTH)
+def test_emission_is_least_where_softmaxed_emissions_agree(case, temperature):
+    objective = Emission(temperature=temperature)
+    least_B = emission_entropies(case.teacher, temperature)
+    same = agreeing(case, temperature)
+    near(objective.loss(same.student, case.signals), least_B)
+    assert gradient(objective, same) < 1e-9
+    assert (objective.loss(case.student, case.signals) >= least_B - 1e-9).all()
+
+
+@FEW
+@given(cases(maxent=True), WARMTH)
+def test_token_is_least_where_distributions_agree(case, temperature):
+    objective = Token(temperature=temperature)
+    same = agreeing(case, temperature)
+    near(objective.loss(same.student, case.signals), entropies(case.teacher, temperature))
+    assert gradient(objective, same) < 1e-9
+    assert (objective.loss(case.student, case.signals) >= entropies(case.teacher, temperature) - 1e-9).all()
+
+
+@pytest.mark.parametrize("side", ["teacher", "student"])
+def test_token_refuses_chains(side):
+    chained, plain = make_case(0), make_case(0, maxent=True)
+    mixed = replace(plain, **{side: getattr(chained, side)})
+    with pytest.raises(ValueError, match=f"the {side} is a chain"):
+        Token().loss(mixed.student, mixed.signals)
+
+
+def test_token_takes_a_teacher_whose_transitions_are_zero():
+    case = make_case(0, maxent=True)
+    B, Y = case.teacher.batch, case.teacher.tags
+    zeros = Chain(case.teacher.emissions_BTY, case.teacher.lengths_B, torch.zeros(B, Y, Y).double())
+    near(Token().loss(case.student, TeacherBatch(zeros)), Token().loss(case.student, case.signals))
+
+
+@FEW
+@given(cases(), st.integers(1, 6))
+def test_top_k_is_at_least_log_k(case, k):
+    case = replace(case, k=6)
+    existing = torch.tensor([len(best(law, k)) for law in enumerate_chain(case.teacher)]).double()
+    assert (TopK(k=k).loss(case.student, case.signals) >= existing.log() - 1e-9).all()
+
+
+def test_top_k_reaches_log_k_where_the_student_is_even_over_the_paths():
+    case = make_case(5, lengths=(1,), tags=4, k=3)
+    even = torch.full((1, 1, 4), float("-inf")).double()
+    even[0, 0, case.signals.paths_BKT[0, :, 0]] = 0.0
+    near(
+        TopK(k=3).loss(Chain(even, case.teacher.lengths_B), case.signals), torch.tensor([3.0]).double().log()
+    )
+
+
+@FEW
+@given(cases(), st.integers(1, 6), WARMTH)
+def test_top_wk_is_at_least_the_entropy_of_its_weights(case, k, temperature):
+    case = replace(case, k=6)
+    assert (
+        TopWK(k=k, temperature=temperature).loss(case.student, case.signals)
+        >= weights_entropy(case, k, temperature) - 1e-9
+    ).all()
+
+
+@FEW
+@given(st.integers(0, 2**31), WARMTH)
+def test_top_wk_reaches_it_where_all_paths_are_in_and_the_student_agrees(seed, temperature):
+    case = make_case(seed, lengths=(2, 1), tags=2, k=4)
+    near(
+        TopWK(k=4, temperature=temperature).loss(agreeing(case, temperature).student, case.signals),
+        weights_entropy(case, 4, temperature),
+    )
+
+
+def weights_entropy(case: Case, k: int, temperature: float) -> torch.Tensor:
+    scores = [
+        torch.tensor([s for _, s in best(law, k)], dtype=torch.float64)
+        for law in enumerate_chain(case.teacher)
+    ]
+    return torch.stack([torch.distributions.Categorical(logits=s / temperature).entropy() for s in scores])
+
+
+def test_top_wk_with_one_path_is_top_k_with_one_path():
+    case = make_case(6)
+    near(TopWK(k=1).loss(case.student, case.signals), TopK(k=1).loss(case.student, case.signals))
+
+
+def test_more_paths_than_stored_is_refused():
+    case = make_case(7, k=2)
+    with pytest.raises(ValueError, match=r"asks for k = 5 paths and 2 are stored; precompute k = 5"):
+        TopWK(k=5).loss(case.student, case.signals)
+
+
+@FEW
+@given(cases(), WARMTH, st.sampled_from(["local", "global"]))
+def test_posterior_vanishes_where_token_marginals_agree(case, temperature, mode):
+    objective = Posterior(temperature=temperature, temperature_mode=mode, temper="both")
+    same = agreeing(case)
+    near(objective.loss(same.student, case.signals), torch.zeros(case.teacher.batch).double())
+    assert (objective.loss(case.student, case.signals) >= -1e-9).all()
+    assert (Posterior().loss(case.student, case.signals) > 1e-9).any()
+
+
+def test_posterior_does_not_see_beyond_token_marginals():
+    """A MaxEnt student with a chain's token marginals is at zero, though it is not that chain."""
+    case = make_case(8, lengths=(3,))
+    marginals = enumerate_chain(case.teacher)[0].token_marginals()
+    alone = Chain(marginals.log()[None], case.teacher.lengths_B)
+    near(Posterior().loss(alone, case.signals), torch.zeros(1).double())
+    assert Structural().divergence(alone, case.signals) > 1e-3
+
+
+@FEW
+@given(cases(student_chained=True), st.integers(1, 6))
+def test_pos_top_wk_is_at_least_half_the_entropy_of_its_weights(case, k):
+    case = replace(case, k=6)
+    objective = PosTopWK(k=k)
+    assert (objective.loss(case.student, case.signals) >= weights_entropy(case, k, 1.0) / 2 - 1e-9).all()
+    everything = replace(case, k=81)
+    reached = PosTopWK(k=81).loss(agreeing(case).student, everything.signals)
+    near(reached, entropies(case.teacher) / 2)
+
+
+@FEW
+@given(cases(student_chained=True))
+def test_structural_is_least_where_distributions_agree(case):
+    objective = Structural()
+    same = agreeing(case)
+    near(objective.loss(same.student, case.signals), entropies(case.teacher))
+    assert gradient(objective, same) < 1e-9
+    assert (objective.loss(case.student, case.signals) >= entropies(case.teacher) - 1e-9).all()
+
+
+@FEW
+@given(cases(student_chained=True), WARMTH, st.sampled_from(["teacher", "both"]))
+def test_structural_at_global_temperature_is_least_at_the_tempered_teacher(case, temperature, temper):
+    objective = Structural(temperature=temperature, temperature_mode="global", temper=temper)
+    factor = temperature**2 if temper == "both" else 1.0
+    same = agreeing(case, 1.0 if temper == "both" else temperature)
+    near(objective.loss(same.student, case.signals), factor * entropies(case.teacher, temperature))
+    assert gradient(objective, same) < 1e-8
+
+
+@FEW
+@given(cases(), WARMTH, st.sampled_from(["teacher", "both"]))
+def test_structural_divergence_is_the_loss_without_the_entropy(case, temperature, temper):
+    objective = Structural(temperature=temperature, temperature_mode="global", temper=temper)
+    factor = temperature**2 if temper == "both" else 1.0
+    loss_B, least_B = (
+        objective.loss(case.student, case.signals),
+        factor * entropies(case.teacher, temperature),
+    )
+    near(objective.divergence(case.student, case.signals), loss_B - least_B)
+
+
+@FEW
+@given(cases())
+def test_structural_divergence_in_local_mode_is_the_kl_of_the_untempered(case):
+    laws = zip(enumerate_chain(case.teacher), enumerate_chain(case.student), strict=True)
+    expected = torch.stack([t.cross_entropy(s) - t.entropy() for t, s in laws])
+    near(Structural(temperature=3.0).divergence(case.student, case.signals), expected)
+
+
+def test_structural_of_a_maxent_student_is_least_at_the_chains_token_marginals():
+    """Case 2a: of a MaxEnt student's scores it is the posterior loss, to a constant."""
+    case = make_case(9, student_chained=False)
+    constant = Structural().loss(case.student, case.signals) - Posterior().loss(case.student, case.signals)
+    other = draw_chain(
+        case.teacher.lengths_B, case.teacher.tags, torch.Generator().manual_seed(1), chained=False
+    )
+    near(Structural().loss(other, case.signals) - Posterior().loss(other, case.signals), constant)
+
+
+def test_structural_of_a_maxent_teacher_pairs_independent_tags():
+    """Case 3: a chain student meets a MaxEnt teacher exactly when it has no use for its transitions."""
+    case = make_case(10)
+    alone = Chain(case.teacher.emissions_BTY, case.teacher.lengths_B)
+    zeros = torch.zeros(3, 3).double()
+    student = Chain(alone.emissions_BTY, alone.lengths_B, zeros, zeros[0], zeros[0])
+    near(Structural().loss(student, TeacherBatch(alone)), entropies(alone))
+    assert gradient(Structural(), Case(student, alone, 1)) < 1e-9
