@@ -80,13 +80,11 @@ def _opened(annotation: Any) -> Iterator[Any]:
 
 
 def _named(model: type[BaseModel], tree: Any) -> bool:
-    """Whether the tree gives a field of literal values, such as `kind`, a value of this model."""
+    """Whether the tree gives a tag, a field of one literal value such as `kind`, the value of this model."""
     if not isinstance(tree, dict):
         return False
-    literals = {
-        name: _literals(field.annotation) for name, field in model.model_fields.items() if field.is_required()
-    }
-    return any(values and name in tree and tree[name] in values for name, values in literals.items())
+    tags = {name: _literals(field.annotation) for name, field in model.model_fields.items()}
+    return any(len(values) == 1 and tree.get(name) == values[0] for name, values in tags.items())
 
 
 def _literals(annotation: Any) -> tuple[Any, ...]:

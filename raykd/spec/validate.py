@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from raykd.errors import SpecError
 from raykd.spec import messages
 from raykd.spec.cover import Variant, covering, malformed
-from raykd.spec.document import Document, Trail
+from raykd.spec.document import Document, Trail, dotted
 from raykd.spec.fields import field_names, models_at, places_of, tags_at
 
 Extra = Callable[[Any], list[tuple[Trail, str]]]
@@ -32,7 +32,7 @@ def check(document: Document, model: type[BaseModel], *, extra: Extra | None = N
     bad_paths = tuple(path for path, _ in bad_searches)
     for variant in covering(document.tree):
         for path, message in _complaints(variant, model, extra, bad_paths):
-            faults.append(document.fault(variant.origin(path), message))
+            faults.append(document.fault(path, message))
     if faults:
         ordered = sorted(dict.fromkeys(faults), key=lambda fault: (fault.line or 0, fault.path))
         raise SpecError(tuple(ordered))
@@ -46,8 +46,18 @@ def _complaints(
     except ValidationError as error:
         places = [_placed(dict(each), variant.tree) for each in error.errors(include_url=False)]
         own = [place for place in places if not _echoes(variant.origin(place.path), bad_paths, place)]
-        return list(_told(own, variant.tree, model))
-    return [] if extra is None or bad_paths else extra(valid)
+        keys = {place.path for place in own if place.error["type"] == "extra_forbidden"}
+        return [
+            (_written(variant, path, path in keys), message)
+            for path, message in _told(own, variant.tree, model)
+        ]
+    complaints = [] if extra is None or bad_paths else extra(valid)
+    return [(variant.origin(path), message) for path, message in complaints]
+
+
+def _written(variant: Variant, path: Trail, is_key: bool) -> Trail:
+    """Where the cause was written: an unknown key itself, also where its value is one option of a choice."""
+    return (*variant.origin(path[:-1]), path[-1]) if is_key else variant.origin(path)
 
 
 def _echoes(path: Trail, bad_paths: tuple[Trail, ...], place: _Place) -> bool:
@@ -148,7 +158,7 @@ def _sentence(place: _Place, tree: Any, model: type[BaseModel]) -> tuple[Trail, 
 
 def _unknown_key(place: _Place, tree: Any, model: type[BaseModel]) -> str:
     key, allowed = place.path[-1], _allowed_keys(place, tree, model)
-    elsewhere = places_of(model, str(key))
+    elsewhere = [where for where in places_of(model, str(key)) if where != dotted(place.path)]
     if elsewhere and not messages.nearest(key, allowed):
         listed = ", ".join(allowed) or "nothing"
         return f"unknown key {key!r} here; it belongs at {' or '.join(elsewhere[:3])} (here: {listed})"

@@ -1,0 +1,210 @@
+import errno
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from raykd.errors import StoreError
+from raykd.storage import Storage
+
+
+@pytest.fixture(params=["path", "file", "object store"])
+def storage(request, tmp_path):
+    if request.param == "object store":
+        remote = Storage("mock:///bucket/store")
+        # Unlike S3, the store in memory wants its folders made.
+        for folder in ("bucket/store/a/b", "bucket/store/c"):
+            remote._system.create_dir(folder)
+        return remote
+    return Storage(str(tmp_path / "store") if request.param == "path" else f"file://{tmp_path}/store")
+
+
+def leftovers(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_what_is_written_is_read(storage):
+    storage.write("a/b/part.bin", b"\x00\x01")
+    storage.write("a/b/part.bin", b"\x00\x01\x02")
+    assert storage.read("a/b/part.bin") == b"\x00\x01\x02"
+    assert storage.size("a/b/part.bin") == 3
+    assert storage.exists("a/b/part.bin")
+    assert not storage.exists("a/b")
+    assert not storage.exists("a/b/part")
+
+
+def test_names_are_sorted_relative_and_complete(storage):
+    for name in ("c/z.json", "a/b/y", "a/b/x", "top"):
+        storage.write(name, b"1")
+    assert storage.names() == ["a/b/x", "a/b/y", "c/z.json", "top"]
+    assert storage.names("a/") == ["a/b/x", "a/b/y"]
+    assert storage.names("a/b/x") == ["a/b/x"]
+    assert storage.names("nothing/here") == []
+    assert storage.child("a").names() == ["b/x", "b/y"]
+    assert storage.child("a", "b").read("x") == b"1"
+    assert storage.child("never", "made").names() == []
+
+
+def test_a_compressed_file_is_not_unpacked(storage):
+    storage.write("c/part.gz", b"not gzip at all")
+    assert storage.read("c/part.gz") == b"not gzip at all"
+
+
+def test_json(storage):
+    storage.write_json("manifest.json", {"b": [1, 2.5], "é": None})
+    assert storage.read_json("manifest.json") == {"b": [1, 2.5], "é": None}
+    with pytest.raises(ValueError, match="Out of range"):
+        storage.write_json("nan.json", float("nan"))
+    storage.write("manifest.json", b'{"b": [1')
+    with pytest.raises(StoreError, match=r"manifest\.json: is not JSON"):
+        storage.read_json("manifest.json")
+
+
+def test_removing_is_done_once_and_asked_for_often(storage):
+    storage.write("top", b"1")
+    storage.remove("top")
+    storage.remove("top")
+    assert not storage.exists("top")
+
+
+@pytest.mark.parametrize("verb", ["read", "size", "local_path", "read_json"])
+def test_a_missing_file_is_named(storage, verb):
+    with pytest.raises(StoreError, match=r"/store/a/none: is not there"):
+        getattr(storage, verb)("a/none")
+
+
+def test_local_path_holds_the_bytes(storage, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAYKD_CACHE", str(tmp_path / "cache"))
+    storage.write("a/b/part", b"first")
+    assert storage.local_path("a/b/part").read_bytes() == b"first"
+
+
+def test_the_cached_copy_is_checked_and_follows_its_original(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAYKD_CACHE", str(tmp_path / "cache"))
+    remote = Storage("mock:///bucket")
+    remote._system.create_dir("bucket")
+    remote.write("part", b"first")
+    copy = remote.local_path("part")
+    stamp = copy.stat().st_mtime_ns
+    assert remote.local_path("part") == copy
+    assert copy.stat().st_mtime_ns == stamp  # the same copy, not a second one
+    copy.write_bytes(b"fXrst")
+    assert remote.local_path("part").read_bytes() == b"first"
+    remote.write("part", b"second")
+    assert remote.local_path("part").read_bytes() == b"second"
+
+
+def test_a_relative_store_does_not_move_with_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    storage = Storage(".raykd")
+    storage.write("x", b"1")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert storage.uri == str(tmp_path / ".raykd")
+    assert pickle.loads(pickle.dumps(storage)).read("x") == b"1"
+    assert pickle.loads(pickle.dumps(storage.child("y"))).uri == str(tmp_path / ".raykd" / "y")
+
+
+def test_options_of_a_uri_stay_at_its_end(monkeypatch):
+    monkeypatch.setattr("raykd.storage._connect", lambda uri: (None, "bucket/x"))
+    below = Storage("s3://bucket/x?endpoint_override=localhost:9000").child("a", "b")
+    assert below.uri == "s3://bucket/x/a/b?endpoint_override=localhost:9000"
+    assert below._root == "bucket/x/a/b"
+
+
+@pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x"])
+def test_names_cannot_leave_the_store(storage, name):
+    with pytest.raises(ValueError, match="must stay below"):
+        storage.write(name, b"1")
+    with pytest.raises(ValueError, match="must stay below"):
+        storage.child(name)
+
+
+def test_an_unknown_scheme_is_refused_with_the_known_ones():
+    with pytest.raises(StoreError, match=r"unknown scheme 'ftp'; give a path, file://, s3:// or gs://"):
+        Storage("ftp://host/x")
+
+
+def test_a_full_disk_is_told_with_the_arithmetic_and_leaves_nothing(tmp_path, monkeypatch):
+    storage = Storage(str(tmp_path))
+    storage.write("part", b"old")
+    really_write = os.write
+
+    def full(descriptor, data):
+        if len(data) <= 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return really_write(descriptor, data[:4])  # a disk fills in the middle of a part
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(StoreError) as caught:
+        storage.write("part", b"12345678")
+    monkeypatch.undo()
+    assert str(caught.value).startswith(
+        f"{tmp_path}/part: cannot be written (no space left on device): 8 bytes"
+    )
+    assert "free; free some space" in str(caught.value)
+    assert storage.read("part") == b"old"
+    assert leftovers(tmp_path) == ["part"]
+
+
+def test_a_real_limit_on_file_size_leaves_nothing(tmp_path):
+    code = (
+        "import resource, signal\n"
+        "from raykd.storage import Storage\n"
+        "from raykd.errors import StoreError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
+        f"storage = Storage({str(tmp_path)!r})\n"
+        "storage.write('small', bytes(60000))\n"
+        "try:\n    storage.write('large', bytes(70000))\n"
+        "except StoreError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=repository(),
+        check=True,
+    )
+    assert "large: cannot be written (file too large): 70,000 bytes wanted" in done.stdout
+    assert "free some space" in done.stdout
+    assert leftovers(tmp_path) == ["small"]
+
+
+def test_an_interrupt_leaves_no_temporary(tmp_path, monkeypatch):
+    def interrupted(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Storage(str(tmp_path)).write("part", b"1")
+    assert leftovers(tmp_path) == []
+
+
+def test_a_temporary_left_by_a_kill_is_not_a_part(tmp_path):
+    (tmp_path / ".part.0123.tmp").write_bytes(b"half")
+    assert Storage(str(tmp_path)).names() == []
+
+
+def test_a_folder_in_the_way_is_told(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StoreError, match=r"file/part: cannot be written \((not a directory|file exists)\)"):
+        Storage(str(tmp_path)).write("file/part", b"1")
+    assert leftovers(tmp_path) == ["file"]
+
+
+def test_an_object_store_that_fails_is_told(monkeypatch):
+    remote = Storage("mock:///bucket")  # its folder was never made
+    with pytest.raises(
+        StoreError, match=r"mock:///bucket/part: cannot be written .*: 1 bytes wanted; check the"
+    ):
+        remote.write("part", b"1")
+
+
+def repository():
+    from pathlib import Path
+
+    return Path(__file__).resolve().parents[1]
