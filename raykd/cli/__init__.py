@@ -1,0 +1,1 @@
+"""The command `raykd`: one module per verb, and the only place that prints."""

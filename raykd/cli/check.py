@@ -1,0 +1,26 @@
+"""`raykd check`: validate a sweep file and show what it resolves to."""
+
+from __future__ import annotations
+
+import json
+
+from rich.syntax import Syntax
+
+from raykd.cli.console import stdout
+from raykd.cli.options import Overrides, SweepPath, document
+from raykd.spec import covering, grid_size
+from raykd.sweep.driver import plain_sweep
+from raykd.sweep.spec import check_sweep
+
+
+def check(file: SweepPath, set_: Overrides = None) -> None:
+    """Validate FILE, every alternative of it, and show the first one with all defaults."""
+    loaded = document(file, set_)
+    check_sweep(loaded)
+    resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")
+    stdout.print(Syntax(json.dumps(resolved, indent=2, ensure_ascii=False), "json", background_color="default"))
+    size = grid_size(loaded.tree)
+    stdout.print(
+        f"check: {file} is valid, {'infinitely many' if size is None else size} settings. Next: raykd plan {file}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""The consoles that verbs print to, and how a listener's stages are drawn."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+stdout = Console()
+stderr = Console(stderr=True)
+
+# Without a terminal (a job's log), one line per stage every few seconds.
+SECONDS_BETWEEN_LINES = 5.0
+
+
+class Drawn:
+    """A listener that draws a bar per stage on a terminal."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓"), TextColumn("[bold]{task.description:<11}"), BarColumn(bar_width=24),
+            MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("[dim]{task.fields[told]}"),
+            console=stdout,
+        )  # fmt: skip
+        self._tasks: dict[str, int] = {}
+
+    def __enter__(self) -> Drawn:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def begin(self, stage: str, total: int, *, done: int = 0) -> None:
+        self._tasks[stage] = self._progress.add_task(stage, total=max(total, 1), completed=done, told="")
+
+    def advance(self, stage: str, units: int = 1, *, detail: str = "") -> None:
+        self._progress.update(self._tasks[stage], advance=units, told=_safe(detail))
+
+    def detail(self, stage: str, detail: str) -> None:
+        self._progress.update(self._tasks[stage], told=_safe(detail))
+
+    def note(self, text: str) -> None:
+        self._progress.console.print(_safe(text), highlight=False)
+
+    def warn(self, text: str) -> None:
+        self._progress.console.print(f"[yellow]warning[/yellow] {_safe(text)}", highlight=False)
+
+    def end(self, stage: str, summary: str = "") -> None:
+        task = self._tasks[stage]
+        total = next(t.total for t in self._progress.tasks if t.id == task)
+        self._progress.update(task, completed=total, told=_safe(summary))
+
+
+@dataclass
+class Lines:
+    """A listener for logs: a line when a stage begins, ends, and now and then between."""
+
+    totals: dict[str, tuple[int, int]] = field(default_factory=dict)
+    told: dict[str, float] = field(default_factory=dict)
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def begin(self, stage: str, total: int, *, done: int = 0) -> None:
+        self.totals[stage] = (done, total)
+        self.told[stage] = time.monotonic()
+        _line(f"{stage}: {done} of {total} done")
+
+    def advance(self, stage: str, units: int = 1, *, detail: str = "") -> None:
+        done, total = self.totals[stage]
+        self.totals[stage] = (done + units, total)
+        self.detail(stage, detail)
+
+    def detail(self, stage: str, detail: str) -> None:
+        if time.monotonic() - self.told[stage] >= SECONDS_BETWEEN_LINES:
+            self.told[stage] = time.monotonic()
+            done, total = self.totals[stage]
+            _line(f"{stage}: {done} of {total}" + (f" ({detail})" if detail else ""))
+
+    def note(self, text: str) -> None:
+        _line(text)
+
+    def warn(self, text: str) -> None:
+        _line(f"warning: {text}")
+
+    def end(self, stage: str, summary: str = "") -> None:
+        _line(f"{stage}: done" + (f", {summary}" if summary else ""))
+
+
+def listener() -> Drawn | Lines:
+    """What fits where standard output goes."""
+    return Drawn() if stdout.is_terminal else Lines()
+
+
+def _line(text: str) -> None:
+    stdout.print(_safe(text), highlight=False, soft_wrap=True)
+
+
+def _safe(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,41 @@
+"""`raykd distill`: one run, the first setting of a sweep file."""
+
+from __future__ import annotations
+
+from raykd.cli.console import listener, stdout
+from raykd.cli.options import Address, Overrides, SweepPath, document
+from raykd.errors import RunError
+from raykd.runs.cluster import concurrency, connected
+from raykd.runs.execute import find_result
+from raykd.runs.fleet import work
+from raykd.runs.transfer import compute_transfer
+from raykd.spec import covering
+from raykd.sweep.driver import Sweep, train_teachers
+from raykd.sweep.foremen import RunList, missing_results
+
+
+def distill(file: SweepPath, set_: Overrides = None, address: Address = None) -> None:
+    """Distil one student: FILE's values, the first alternative of each choice (fix others with --set)."""
+    loaded = document(file, set_)
+    with listener() as heard, connected(address) as cluster:
+        sweep = Sweep(loaded)
+        concurrent = concurrency(sweep.file.resources, cluster)
+        train_teachers(sweep, concurrent, heard)
+        compute_transfer(sweep.transfer(), sweep.file.resources, cluster, heard)
+        runs = [(run.id, run) for run in sweep.runs_of(covering(loaded.tree)[0].tree)]
+        todo = missing_results(sweep.storage, runs)
+        heard.begin("distill", sum(run.schedule["epochs"] for _, run in todo))
+        foreman = RunList(todo, "distill", heard)
+        if todo:
+            work(foreman, store_uri=sweep.file.store, resources=sweep.file.resources, concurrent=concurrent)
+        if foreman.failed:
+            raise RunError("; ".join(f"{name} failed: {why}" for name, why in foreman.failed.items()))
+        heard.end("distill", f"{len(todo)} trained, {len(runs) - len(todo)} found")
+    for name, run in runs:
+        result = find_result(sweep.storage, run) or {}
+        scores = ", ".join(f"{part} F1 {100 * result[part]['mean']:.1f}" for part in ("dev", "test"))
+        stdout.print(f"{name}: {scores}, best epoch {result['best_epoch'] + 1}", highlight=False)
+    stdout.print(
+        f"distill: {len(runs)} runs in {sweep.storage.child('runs').uri}. Next: raykd sweep {file}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip

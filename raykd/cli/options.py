@@ -1,0 +1,57 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from raykd.errors import Fault, SpecError
+from raykd.spec import Document, load
+from raykd.tracking import is_relative
+
+SweepPath = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file.", show_default=False)]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a value, for example --set corpus.root=/data."),
+]
+Address = Annotated[
+    str | None, typer.Option(help="Ray cluster to join; by default $RAY_ADDRESS, or Ray is started here.")
+]
+
+
+def document(path: Path, overrides: list[str] | None) -> Document:
+    """Load a sweep file with its overrides.
+
+    Raises:
+        SpecError: if it cannot be read, or runs as a Ray job with paths that vanish with the job.
+    """
+    loaded = load(path, overrides or ())
+    if os.environ.get("RAY_JOB_ID_HEX") or os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR"):
+        _refuse_relative(loaded)
+    return loaded
+
+
+def _refuse_relative(loaded: Document) -> None:
+    # In a job the working directory is a throw-away copy: what is written there is gone with the job.
+    tracking = loaded.tree.get("tracking")
+    store = loaded.tree.get("store", ".raykd")
+    uri = tracking.get("uri", "sqlite:///mlflow.db") if isinstance(tracking, dict) else "sqlite:///mlflow.db"
+    faults = []
+    if isinstance(store, str) and not urlsplit(store).scheme and not store.startswith("/"):
+        faults.append(_gone(loaded, "store", store, "store=/shared/raykd"))
+    if isinstance(uri, str) and is_relative(uri):
+        faults.append(_gone(loaded, "tracking.uri", uri, "tracking.uri=http://mlflow:5000"))
+    if faults:
+        raise SpecError(tuple(faults))
+
+
+def _gone(loaded: Document, path: str, value: str, example: str) -> Fault:
+    return Fault(
+        loaded.file, loaded.line(tuple(path.split("."))), path,
+        f"{value!r} is relative, and a job's working directory is a throw-away copy; "
+        f"give an absolute path or URI, for example --set {example}",
+    )  # fmt: skip

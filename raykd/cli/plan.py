@@ -1,0 +1,75 @@
+"""`raykd plan`: what a sweep would do, what is there already, and what every student shape costs. Trains nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+
+from raykd.cli.console import listener, stdout
+from raykd.cli.options import Address, Overrides, SweepPath, document
+from raykd.runs.cluster import concurrency, connected
+from raykd.runs.cost import find_cost
+from raykd.runs.execute import find_result
+from raykd.runs.precompute import Estimate, estimate
+from raykd.sweep.driver import Sweep, measure_costs
+from raykd.trial import shape_name
+
+
+def plan(file: SweepPath, set_: Overrides = None, address: Address = None) -> None:
+    """Show trials, teachers, transfer sets with their bytes, and size and latency of every student shape."""
+    loaded = document(file, set_)
+    with listener() as heard, connected(address) as cluster:
+        sweep = Sweep(loaded)
+        at_once = concurrency(sweep.file.resources, cluster)
+        measure_costs(sweep, heard)
+    transfer = sweep.transfer()
+    found = estimate(transfer) if transfer is not None else None
+    stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
+    stdout.print(_last_line(file, sweep, found, at_once), highlight=False, soft_wrap=True)
+
+
+def _last_line(file: Path, sweep: Sweep, found: Estimate | None, at_once: int) -> str:
+    ended = sum(r.trial.state != "RUNNING" for r in sweep.records.load()) if sweep.records.exists() else 0
+    sets = "no transfer set"
+    if found is not None:
+        sets = (
+            f"{found.sets} transfer sets ({found.cached_sets} cached; {found.cached_bytes / 2**20:.1f} MiB there, "
+            f"{found.missing_bytes / 2**20:.1f} MiB to compute)"
+        )
+    trials = f"{sweep.trials} trials ({ended} done), {at_once} at once"
+    return f"plan: {trials}, {sets}. Next: raykd sweep {file}{' --resume' if ended else ''}"
+
+
+def _corpus(sweep: Sweep) -> Table:
+    table = Table(title=f"corpus {sweep.preparation.corpus_id}", title_justify="left")
+    counts = sweep.preparation.corpus.report.sentences
+    table.add_column("language")
+    for part in counts:
+        table.add_column(part, justify="right")
+    for language in sweep.preparation.corpus.languages:
+        table.add_row(language, *(str(counts[part].get(language, 0)) for part in counts))
+    return table
+
+
+def _teachers(sweep: Sweep) -> Table:
+    table = Table("teacher", "", "dev F1", "test F1", title="teachers", title_justify="left")
+    for name, run in sweep.teachers:
+        result = find_result(sweep.storage, run)
+        scores = [f"{100 * result[part]['mean']:.1f}" for part in ("dev", "test")] if result else ["", ""]
+        table.add_row(f"{name}  [dim]{run.id}", "cached" if result else "to train", *scores)
+    return table
+
+
+def _shapes(sweep: Sweep) -> Table:
+    columns = ("student", "parameters", "MiB", "ms, batch 1", "p90", "ms, batch 32")
+    table = Table(title="student shapes", title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "student" else "right")
+    for run in sweep.shapes():
+        cost = find_cost(sweep.storage, run) or {}
+        table.add_row(
+            shape_name(run.model), f"{cost['parameters']:,}", f"{cost['bytes'] / 2**20:.1f}", f"{cost['latency_ms']:.2f}",
+            f"{cost['latency_ms_p90']:.2f}", f"{cost['latency_ms_batch32']:.1f}",
+        )  # fmt: skip
+    return table

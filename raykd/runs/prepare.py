@@ -1,0 +1,138 @@
+"""From a recipe to runs: the corpus and vocabularies are put into the store, and every identity is known before training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
+from raykd.errors import CorpusError
+from raykd.runs.recipe import TASKS, Recipe
+from raykd.runs.run import Run, Source
+from raykd.runs.vocabularies import store_vocabulary
+from raykd.signals import Need, to_store
+from raykd.storage import Storage
+from raykd.transfer import Text, signal_ids
+
+
+@dataclass(frozen=True)
+class PlannedTeacher:
+    """A teacher by its identity, trained or not, and the text it is to speak about."""
+
+    run: Run
+    languages: tuple[str, ...]
+    text: Text
+    offers: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.run.model['kind']} {' '.join(self.languages)}"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Corpus and teachers of a recipe, in the store."""
+
+    storage: Storage
+    corpus: Corpus
+    corpus_id: str
+    teachers: tuple[PlannedTeacher, ...]
+
+
+def prepare(recipe: Recipe, storage: Storage) -> Preparation:
+    """Read the corpus, keep it in the store, and name the teachers.
+
+    Raises:
+        CorpusError: if the corpus cannot be read, or does not fit the task.
+    """
+    corpus = read_corpus(recipe.corpus)
+    scheme = TASKS[recipe.task][0]
+    if corpus.tag_set.scheme != scheme:
+        raise CorpusError(
+            str(getattr(recipe.corpus, "root", recipe.corpus.source)), None,
+            f"its tags are {corpus.tag_set.scheme}, task {recipe.task!r} wants {scheme}",
+            "set corpus.scheme, or another task",
+        )  # fmt: skip
+    name = write_corpus(corpus, storage)
+    return Preparation(storage, corpus, name, tuple(_teachers(recipe, corpus, name, storage)))
+
+
+def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> Iterable[PlannedTeacher]:
+    per_language = recipe.teachers.per == "language" and len(corpus.languages) > 1
+    # A checkpoint that is given is named by its weights, not by where it lies.
+    teacher = recipe.teachers.pinned() if hasattr(recipe.teachers, "pinned") else recipe.teachers
+    groups = [(language,) for language in corpus.languages] if per_language else [tuple(corpus.languages)]
+    for languages in groups:
+        own = corpus.restricted(languages) if per_language else corpus
+        own_id = write_corpus(own, storage) if per_language else name
+        run = model_run("teacher", recipe, teacher, own, own_id, storage)
+        yield PlannedTeacher(run, languages, training_text(own), tuple(recipe.teachers.offers))
+
+
+def training_text(corpus: Corpus) -> Text:
+    """What students train on: labelled sentences, then unlabelled ones."""
+    parts = [corpus.parts[part]["tokens"] for part in ("train", "unlabelled")]
+    return Text.of(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type))
+
+
+def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str, storage: Storage) -> Run:
+    """A run that trains `config` on gold tags of `corpus`: what a teacher is, and the stem of a student's run."""
+    vocabulary = store_vocabulary(
+        storage, config.vocabulary, corpus, name, characters=bool(config.reads_characters)
+    )
+    training = plain(config.training) if role == "teacher" else {}
+    # Sampling of languages says nothing where there is only one.
+    alpha = recipe.corpus.sampling_alpha if len(corpus.languages) > 1 else 1.0
+    schedule = {"epochs": config.epochs} if role == "teacher" else {}
+    return Run(
+        role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config),
+        objective={"kind": "gold"}, schedule=schedule, training=training, sampling_alpha=alpha,
+    )  # fmt: skip
+
+
+def student_run(recipe: Recipe, preparation: Preparation) -> Run:
+    """The run that distils the recipe's student."""
+    corpus = preparation.corpus
+    stem = model_run("student", recipe, recipe.student, corpus, preparation.corpus_id, preparation.storage)
+    needs = tuple(recipe.objective.needs)
+    unlabelled = bool(needs) and corpus.parts["unlabelled"].num_rows > 0
+    if unlabelled:
+        # Top-1 pseudo-labels stand in for gold tags on unlabelled text.
+        needs = (*needs, Need("kbest", 1))
+    return replace(
+        stem, objective=plain(recipe.objective), schedule=plain(recipe.schedule), training=plain(recipe.training),
+        sources=tuple(_source(teacher, needs) for teacher in preparation.teachers) if needs else (),
+        unlabelled=unlabelled,
+    )  # fmt: skip
+
+
+def gold_run(run: Run) -> Run:
+    """The same student without a teacher."""
+    return replace(run, objective={"kind": "gold"}, sources=(), unlabelled=False)
+
+
+def with_seed(run: Run, offset: int) -> Run:
+    """The same run with another seed."""
+    return replace(run, training={**run.training, "seed": run.training["seed"] + offset})
+
+
+def transfer_needs(recipes: Iterable[Recipe], corpus: Corpus) -> tuple[Need, ...]:
+    """The stored signals that serve every objective of `recipes` together."""
+    needs = [need for recipe in recipes for need in recipe.objective.needs]
+    if needs and corpus.parts["unlabelled"].num_rows > 0:
+        needs.append(Need("kbest", 1))
+    return to_store(needs)
+
+
+def _source(teacher: PlannedTeacher, needs: Sequence[Need]) -> Source:
+    ids = signal_ids(teacher.run.id, teacher.text.id)
+    return Source(teacher.run.id, teacher.languages, {need.signal: ids[need.signal] for need in to_store(needs)})
+
+
+def plain(config: BaseModel) -> dict[str, Any]:
+    """A configuration model as JSON-able data."""
+    return config.model_dump(mode="json")

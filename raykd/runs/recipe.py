@@ -1,0 +1,65 @@
+"""The recipe: the wings' configurations joined into one resolved description of what a run computes."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from raykd.corpora.config import CorpusConfig
+from raykd.objectives import ObjectiveConfig
+from raykd.signals import missing
+from raykd.spec import Frozen
+from raykd.students import StudentConfig
+from raykd.teachers import TeacherConfig
+from raykd.training import ScheduleConfig, TrainingConfig
+
+Task = Literal["ner", "pos"]
+
+# task -> (tag scheme inside, metric that selects)
+TASKS = MappingProxyType({"ner": ("bioes", "f1"), "pos": ("flat", "accuracy")})
+
+
+class Resources(Frozen):
+    """What one run takes of the cluster. Never part of an identity: one worker or four compute the same."""
+
+    workers: Annotated[int, Field(ge=1)] = 1
+    cpus_per_worker: Annotated[float, Field(gt=0)] = 1.0
+    gpus_per_worker: Annotated[float, Field(ge=0)] = 0.0
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    """Runs at the same time; by default as many as fit."""
+    precompute_workers: Annotated[int, Field(ge=1)] | None = None
+    """Actors that hold a teacher while the transfer set is computed; by default as many as fit."""
+    max_failures: Annotated[int, Field(ge=0)] = 2
+    """How often a run whose worker died is taken up again from its last checkpoint."""
+
+
+class Recipe(Frozen):
+    """One student, fully resolved: from the corpus to the training settings."""
+
+    task: Task = "ner"
+    corpus: CorpusConfig
+    teachers: TeacherConfig
+    student: StudentConfig
+    objective: ObjectiveConfig
+    schedule: ScheduleConfig = ScheduleConfig()
+    training: TrainingConfig = TrainingConfig()
+    store: Annotated[str, Field(min_length=1)] = ".raykd"
+    """URI of the store: a folder, s3://…, gs://…"""
+    resources: Resources = Resources()
+
+
+def recipe_faults(recipe: Recipe) -> list[tuple[tuple[str, ...], str]]:
+    """What no section can see alone: (path, message) for each mismatch between sections."""
+    faults: list[tuple[tuple[str, ...], str]] = []
+    lacking = missing(recipe.objective.needs, recipe.teachers.offers)
+    if lacking:
+        faults.append((("objective", "kind"), f"{lacking} (teacher {recipe.teachers.kind!r})"))
+    decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
+    if recipe.objective.maxent_only and "crf" in decoders.values():
+        told = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
+        faults.append(
+            (("objective", "kind"), f"{recipe.objective.kind!r} is between MaxEnt models, got {told}; use 'structural'")
+        )
+    return faults

@@ -1,0 +1,75 @@
+"""Which transfer sets a recipe needs, and computing what is missing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor
+
+from raykd.errors import PlacementError
+from raykd.runs.data import corpus_of
+from raykd.runs.execute import find_result
+from raykd.runs.precompute import Lesson, Placement, Precomputed, PrecomputePlan, estimate, precompute
+from raykd.runs.prepare import PlannedTeacher
+from raykd.runs.progress import Listener
+from raykd.runs.recipe import Resources
+from raykd.runs.shard_teacher import TeacherHandle
+from raykd.signals import Need
+from raykd.storage import Storage
+
+LOADER = "raykd.runs.teachers:load_teacher"
+
+
+def transfer_plan(
+    storage: Storage, teachers: Sequence[PlannedTeacher], needs: Sequence[Need]
+) -> PrecomputePlan | None:
+    """One plan for all teachers; None when no objective reads a teacher."""
+    if not needs:
+        return None
+    k = max(need.k for need in needs)
+    return PrecomputePlan(storage.uri, tuple(_lesson(storage, teacher) for teacher in teachers), k=k)
+
+
+def _lesson(storage: Storage, teacher: PlannedTeacher) -> Lesson:
+    # A teacher's id is known before it is trained; its weights only after.
+    result = find_result(storage, teacher.run) or {}
+    tags = len(corpus_of(storage.uri, teacher.run.corpus_id).tag_set)
+    handle = TeacherHandle(storage.uri, teacher.run.id, LOADER, tags, result.get("weights_sha256", ""))
+    return Lesson(handle, teacher.text)
+
+
+def compute_transfer(
+    plan: PrecomputePlan | None, resources: Resources, cluster: dict[str, float], listener: Listener
+) -> Precomputed | None:
+    """Compute the shards that are missing; shards that stand are kept."""
+    if plan is None:
+        return None
+    before = estimate(plan)
+    # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
+    rows = sum(len(lesson.rows()) for lesson in plan.coverage())
+    listener.begin("precompute", rows)
+    done = precompute(
+        plan,
+        placement=_placement(resources, cluster),
+        on_shard=lambda count, total, sentences: listener.advance(
+            "precompute", detail=f"{sentences} sentences in the last shard"
+        ),
+    )
+    listener.end(
+        "precompute",
+        f"{done.computed_shards} shards computed, {before.cached_shards} files found; "
+        f"{done.bytes / 2**20:.1f} MiB, {done.bytes / max(done.tokens, 1):.0f} bytes per token",
+    )
+    return done
+
+
+def _placement(resources: Resources, cluster: dict[str, float]) -> Placement:
+    # Ray Data's own tasks want a CPU beside the actors; on two CPUs an actor takes one.
+    cpus = min(1.0, resources.cpus_per_worker)
+    most = max(1, floor(cluster.get("CPU", 1.0) / cpus) - 1)
+    wanted = resources.precompute_workers
+    if wanted is not None and wanted * cpus > cluster.get("CPU", 1.0):
+        raise PlacementError(
+            f"resources.precompute_workers: {wanted} × {cpus:g} = {wanted * cpus:g} CPUs, "
+            f"the cluster has {cluster.get('CPU', 1.0):g}; lower it"
+        )
+    return Placement(actors=wanted or most, cpus_per_actor=cpus, gpus_per_actor=resources.gpus_per_worker)

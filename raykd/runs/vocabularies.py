@@ -1,0 +1,62 @@
+"""Vocabularies in the store: built once from a corpus, named by what they were built from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from raykd.corpora.corpus import Corpus
+from raykd.corpora.vocabulary import (
+    CharacterVocabulary,
+    Vocabulary,
+    VocabularyConfig,
+    build_vocabulary,
+    from_json,
+    words_of,
+)
+from raykd.identity import identity
+from raykd.storage import Storage
+
+
+@dataclass(frozen=True)
+class StoredVocabulary:
+    """Pieces (or words), and characters where the model reads them."""
+
+    id: str
+    pieces: Vocabulary
+    characters: CharacterVocabulary | None
+
+
+def vocabulary_id(config: VocabularyConfig, characters: bool, corpus_id: str) -> str:
+    """Known before the vocabulary is built."""
+    return identity("vocabulary", {"config": config, "characters": characters, "corpus": corpus_id})
+
+
+def store_vocabulary(
+    storage: Storage, config: VocabularyConfig, corpus: Corpus, corpus_id: str, *, characters: bool
+) -> StoredVocabulary:
+    """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`."""
+    name = vocabulary_id(config, characters, corpus_id)
+    if not storage.exists(f"vocabularies/{name}.json"):
+        text = pa.concat_tables(
+            [corpus.parts[part].select(["tokens"]) for part in ("train", "unlabelled") if part in corpus.parts]
+        )
+        pieces = build_vocabulary(config, text)
+        letters = CharacterVocabulary.build(words_of(text)) if characters else None
+        plain = {"pieces": pieces.to_json(), "characters": letters.to_json() if letters else None}
+        storage.write_json(f"vocabularies/{name}.json", plain)
+    return open_vocabulary(storage, name)
+
+
+def open_vocabulary(storage: Storage, name: str) -> StoredVocabulary:
+    """The stored vocabulary called `name`, read once per process."""
+    return _open(storage.uri, name)
+
+
+@lru_cache(maxsize=8)
+def _open(store_uri: str, name: str) -> StoredVocabulary:
+    plain = Storage(store_uri).read_json(f"vocabularies/{name}.json")
+    characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
+    return StoredVocabulary(name, from_json(plain["pieces"]), characters)

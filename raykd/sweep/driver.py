@@ -1,0 +1,270 @@
+"""The driver: one sweep from its file to its front, stage by stage. Every stage finds what was done before."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from raykd.errors import PlacementError, RunError
+from raykd.identity import identity
+from raykd.runs.cluster import concurrency
+from raykd.runs.cost import find_cost
+from raykd.runs.execute import find_result
+from raykd.runs.fleet import work
+from raykd.runs.precompute import PrecomputePlan
+from raykd.runs.prepare import Preparation, gold_run, prepare, student_run, transfer_needs, with_seed
+from raykd.runs.probe import probe
+from raykd.runs.progress import Listener
+from raykd.runs.recipe import Recipe
+from raykd.runs.run import Run
+from raykd.runs.transfer import compute_transfer, transfer_plan
+from raykd.spec import Document, assignments, covering, grid_size
+from raykd.storage import Storage
+from raykd.sweep.foremen import Book, RunList, Trials, missing_results
+from raykd.sweep.front import front_of, hypervolume_of
+from raykd.sweep.outcome import against_teachers, teacher_row
+from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.spec import SweepFile, check_sweep, search_identity
+from raykd.sweep.study import Study, planned_trials
+from raykd.tracking import Tracker
+from raykd.transfer import signal_ids
+from raykd.trial import Teacher, Trial
+
+# Every student shape is measured before the search; more of them than this is a space written too finely.
+MOST_SHAPES = 256
+
+
+def plain_sweep(tree: Any) -> SweepFile:
+    """The typed sweep of a tree without searches."""
+    return SweepFile.model_validate_json(json.dumps(tree))
+
+
+class Sweep:
+    """A sweep file with its corpus and teachers prepared in the store. Trains nothing by itself."""
+
+    def __init__(self, document: Document):
+        check_sweep(document)
+        self.document = document
+        self.variants = [plain_sweep(variant.tree) for variant in covering(document.tree)]
+        self.file = self.variants[0]
+        self.storage = Storage(self.file.store)
+        self.records = SweepRecords(self.storage, self.file.name)
+        self.preparation: Preparation = prepare(self.file, self.storage)
+        self.needs = transfer_needs(self.variants, self.preparation.corpus)
+
+    @property
+    def trials(self) -> int:
+        """Trials the search comes to."""
+        return planned_trials(self.document.tree, self.file.search)
+
+    @property
+    def teachers(self) -> list[tuple[str, Run]]:
+        """Name and run of each teacher."""
+        return [(teacher.name, teacher.run) for teacher in self.preparation.teachers]
+
+    def runs_of(self, tree: dict[str, Any]) -> tuple[Run, ...]:
+        """The runs of one setting: one per seed. A gold setting of the baseline says so in its objective."""
+        sweep = plain_sweep(tree)
+        run = student_run(sweep, self.preparation)
+        return tuple(with_seed(run, i) for i in range(sweep.search.runs_per_setting))
+
+    def shapes(self) -> list[Run]:
+        """One run for each student shape of the space.
+
+        Raises:
+            PlacementError: for more shapes than can sensibly be measured.
+        """
+        size = grid_size(self.document.tree["student"])
+        if size is None or size > MOST_SHAPES:
+            raise PlacementError(
+                f"{self.document.file} student: its space has {size or 'infinitely many'} shapes and each is measured "
+                f"before the search; give ranges a step or choices (at most {MOST_SHAPES} shapes)"
+            )
+        base = next(iter(covering(self.document.tree))).tree
+        trees = ({**base, "student": student} for student in assignments(self.document.tree["student"]))
+        return [gold_run(student_run(plain_sweep(tree), self.preparation)) for tree in trees]
+
+    @property
+    def transfer_id(self) -> str:
+        """One name for all transfer sets of the sweep; empty when no objective reads a teacher."""
+        ids = [
+            signal_ids(teacher.run.id, teacher.text.id)[need.signal]
+            for teacher in self.preparation.teachers
+            for need in self.needs
+        ]
+        return identity("transfer", ids) if ids else ""
+
+    def transfer(self) -> PrecomputePlan | None:
+        """The plan of the transfer sets that serve every trial."""
+        return transfer_plan(self.storage, self.preparation.teachers, self.needs)
+
+
+def run_sweep(
+    sweep: Sweep, cluster: dict[str, float], *, tracker: Tracker, listener: Listener, resume: bool
+) -> tuple[list[Trial], list[Teacher]]:
+    """Do the whole sweep: teachers, transfer sets, costs, trials, baseline. Ends with all trials and the teacher row.
+
+    Raises:
+        PlacementError: before anything starts, if a run cannot be placed.
+        RunError: if a teacher could not be trained.
+        StoreError: if a sweep of this name exists and `resume` is not set, or the store fails.
+    """
+    concurrent = concurrency(sweep.file.resources, cluster)
+    started = time.monotonic()
+    sweep.records.open(
+        sweep_id=search_identity(sweep.document), text=json.dumps(sweep.document.tree), resume=resume
+    )
+    train_teachers(sweep, concurrent, listener)
+    compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
+    costs = measure_costs(sweep, listener)
+    teachers = [_teacher_row(sweep)]
+    sweep.records.save_teachers(teachers)
+    for teacher in teachers:
+        listener.note(
+            f"teacher {teacher.name}: dev F1 {100 * (teacher.dev_f1 or 0):.1f}, test F1 {100 * (teacher.test_f1 or 0):.1f}"
+        )
+    minutes = sweep.file.budget.minutes
+    search = _Search(sweep, costs, tracker, listener, concurrent)
+    search.trials(None if minutes is None else started + 60 * minutes)
+    if sweep.file.baseline == "gold":
+        search.baseline()
+    return [record.trial for record in sweep.records.load()], teachers
+
+
+def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
+    """Train the teachers that are not in the store yet.
+
+    Raises:
+        RunError: naming each teacher that failed; those that did not are kept.
+    """
+    todo = missing_results(sweep.storage, sweep.teachers)
+    epochs = sum(run.schedule.get("epochs", 1) for _, run in todo)
+    found = len(sweep.teachers) - len(todo)
+    listener.begin("teachers", epochs)
+    if todo:
+        foreman = RunList(todo, "teachers", listener)
+        work(foreman, store_uri=sweep.file.store, resources=sweep.file.resources, concurrent=concurrent)
+        if foreman.failed:
+            raise RunError("; ".join(f"teacher {name} failed: {why}" for name, why in foreman.failed.items()))
+    listener.end("teachers", f"{len(todo)} trained, {found} found in the store")
+
+
+def measure_costs(sweep: Sweep, listener: Listener) -> dict[str, dict[str, Any]]:
+    """Parameters and latency of every student shape and teacher, measured where nothing else runs."""
+    runs = [*sweep.shapes(), *(run for _, run in sweep.teachers)]
+    todo = [run for run in runs if find_cost(sweep.storage, run) is None]
+    listener.begin("latency", len(runs), done=len(runs) - len(todo))
+    probe(sweep.file.store, todo, lambda: listener.advance("latency"))
+    listener.end("latency", f"{len(runs)} shapes")
+    return {run.id: find_cost(sweep.storage, run) or {} for run in runs}
+
+
+def _teacher_row(sweep: Sweep) -> Teacher:
+    runs = [run for _, run in sweep.teachers]
+    results = [find_result(sweep.storage, run) or {} for run in runs]
+    costs = [find_cost(sweep.storage, run) or {} for run in runs]
+    return teacher_row(sweep.file.teachers.kind, results, costs)
+
+
+class _Search:
+    """The two stages of trials, which share their records."""
+
+    def __init__(
+        self, sweep: Sweep, costs: dict[str, Any], tracker: Tracker, listener: Listener, concurrent: int
+    ):
+        self._sweep, self._listener, self._concurrent = sweep, listener, concurrent
+        teacher_costs = [find_cost(sweep.storage, run) or {} for _, run in sweep.teachers]
+
+        def cost_of(run: Run) -> dict[str, Any]:
+            return against_teachers(find_cost(sweep.storage, run) or {}, teacher_costs)
+
+        self._book = partial(Book, sweep.records, tracker, listener, cost_of, self._grown)
+
+    def _grown(self) -> tuple[int, float, int]:
+        """Finished trials, hypervolume and students of the front as it now stands."""
+        trials = [record.trial for record in self._sweep.records.load() if record.trial.state != "RUNNING"]
+        objectives = self._sweep.file.search.objectives
+        volume = hypervolume_of(trials, self._sweep.records.teachers(), objectives)
+        return len(trials), volume, len(front_of(trials, objectives))
+
+    def _work(self, trials: Trials) -> None:
+        file = self._sweep.file
+        work(trials, store_uri=file.store, resources=file.resources, concurrent=self._concurrent)
+
+    def trials(self, deadline: float | None) -> None:
+        """The search."""
+        sweep, records = self._sweep, self._sweep.records.load()
+        own = [record for record in records if record.trial.role == "search"]
+        ended = sum(record.trial.state != "RUNNING" for record in own)
+        study = Study(sweep.document.tree, sweep.file.search, own)
+
+        def suggest() -> Any:
+            suggestion = study.ask()
+            return None if suggestion is None else (suggestion, suggestion.tree)
+
+        trials = Trials(
+            self._book(stage="trials"), role="search", study=study, suggest=suggest, runs_of=sweep.runs_of,
+            resumed=[record for record in own if record.trial.state == "RUNNING"],
+            first=1 + max((record.trial.number for record in records), default=-1),
+            known={record.trial.run_ids: record for record in own},
+            most=sweep.trials - len(own), deadline=deadline,
+        )  # fmt: skip
+        self._listener.begin("trials", sweep.trials, done=ended)
+        if ended < sweep.trials:
+            self._work(trials)
+        late = "; the budget is spent, --resume with a larger one goes on" if trials.out_of_time else ""
+        self._listener.end("trials", f"{_count(self._sweep.records, 'search')}{late}")
+
+    def baseline(self) -> None:
+        """The students of the front, and of each objective's best trial, on gold labels alone."""
+        records = self._sweep.records.load()
+        own = [record for record in records if record.trial.role == "baseline"]
+        trees = iter([gold_tree(record.resolved) for record in worth_a_baseline(records, self._sweep.file)])
+        known = {record.trial.run_ids: record for record in records if record.trial.state == "COMPLETE"}
+
+        def suggest() -> Any:
+            tree = next(trees, None)
+            return None if tree is None else (None, tree)
+
+        trials = Trials(
+            self._book(stage="baseline"), role="baseline", study=None, suggest=suggest, runs_of=self._sweep.runs_of,
+            resumed=[record for record in own if record.trial.state == "RUNNING"],
+            first=1 + max((record.trial.number for record in records), default=-1),
+            known=known, most=len(records), deadline=None,
+        )  # fmt: skip
+        wanted = [self._sweep.runs_of(gold_tree(r.resolved)) for r in worth_a_baseline(records, self._sweep.file)]
+        todo = {runs[0].id for runs in wanted if tuple(run.id for run in runs) not in known}
+        self._listener.begin("baseline", len(todo))
+        if todo:
+            self._work(trials)
+        self._listener.end("baseline", _count(self._sweep.records, "baseline"))
+
+
+def gold_tree(tree: Any) -> dict[str, Any]:
+    """The same setting with gold labels alone."""
+    return {**tree, "objective": {"kind": "gold"}}
+
+
+def worth_a_baseline(records: Sequence[Record], file: SweepFile) -> list[Record]:
+    """Records of the front and of each objective's best trial by dev F1: what a teacher bought is shown there."""
+    done = [r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE"]
+    standing = {trial.number for trial in front_of([r.trial for r in done], file.search.objectives)}
+    front = [record for record in done if record.trial.number in standing]
+    best: dict[str, Record] = {}
+    for record in done:
+        other = best.get(record.trial.objective)
+        if other is None or (record.trial.dev_f1 or 0) > (other.trial.dev_f1 or 0):
+            best[record.trial.objective] = record
+    chosen = {record.trial.number: record for record in [*front, *best.values()]}
+    return [chosen[number] for number in sorted(chosen) if chosen[number].trial.objective != "gold"]
+
+
+def _count(records: SweepRecords, role: str) -> str:
+    states = [record.trial.state for record in records.load() if record.trial.role == role]
+    return ", ".join(f"{states.count(state)} {state.lower()}" for state in sorted(set(states))) or "none"
+
+
+__all__ = ["Sweep", "measure_costs", "run_sweep", "train_teachers"]

@@ -1,0 +1,92 @@
+"""What a sweep remembers: one file per trial in the store, each written in one piece. Nothing else is needed to resume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from raykd.errors import StoreError
+from raykd.storage import Storage
+from raykd.trial import Teacher, Trial
+
+
+@dataclass(frozen=True)
+class Record:
+    """A trial with what the search must know of it to go on: its parameters and what they were drawn from."""
+
+    trial: Trial
+    resolved: Mapping[str, Any]
+    """The sweep file's tree, every value plain."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
+    """Parameter → Optuna distribution as JSON."""
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "trial": self.trial.to_plain(), "resolved": dict(self.resolved), "params": dict(self.params),
+            "distributions": dict(self.distributions),
+        }  # fmt: skip
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Record:
+        return Record(
+            Trial.from_plain(plain["trial"]), plain["resolved"], plain["params"], plain["distributions"]
+        )
+
+
+class SweepRecords:
+    """The folder `sweeps/<name>` of a store."""
+
+    def __init__(self, storage: Storage, name: str):
+        self.name, self.folder = name, storage.child("sweeps", name)
+
+    def exists(self) -> bool:
+        """Whether a sweep of this name was started."""
+        return self.folder.exists("sweep.json")
+
+    def open(self, *, sweep_id: str, text: str, resume: bool) -> None:
+        """Start the sweep, or take it up again.
+
+        Raises:
+            StoreError: a sweep of this name exists and `resume` was not asked for, or it searches something else.
+        """
+        if not self.exists():
+            self.folder.write_json("sweep.json", {"sweep_id": sweep_id, "file": text})
+            return
+        there = self.folder.read_json("sweep.json")["sweep_id"]
+        if there != sweep_id:
+            raise StoreError(
+                f"sweep {self.name!r}", "was started with another search (corpus, teachers, space or objectives differ)",
+                "give this one another name: --set name=…",
+            )  # fmt: skip
+        if not resume:
+            ended = sum(record.trial.state != "RUNNING" for record in self.load())
+            raise StoreError(
+                f"sweep {self.name!r}", f"exists with {ended} trials",
+                "--resume goes on with it, --set name=… starts another",
+            )  # fmt: skip
+
+    @property
+    def sweep_id(self) -> str:
+        """The sweep's identity, as tracked."""
+        return self.folder.read_json("sweep.json")["sweep_id"]
+
+    def load(self) -> list[Record]:
+        """All trials by number."""
+        names = [name for name in self.folder.names("trials/") if name.endswith(".json")]
+        return [Record.from_plain(self.folder.read_json(name)) for name in sorted(names)]
+
+    def save(self, record: Record) -> None:
+        """Write one trial, replacing what it was before."""
+        self.folder.write_json(f"trials/{record.trial.number:05d}.json", record.to_plain())
+
+    def save_teachers(self, teachers: list[Teacher]) -> None:
+        """Write the rows that students are held against."""
+        self.folder.write_json("teachers.json", [teacher.to_plain() for teacher in teachers])
+
+    def teachers(self) -> list[Teacher]:
+        """The rows that students are held against."""
+        if not self.folder.exists("teachers.json"):
+            return []
+        return [Teacher.from_plain(plain) for plain in self.folder.read_json("teachers.json")]
