@@ -5,7 +5,7 @@ Shapes: B batch, T time, Y tags, K best.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import torch
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from raykd.structures import Chain
 
 
+@runtime_checkable
 class Objective(Protocol):
     """A loss with its hyper-parameters.
 
