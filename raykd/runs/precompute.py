@@ -8,16 +8,19 @@ any moment: what was committed stays.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import ray
 import ray.data
+from ray.exceptions import RayError
 
-from raykd.errors import PlacementError, RaykdError, RunError
-from raykd.runs.shard_teacher import Assignment, ShardTeacher, TeacherHandle
+from raykd.errors import PlacementError, RunError
+from raykd.runs.shard_teacher import Assignment, ShardTeacher, TeacherHandle, raise_told
 from raykd.signals import SIGNALS
 from raykd.storage import Storage
 from raykd.transfer import (
@@ -203,6 +206,7 @@ def precompute(
         for number in sorted({row["lesson"] for row in rows}):
             write_text(Storage(plan.store), plan.lessons[number].text)
         for result in (launch or launch_on_ray)(plan, rows, placement or Placement()):
+            raise_told(result["error"])
             computed.append(result)
             if on_shard is not None:
                 on_shard(len(computed), len(rows), result["sentences"])
@@ -217,34 +221,33 @@ def launch_on_ray(plan: PrecomputePlan, rows: list[Row], placement: Placement) -
     """Run the pipeline rows through one pool of actors; results come as shards finish."""
     actors = _fitting_actors(placement, len(rows))
     threads = max(1, int(placement.cpus_per_actor))
-    # Progress is told through `on_shard`; Ray's own bars would draw over it.
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-        cast(Any, ShardTeacher),  # Ray Data takes classes too; its annotation forgets them
-        fn_constructor_args=(plan.store, plan.assignments(), plan.token_budget, threads),
-        compute=ray.data.ActorPoolStrategy(size=actors),
-        num_cpus=placement.cpus_per_actor,
-        num_gpus=placement.gpus_per_actor,
-    )
+    with _quiet_ray_data():
+        dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+            cast(Any, ShardTeacher),  # Ray Data takes classes too; its annotation forgets them
+            fn_constructor_args=(plan.store, plan.assignments(), plan.token_budget, threads),
+            compute=ray.data.ActorPoolStrategy(size=actors),
+            num_cpus=placement.cpus_per_actor,
+            num_gpus=placement.gpus_per_actor,
+        )
+        try:
+            yield from dataset.iter_rows()
+        except RayError as error:
+            last_line = str(error).strip().rpartition("\n")[2]
+            raise RunError(f"Ray could not compute the transfer set: {last_line}") from error
+
+
+@contextmanager
+def _quiet_ray_data() -> Iterator[None]:
+    """Progress is told through `on_shard`; Ray Data's own bars and notes would be drawn over it."""
+    context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
+    bars, level = context.enable_progress_bars, logger.level
+    context.enable_progress_bars = False
+    logger.setLevel(logging.ERROR)
     try:
-        yield from dataset.iter_rows()
-    except Exception as error:
-        raise own_error(error) from error
-
-
-def own_error(error: BaseException) -> RaykdError:
-    """The error an actor raised, out of the wrappers that Ray put around it on the way."""
-    seen: list[BaseException] = []
-    queue: list[BaseException | None] = [error]
-    while queue:
-        inner = queue.pop(0)
-        if isinstance(inner, BaseException) and inner not in seen:
-            seen.append(inner)
-            queue += [getattr(inner, "cause", None), inner.__cause__, inner.__context__]
-    plain = [
-        each for each in seen if isinstance(each, RaykdError) and type(each).__module__ == "raykd.errors"
-    ]
-    return plain[0] if plain else RunError(f"computing the transfer set failed: {seen[-1]!r}")
+        yield
+    finally:
+        context.enable_progress_bars = bars
+        logger.setLevel(level)
 
 
 def _cover(plan: PrecomputePlan, lesson: Lesson) -> LessonCoverage:

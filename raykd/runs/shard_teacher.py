@@ -7,17 +7,20 @@ It knows nothing of Ray: it is built from plain data, called with a plain row an
 from __future__ import annotations
 
 import importlib
+import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import torch
-from raykd.storage import Storage
 
-from raykd.errors import RunError
+from raykd import errors
+from raykd.errors import RaykdError, RunError
+from raykd.storage import Storage
 from raykd.transfer import (
     Origin,
     RowRange,
@@ -41,10 +44,11 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+@runtime_checkable
 class LoadedTeacher(Protocol):
     """A teacher in memory."""
 
-    def emit(self, sentences: list[list[str]], token_budget: int) -> Sequence[Float[np.ndarray, "token tag"]]:
+    def emit(self, sentences: list[list[str]], token_budget: int) -> Sequence[Float[np.ndarray, "_ tag"]]:
         """Emissions of every sentence, float32 [T, Y]."""
         ...
 
@@ -108,16 +112,20 @@ class ShardTeacher:
 
         row: `lesson` (index of the assignment), `first` and `last` (rows of the text; equal: transitions
         only), `standing` (the entry of the emission shard as JSON where it stands already, else ""), `k`
-        (0: no paths). Answers with the entries, as JSON, of the shards that now stand.
+        (0: no paths). Answers with the entries, as JSON, of the shards that now stand, or with the `error`
+        that hindered it.
         """
+        answer = {"lesson": row["lesson"], "sentences": row["last"] - row["first"], "error": ""}
+        try:
+            return answer | self._write(row)
+        except Exception as error:
+            return answer | {"transitions": "", "emissions": "", "kbest": "", "error": _tell(error, row)}
+
+    def _write(self, row: dict[str, Any]) -> dict[str, str]:
         work = self._assignments[row["lesson"]]
         rows = RowRange(row["first"], row["last"])
         said, transitions = self._transitions(work)
-        answer = {
-            "lesson": row["lesson"],
-            "sentences": len(rows),
-            "transitions": transitions.model_dump_json(),
-        }
+        answer = {"transitions": transitions.model_dump_json()}
         if not len(rows):
             return answer | {"emissions": "", "kbest": ""}
         emissions = self._standing(work, row["standing"]) or self._emissions(work, rows)
@@ -177,3 +185,20 @@ class ShardTeacher:
         paths = kbest_batch(batch, said, k, token_budget=self._token_budget)
         folder = origin_folder(self._store, origin)
         return write_shard(folder, paths, origin=origin, rows=emissions.rows, source=emissions.sha256)
+
+
+def raise_told(told: str) -> None:
+    """Raise the error that an actor told of, if it told of one."""
+    if told:
+        error = json.loads(told)
+        raise getattr(errors, error["kind"])(*error["fields"])
+
+
+def _tell(error: Exception, row: dict[str, Any]) -> str:
+    # What a Ray Data function raises reaches the driver as text only, without its class and fields. So errors
+    # travel as data: our own by name and fields, all others as a RunError.
+    if not isinstance(error, RaykdError):
+        logging.getLogger(__name__).exception("a teacher failed")
+        where = f"on sentences {row['first']} to {row['last']}"
+        error = RunError(f"the teacher failed {where}: {type(error).__name__}: {error}")
+    return json.dumps({"kind": type(error).__name__, "fields": error.args})

@@ -50,8 +50,8 @@ class Coverage:
 def clean_temporaries(folder: Storage) -> None:
     """Remove what writers killed while they wrote have left; object stores keep nothing of a broken put.
 
-    A shard takes seconds to write: a temporary untouched for ten minutes has no writer any more, a younger one
-    may belong to another sweep.
+    A shard takes seconds to write: a temporary untouched for ten minutes has no writer any more, a younger
+    one may belong to another sweep.
     """
     if not folder.is_local:
         return

@@ -50,7 +50,7 @@ class Ragged:
         return flat
 
 
-def join(columns: Sequence[Ragged], covered: Sequence[Int[np.ndarray, " row"]], rows: int) -> Ragged:
+def join(columns: Sequence[Ragged], covered: Sequence[Int[np.ndarray, " _"]], rows: int) -> Ragged:
     """One column over a table of `rows` rows: column i covers the rows `covered[i]`, in its own order."""
     block_G, start_G, length_G = (np.zeros(rows, kind) for kind in (np.int32, np.int64, np.int32))
     blocks: list[np.ndarray] = []

@@ -59,7 +59,7 @@ class Transitions:
 
 
 def emission_batch(
-    sentences_N: Int[np.ndarray, " sentence"], emissions: Sequence[Float[np.ndarray, "token tag"]]
+    sentences_N: Int[np.ndarray, " sentence"], emissions: Sequence[Float[np.ndarray, "_ tag"]]
 ) -> tuple[pa.RecordBatch, float]:
     """The columns of an emission shard and the largest absolute error that rounding to float16 brought in.
 

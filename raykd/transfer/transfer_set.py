@@ -8,7 +8,7 @@ Shapes: G rows of the training table, B batch, T time, Y tags, K best.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jaxtyping import Int
 
 
+@runtime_checkable
 class Source(Protocol):
     """The signals of one teacher about one text: signal name → signal id."""
 
@@ -61,7 +62,7 @@ class TransferSet:
     @staticmethod
     def open(
         storage: Storage,
-        covered: Iterable[tuple[Source, Int[np.ndarray, " row"]]],
+        covered: Iterable[tuple[Source, Int[np.ndarray, " _"]]],
         needs: Iterable[Need],
         *,
         verify: bool = True,

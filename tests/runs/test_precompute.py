@@ -1,0 +1,260 @@
+"""The precompute pipeline without Ray: what is computed, what is found again, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raykd.errors import RunError, StoreError
+from raykd.runs.precompute import Lesson, PrecomputePlan, estimate, precompute
+from raykd.runs.shard_teacher import ShardTeacher, TeacherHandle
+from raykd.signals import Need
+from raykd.storage import Storage
+from raykd.transfer import Text, TransferSet, read_manifest, signal_ids
+from tests.transfer.samples import FakeTeacher, School, compute, sentences
+
+ENGLISH, GERMAN = Text.of(sentences(35, seed=1)), Text.of(sentences(21, seed=2))
+
+
+@pytest.fixture
+def school():
+    return School(FakeTeacher("en"), FakeTeacher("de"))
+
+
+def files(store: Path, ending: str = ".arrow") -> dict[str, tuple[int, int]]:
+    """Every file, with what changes when it is written again."""
+    found = (path for path in sorted(store.rglob(f"*{ending}")) if path.name != "text.arrow")
+    return {str(path.relative_to(store)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
+
+
+def folder_of(store: Path, name: str, text: Text, signal: str = "emissions") -> Path:
+    return store / "transfer" / signal_ids(name, text.id)[signal]
+
+
+def test_every_sentence_is_asked_once_and_the_manifests_say_what_stands(tmp_path, school):
+    told = []
+    plan = school.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)
+    done = compute(plan, on_shard=lambda *progress: told.append(progress))
+    assert told == [(number + 1, 7, size) for number, size in enumerate((10, 10, 10, 5, 10, 10, 1))]
+    assert school.loaded == ["en", "de"]
+    assert sorted(school.teachers["en"].asked) == sorted(sentences(35, seed=1))
+    manifest = read_manifest(Storage(str(folder_of(tmp_path, "en", ENGLISH))))
+    assert (manifest.rows, manifest.tokens) == (35, int(ENGLISH.lengths.sum()))
+    assert manifest.bytes == sum(
+        path.stat().st_size for path in folder_of(tmp_path, "en", ENGLISH).glob("*.arrow")
+    )
+    assert 0 < manifest.largest_error < 0.01
+    assert (done.computed_shards, done.tokens) == (7, int(ENGLISH.lengths.sum() + GERMAN.lengths.sum()))
+    assert done.largest_error >= manifest.largest_error
+
+
+def test_a_second_sweep_shares_what_stands_and_loads_no_teacher(tmp_path, school):
+    compute(school.plan(tmp_path, {"en": ENGLISH}, k=3))
+    before = files(tmp_path)
+    again = School(FakeTeacher("en"), FakeTeacher("de"))
+    done = compute(again.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=2))
+    assert again.loaded == ["de"]
+    assert before.items() <= files(tmp_path).items()
+    assert done.computed_shards == 3
+
+
+@pytest.mark.parametrize("changes", [{"k": 3}, {"k": 1}, {"k": 0}, {"k": 3, "shard_sentences": 7}])
+def test_nothing_is_launched_when_all_stands(tmp_path, school, changes):
+    compute(school.plan(tmp_path, {"en": ENGLISH}, k=3))
+    before = files(tmp_path, "")
+    plan = school.plan(tmp_path, {"en": ENGLISH}, **changes)
+    found = estimate(plan)
+    assert (found.missing_shards, found.missing_bytes, found.cached_sets) == (0, 0, 1)
+    precompute(plan, launch=lambda *_: pytest.fail("launched"))
+    assert files(tmp_path, "") == before
+
+
+def test_more_paths_are_derived_from_stored_emissions_with_the_same_bytes(tmp_path, school):
+    compute(school.plan(tmp_path / "later", {"en": ENGLISH}, k=2))
+    handle = TeacherHandle(str(tmp_path / "later"), "en", lambda *_: pytest.fail("loaded"), tags=5)
+    compute(PrecomputePlan(handle.store, (Lesson(handle, ENGLISH),), k=6, token_budget=25))
+    compute(School(FakeTeacher("en")).plan(tmp_path / "once", {"en": ENGLISH}, k=6))
+    derived, direct = (
+        {
+            path.name: path.read_bytes()
+            for path in (folder_of(tmp_path / name, "en", ENGLISH, "kbest") / "k6").iterdir()
+        }
+        for name in ("later", "once")
+    )
+    assert len(direct) == 5
+    assert derived == direct
+
+
+def test_an_interrupted_run_finishes_the_missing_shards_only(tmp_path, school):
+    def interrupted(plan, rows, placement):
+        actor = ShardTeacher(plan.store, plan.assignments(), plan.token_budget)
+        for number, row in enumerate(rows):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield actor(row)
+
+    plan = school.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)
+    with pytest.raises(KeyboardInterrupt):
+        compute(plan, launch=interrupted)
+    assert not list(tmp_path.rglob("manifest.json"))
+    with pytest.raises(StoreError, match="no manifest"):
+        TransferSet.open(
+            Storage(str(tmp_path)), [(_source("en", ENGLISH), np.arange(35))], [Need("emissions")]
+        )
+    before = files(tmp_path)
+    again = School(FakeTeacher("en"), FakeTeacher("de"))
+    assert compute(again.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)).computed_shards == 4
+    assert before.items() <= files(tmp_path).items()
+    assert sorted(again.teachers["en"].asked) == sorted(sentences(35, seed=1)[30:])
+    undisturbed = tmp_path / "undisturbed"
+    compute(
+        School(FakeTeacher("en"), FakeTeacher("de")).plan(undisturbed, {"en": ENGLISH, "de": GERMAN}, k=3)
+    )
+    for path in undisturbed.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / path.relative_to(undisturbed)).read_bytes(), path
+
+
+def test_killed_before_the_manifest_only_the_manifest_is_written(tmp_path, school):
+    plan = school.plan(tmp_path, {"en": ENGLISH}, k=2)
+    compute(plan)
+    for path in tmp_path.rglob("manifest.json"):
+        path.unlink()
+    before = files(tmp_path)
+    precompute(plan, launch=lambda *_: pytest.fail("launched"))
+    assert files(tmp_path) == before
+    assert len(list(tmp_path.rglob("manifest.json"))) == 3
+
+
+def _source(name: str, text: Text):
+    return type("Source", (), {"signals": signal_ids(name, text.id)})()
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("signal", ["emissions", "kbest", "transitions"])
+def test_a_flipped_byte_is_refused_by_name_and_removing_the_shard_mends_it(tmp_path, school, signal):
+    plan = school.plan(tmp_path, {"en": ENGLISH}, k=2)
+    compute(plan)
+    needs = [Need("emissions"), Need("transitions"), Need("kbest", 2)]
+    covered = [(_source("en", ENGLISH), np.arange(35))]
+    whole = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    damaged = sorted(folder_of(tmp_path, "en", ENGLISH, signal).rglob("*.arrow"))[-1]
+    _flip(damaged)
+    with pytest.raises(StoreError, match=f"{damaged.name}: the shard is damaged.*remove .*{damaged.name}"):
+        TransferSet.open(Storage(str(tmp_path)), covered, needs)
+    damaged.unlink()
+    with pytest.raises(StoreError, match=damaged.name):
+        TransferSet.open(Storage(str(tmp_path)), covered, needs, verify=False)
+    assert compute(plan).computed_shards == 1
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole
+    TransferSet.open(Storage(str(tmp_path)), covered, needs)
+
+
+def test_paths_are_never_derived_from_a_damaged_emission_shard(tmp_path, school):
+    compute(school.plan(tmp_path, {"en": ENGLISH}))
+    damaged = min(folder_of(tmp_path, "en", ENGLISH).glob("*.arrow"))
+    _flip(damaged)
+    with pytest.raises(StoreError, match=f"{damaged.name}: the shard is damaged"):
+        compute(school.plan(tmp_path, {"en": ENGLISH}, k=2))
+
+
+def test_an_unknown_format_version_is_refused(tmp_path, school):
+    compute(school.plan(tmp_path, {"en": ENGLISH}))
+    path = folder_of(tmp_path, "en", ENGLISH) / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    with pytest.raises(StoreError, match=r"format version 99 where this raykd reads 1"):
+        compute(school.plan(tmp_path, {"en": ENGLISH}))
+
+
+def test_a_teacher_trained_anew_is_asked_anew(tmp_path, school):
+    def plan(weights):
+        lesson = Lesson(school.handle(tmp_path, "en", weights_sha256=weights), ENGLISH)
+        return PrecomputePlan(str(tmp_path), (lesson,), k=2, shard_sentences=10)
+
+    compute(plan("old"))
+    assert estimate(plan("old")).missing_shards == 0
+    assert estimate(plan("")).missing_shards == 0
+    assert estimate(plan("new")).cached_shards == 0
+    school.teachers["en"].scale = 1.0
+    compute(plan("new"))
+    assert read_manifest(Storage(str(folder_of(tmp_path, "en", ENGLISH)))).origin.weights_sha256 == "new"
+    TransferSet.open(
+        Storage(str(tmp_path)),
+        [(_source("en", ENGLISH), np.arange(35))],
+        [Need("emissions"), Need("kbest", 2)],
+    )
+
+
+@pytest.mark.parametrize("k", [0, 4])
+def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school, k):
+    text = Text.of(sentences(400, seed=3, longest=60))
+    plan = school.plan(tmp_path, {"en": text}, k=k, shard_sentences=200)
+    before = estimate(plan)
+    assert not list(tmp_path.iterdir())
+    done = compute(plan)
+    assert before.missing_bytes == pytest.approx(done.bytes, rel=0.05)
+    assert (before.missing_shards, before.cached_shards) == (done.shards, 0)
+    after = estimate(plan)
+    assert (after.cached_bytes, after.missing_bytes) == (done.bytes, 0)
+
+
+@pytest.mark.parametrize(
+    ("emit", "told"),
+    [
+        (lambda said: said[:-1], "of the wrong shape: "),
+        (lambda said: [scores[:, 1:] for scores in said], "5\\) was expected"),
+        (lambda said: [np.full_like(scores, np.nan) for scores in said], "without a finite maximum"),
+    ],
+)
+def test_a_teacher_that_says_nonsense_is_refused(tmp_path, emit, told):
+    class Odd(FakeTeacher):
+        def emit(self, sentences, token_budget):
+            return emit(super().emit(sentences, token_budget))
+
+    with pytest.raises(RunError, match=told):
+        compute(School(Odd("en")).plan(tmp_path, {"en": ENGLISH}))
+
+
+def test_old_temporaries_are_cleaned_and_young_ones_left_alone(tmp_path, school):
+    folder = folder_of(tmp_path, "en", ENGLISH)
+    folder.mkdir(parents=True)
+    old, young = folder / ".shard-a.arrow.1.tmp", folder / ".shard-b.arrow.2.tmp"
+    for path in (old, young):
+        path.write_bytes(b"half a shard")
+    os.utime(old, (0, 0))
+    compute(school.plan(tmp_path, {"en": ENGLISH}))
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_errors_of_actors_arrive_with_class_and_fields(tmp_path):
+    class Full(FakeTeacher):
+        def emit(self, sentences, token_budget):
+            raise StoreError("shard", "cannot be written", "free some space")
+
+    class Broken(FakeTeacher):
+        def emit(self, sentences, token_budget):
+            raise ZeroDivisionError("by zero")
+
+    with pytest.raises(StoreError) as told:
+        compute(School(Full("en")).plan(tmp_path, {"en": ENGLISH}))
+    assert (told.value.name, told.value.mend) == ("shard", "free some space")
+    with pytest.raises(RunError, match="on sentences 0 to 10: ZeroDivisionError: by zero"):
+        compute(School(Broken("en")).plan(tmp_path, {"en": ENGLISH}))
+
+
+def by_name(store: Storage, teacher_id: str) -> tuple[str, str]:
+    return store.uri, teacher_id
+
+
+def test_a_loader_is_found_by_name(tmp_path):
+    handle = TeacherHandle(str(tmp_path), "en", f"{__name__}:by_name", tags=1)
+    assert handle.load() == (str(tmp_path), "en")
