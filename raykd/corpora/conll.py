@@ -7,6 +7,7 @@ comments, more columns behind) and the like. Columns count from 0, from the righ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import methodcaller
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -19,6 +20,9 @@ from raykd.spec import Frozen
 
 DOCUMENT_START = "-DOCSTART-"
 Cells = list[str]
+
+cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
+"""The cells of a line, empty ones too."""
 
 
 class Columns(Frozen):
@@ -122,11 +126,6 @@ def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[i
             rows.append(cut(line))
     if rows:
         yield numbers, rows
-
-
-def cut_at_tabs(line: str) -> Cells:
-    """The cells of a line, empty ones too."""
-    return line.split("\t")
 
 
 def check_rows(rows: list[Cells], numbers: list[int], layout: Layout, file: str) -> None:

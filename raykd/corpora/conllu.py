@@ -46,31 +46,23 @@ def parse(
     sentences = []
     for numbers, rows in sentence_rows(lines, layout):
         check_rows(rows, numbers, layout, file)
-        words = [(row, n) for row, n in zip(rows, numbers, strict=True) if not _is_no_word(row)]
-        _check_ids(words, file)
-        tags = None if tag is None else [_tag(row, tag, config.tag, file, n) for row, n in words]
+        words = [
+            (row, number)
+            for row, number in zip(rows, numbers, strict=True)
+            if "-" not in row[0] and "." not in row[0]
+        ]
+        _check_words(words, config.tag if labelled else None, file)
+        tags = None if tag is None else [row[tag] for row, _ in words]
         sentences.append(Sentence([row[1] for row, _ in words], tags, language, None, (file, numbers[0])))
     return sentences
 
 
-def _is_no_word(row: Cells) -> bool:
-    return "-" in row[0] or "." in row[0]
-
-
-def _check_ids(words: list[tuple[Cells, int]], file: str) -> None:
+def _check_words(words: list[tuple[Cells, int]], tag: str | None, file: str) -> None:
     for expected, (row, number) in enumerate(words, start=1):
         if row[0] != str(expected):
             problem = f"word id {row[0]!r} where {expected} is expected"
-            raise CorpusError(
-                file,
-                number,
-                problem,
-                "number the words of a sentence 1, 2, 3…, and end it with an empty line",
-            )
-
-
-def _tag(row: Cells, column: int, name: str, file: str, number: int) -> str:
-    if row[column] == "_":
-        mend = f"annotate it, or set corpus.tag ({', '.join(COLUMNS)})"
-        raise CorpusError(file, number, f"{row[1]!r} has no {name}", mend)
-    return row[column]
+            mend = "number a sentence's words 1, 2, 3… and end it with an empty line"
+            raise CorpusError(file, number, problem, mend)
+        if tag is not None and row[COLUMNS[tag]] == "_":
+            mend = f"annotate it, or set corpus.tag ({', '.join(COLUMNS)})"
+            raise CorpusError(file, number, f"{row[1]!r} has no {tag}", mend)

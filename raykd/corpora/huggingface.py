@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import model_validator
 
@@ -40,7 +40,7 @@ class HuggingFaceSource(PartsConfig):
     tag_names: TagNames = None
 
     @model_validator(mode="after")
-    def _languages_are_told_apart(self) -> Self:
+    def _languages_are_told_apart(self) -> HuggingFaceSource:
         if self.columns.language is None and "{lang}" not in f"{self.path} {self.subset}":
             refuse_one_name_for_all(
                 self.named_parts(), self.languages, "path, subset, or columns.language be set"
@@ -52,7 +52,7 @@ def read(config: HuggingFaceSource) -> Parts:
     """Every part of the corpus, row by row.
 
     Raises:
-        CorpusError: the data set cannot be had, a split or column is missing, or a row has not a tag per word.
+        CorpusError: the data set cannot be had, a split or column is missing, or a word has no tag.
     """
     package, parts = _package(), Parts()
     for path, subset, languages in _data_sets(config):

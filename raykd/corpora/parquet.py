@@ -6,7 +6,7 @@ Files written by the `datasets` package carry the names of their tag numbers; ot
 from __future__ import annotations
 
 import json
-from typing import Literal, Self
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +28,7 @@ class ParquetSource(FilesConfig):
     tag_names: TagNames = None
 
     @model_validator(mode="after")
-    def _languages_are_told_apart(self) -> Self:
+    def _languages_are_told_apart(self) -> ParquetSource:
         if self.columns.language is None:
             refuse_one_name_for_all(self.named_parts(), self.languages, "or columns.language be set")
         return self

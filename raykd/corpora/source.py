@@ -7,7 +7,7 @@ every sentence as the file holds it; taking, splitting and converting is the sam
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -55,14 +55,12 @@ class SourceConfig(Frozen):
     seed: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
-    def _settings_agree(self) -> Self:
+    def _settings_agree(self) -> SourceConfig:
         twice = sorted({name for name in self.languages if self.languages.count(name) > 1})
         if twice:
             raise ValueError(f"languages names {', '.join(twice)} twice")
         if self.split is not None and (self.dev_cap is not None or self.test_cap is not None):
-            raise ValueError(
-                "split decides how large dev and test are, so dev_cap and test_cap must not be set"
-            )
+            raise ValueError("split decides how large dev and test are, so do not set dev_cap or test_cap")
         for field in ("scheme", "cap", "unlabelled_cap", "dev_cap", "test_cap"):
             refuse_strangers(field, getattr(self, field), self.languages)
         return self
@@ -78,7 +76,7 @@ class PartsConfig(SourceConfig):
     """Text without tags; `rest` takes the training sentences that `cap` leaves."""
 
     @model_validator(mode="after")
-    def _parts_are_complete(self) -> Self:
+    def _parts_are_complete(self) -> PartsConfig:
         named = [part for part in ("dev", "test") if getattr(self, part) is not None]
         written = [part for part in named if part in self.model_fields_set]
         if self.split is not None and written:
@@ -103,7 +101,7 @@ class FilesConfig(PartsConfig):
     """Folder or URI (s3://…, gs://…) below which the patterns are looked up."""
 
     @model_validator(mode="after")
-    def _patterns_stay_below_the_root(self) -> Self:
+    def _patterns_stay_below_the_root(self) -> FilesConfig:
         for part, pattern in self.named_parts().items():
             if pattern.startswith("/") or ".." in pattern.split("/"):
                 raise ValueError(f"{part} must lie below root: write the folder into root, not {pattern!r}")
@@ -116,7 +114,7 @@ class TextConfig(FilesConfig):
     encoding: Name | dict[str, Name] = "utf-8"
 
     @model_validator(mode="after")
-    def _every_language_has_its_files(self) -> Self:
+    def _every_language_has_its_files(self) -> TextConfig:
         refuse_strangers("encoding", self.encoding, self.languages)
         refuse_one_name_for_all(self.named_parts(), self.languages)
         return self

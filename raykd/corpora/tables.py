@@ -74,8 +74,6 @@ def _rows(
         if row_tags is not None and len(words) != len(row_tags):
             problem = f"row {row} has {len(words)} words and {len(row_tags)} tags"
             raise CorpusError(file, None, problem, "give one tag per word")
-        if None in words or (row_tags is not None and None in row_tags):
-            raise CorpusError(file, None, f"row {row} holds a null", "give every word and every tag")
         yield Sentence(words, row_tags, language, None, (f"{file} row {row}", None))
 
 
@@ -84,27 +82,39 @@ def _words(table: pa.Table, name: str, file: str) -> list[list[str] | None]:
     if not _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
         problem = f"column {name!r} holds {column.type}, not lists of words"
         raise CorpusError(file, None, problem, f"set corpus.columns.token ({', '.join(table.column_names)})")
-    return column.to_pylist()
+    return _rows_without_nulls(column, file)
 
 
 def _tags(table: pa.Table, name: str, names: Sequence[str] | None, file: str) -> list[list[str] | None]:
     column = _column(table, name, "tag", file)
     if _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
-        return [tags or [] for tags in column.to_pylist()]
+        return [tags or [] for tags in _rows_without_nulls(column, file)]
     if not _is_list_of(column.type, pa.types.is_integer):
         problem = f"column {name!r} holds {column.type}, not lists of tags"
         raise CorpusError(file, None, problem, f"set corpus.columns.tag ({', '.join(table.column_names)})")
     if names is None:
         problem = f"column {name!r} holds numbers, and nothing says which tags they stand for"
         raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
-    return [_named(numbers or [], names, file, row) for row, numbers in enumerate(column.to_pylist())]
+    return [
+        _named(numbers or [], names, file, row)
+        for row, numbers in enumerate(_rows_without_nulls(column, file))
+    ]
 
 
-def _named(numbers: Sequence[int | None], names: Sequence[str], file: str, row: int) -> list[str]:
-    if all(number is not None and 0 <= number < len(names) for number in numbers):
-        return [names[number] for number in numbers if number is not None]
+def _named(numbers: Sequence[int], names: Sequence[str], file: str, row: int) -> list[str]:
+    if all(0 <= number < len(names) for number in numbers):
+        return [names[number] for number in numbers]
     problem = f"row {row} has a tag number outside 0 … {len(names) - 1}: {numbers}"
     raise CorpusError(file, None, problem, "mend the row, or set corpus.tag_names")
+
+
+def _rows_without_nulls(column: pa.ChunkedArray, file: str) -> list[Any]:
+    """The rows of a list column; a row may be null as a whole, a value inside a row may not."""
+    rows = column.to_pylist()
+    if column.combine_chunks().flatten().null_count:
+        row = next(place for place, values in enumerate(rows) if values and None in values)
+        raise CorpusError(file, None, f"row {row} holds a null", "give every word and every tag")
+    return rows
 
 
 def _strings(table: pa.Table, name: str, file: str) -> list[str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
 
@@ -155,7 +155,7 @@ class TagSet:
         except KeyError as error:
             raise ValueError(f"unknown tag {error.args[0]!r} ({', '.join(self.tags)})") from None
 
-    def decode(self, numbers: Iterable[int]) -> list[str]:
+    def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
         """The tags that `numbers` stand for."""
         return [self.tags[number] for number in numbers]
 

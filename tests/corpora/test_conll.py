@@ -1,0 +1,188 @@
+"""CoNLL columns in all the forms that published corpora have, and what is said of malformed ones."""
+
+import gzip
+import json
+
+import pytest
+
+from raykd.corpora.conll import ConllSource, read
+from raykd.errors import CorpusError
+
+
+def source(root, **settings):
+    plain = {"source": "conll", "root": str(root), "languages": ["xx"], "train": "t", "dev": "t", "test": "t"}
+    return ConllSource.model_validate_json(json.dumps(plain | settings))
+
+
+def train(tmp_path, data, **settings):
+    """(tokens, tags) of every sentence of one file with these bytes."""
+    (tmp_path / "t").write_bytes(data if isinstance(data, bytes) else data.encode())
+    return [(s.tokens, s.tags) for s in read(source(tmp_path, **settings))["train"]]
+
+
+PETER = [(["Peter", "went"], ["B-PER", "O"]), (["Home"], ["O"])]
+
+
+@pytest.mark.parametrize(
+    ("data", "settings"),
+    [
+        ("Peter\tB-PER\nwent\tO\n\nHome\tO\n\n", {}),
+        ("Peter B-PER\nwent O\n\nHome O", {}),  # no line end and no empty line after the last sentence
+        ("Peter\tB-PER\r\nwent\tO\r\n\r\nHome\tO\r\n", {}),  # Windows
+        ("\ufeffPeter\tB-PER\nwent\tO\n \t \nHome\tO\n", {}),  # byte-order mark; white space parts sentences
+        ("\n\n\nPeter\tB-PER\nwent\tO\n\n\n\nHome\tO\n\n\n", {}),
+        ("0\tPeter\tB-PER\n1\twent\tO\n\n0\tHome\tO\n", {"columns": {"token": 1, "tag": 2}}),
+        ("Peter\tB-PER\tx\twhy\nwent\tO\n\nHome\tO\tz\n", {"columns": {"tag": 1}}),  # more columns behind
+        ("Peter  NNP   B-PER\nwent VBD O\n\nHome NN O\n", {"separator": "space"}),
+        (
+            "-DOCSTART- -X- O\n\nPeter NNP B-PER\nwent VBD O\n\n-DOCSTART- -X- O\n\nHome NN O\n",
+            {},
+        ),
+        ("# text = Peter went\nPeter\tB-PER\n# in between\nwent\tO\n\n# 2\nHome\tO\n", {}),
+        ("// a\nPeter\tB-PER\nwent\tO\n\nHome\tO\n", {"comment": "//"}),
+        (
+            gzip.compress(b"Peter\tB-PER\nwent\tO\n\nHome\tO\n"),
+            dict.fromkeys(("train", "dev", "test"), "t.gz"),
+        ),
+    ],
+)
+def test_forms_of_the_same_text(tmp_path, data, settings):
+    if "train" in settings:
+        (tmp_path / "t.gz").write_bytes(data)
+    assert train(tmp_path, data, **settings) == PETER
+
+
+def test_iob1_tags_are_handed_over_as_written(tmp_path):
+    assert train(tmp_path, "A I-PER\nB B-PER\n") == [(["A", "B"], ["I-PER", "B-PER"])]
+
+
+def test_the_word_hash_is_no_comment(tmp_path):
+    data = "# newdoc\n# sent_id = 3\n#\tO\n1\tB-X\n\n# 2 sentences\n#tag\tO\n"
+    assert train(tmp_path, data) == [(["#", "1"], ["O", "B-X"]), (["#tag"], ["O"])]
+    with_index = "# text\tof\tcolumns\n1\t#\tO\n2\tyes\tO\n"
+    assert train(tmp_path, with_index, columns={"token": 1, "tag": 2}) == [(["#", "yes"], ["O", "O"])]
+    assert train(tmp_path, "# O\n\n#x O\n", comment="") == [(["#"], ["O"]), (["#x"], ["O"])]
+
+
+@pytest.mark.parametrize("word", ["a\u00a0b", "\u00a0", "a\u2028b", "a\u0085b", "a\x0bb", "a\x1cb"])
+def test_unicode_space_is_part_of_a_word(tmp_path, word):
+    for cut in ("\t", " "):
+        assert train(tmp_path, f"{word}{cut}O\nb{cut}O\n") == [([word, "b"], ["O", "O"])]
+
+
+def test_words_with_spaces_between_tabs(tmp_path):
+    assert train(tmp_path, "Việt Nam\tB-LOC\n", separator="tab") == [(["Việt Nam"], ["B-LOC"])]
+
+
+def test_other_encodings(tmp_path):
+    data = "Müller\tB-PER\n".encode("latin-1")
+    assert train(tmp_path, data, encoding="latin-1") == [(["Müller"], ["B-PER"])]
+    assert train(tmp_path, data, encoding={"xx": "latin-1"}) == [(["Müller"], ["B-PER"])]
+
+
+def test_origin_is_the_line_of_the_first_word(tmp_path):
+    (tmp_path / "t").write_text("# c\nA\tO\nB\tO\n\n\nC\tO\n")
+    assert [s.origin for s in read(source(tmp_path))["train"]] == [
+        (str(tmp_path / "t"), 2),
+        (str(tmp_path / "t"), 6),
+    ]
+
+
+def test_unlabelled_text_needs_no_tag_column(tmp_path):
+    (tmp_path / "t").write_text("A\tO\n")
+    (tmp_path / "u").write_text("A\nB\n\nC\n")
+    parts = read(source(tmp_path, unlabelled="u"))
+    assert [(s.tokens, s.tags) for s in parts["unlabelled"]] == [(["A", "B"], None), (["C"], None)]
+
+
+def test_patterns_find_files_per_language(tmp_path):
+    for name in ("da_a-train", "da_b-train", "sv_a-train"):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / "data" / name).write_text(f"{name}\tO\n")
+    pattern = "data/{lang}_*-train"
+    config = source(tmp_path, languages=["sv", "da"], train=pattern, dev=pattern, test=pattern)
+    assert [(s.language, s.tokens) for s in read(config)["train"]] == [
+        ("sv", ["sv_a-train"]),
+        ("da", ["da_a-train"]),
+        ("da", ["da_b-train"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "line", "problem", "mend"),
+    [
+        ("A\tO\nB\n", {}, 2, "1 columns where 2 are expected: 'B'", "mend the line"),
+        ("A\tO\nB\tO\tO\n", {}, 2, "3 columns where 2 are expected", "corpus.columns"),
+        (
+            "1\tA\tO\n2\tB\n",
+            {"columns": {"token": 1, "tag": 2}},
+            2,
+            "2 columns where at least 3",
+            "mend the line",
+        ),
+        ("A\tO\n\tO\n", {}, 2, "the word is empty", "mend the line"),
+        ("A\tO\nB\t\n", {}, 2, "'B' has no tag", "mend the line"),
+        ("A O\nB O\n", {"separator": "tab"}, 1, "one column cannot be both word and tag", "corpus.separator"),
+        (
+            "A\tO\n",
+            {"columns": {"tag": 4}},
+            1,
+            "column 4 (tag) is not there: 2 columns between tabs",
+            "columns.tag",
+        ),
+        ("A\tO\n", {"columns": {"token": -3}}, 1, "column -3 (token) is not there", "corpus.columns.token"),
+        (
+            "0\tA\tO\n1\tB\tO\n\n0\tC\tO\n",
+            {},
+            None,
+            "holds running numbers, not words",
+            "columns.token, say to 1",
+        ),
+        (b"A\tO\nM\xfcller\tO\n", {}, 2, "byte 0xfc is not utf-8", "set corpus.encoding, say latin-1"),
+        ("A\tO\n", {"encoding": "utf-9"}, None, "no text encoding is called 'utf-9'", "corpus.encoding"),
+        ("", {}, None, "the file is empty", "fill it"),
+        ("\n \n", {}, None, "the file is empty", "fill it"),
+        ("# only\n# comments\n", {}, None, "holds no sentence", "fill it"),
+    ],
+)
+def test_faults_are_told_with_file_line_and_mend(tmp_path, data, settings, line, problem, mend):
+    with pytest.raises(CorpusError) as caught:
+        train(tmp_path, data, **settings)
+    error = caught.value
+    assert (error.file, error.line) == (str(tmp_path / "t"), line)
+    assert problem in error.problem
+    assert mend in error.mend
+
+
+def test_a_missing_file_names_the_nearest(tmp_path):
+    (tmp_path / "de").mkdir()
+    (tmp_path / "de" / "train.txt").write_text("A\tO\n")
+    with pytest.raises(CorpusError, match=r"de/trian.txt: no such file; nearest there: de/train.txt"):
+        read(source(tmp_path, train="de/trian.txt"))
+    with pytest.raises(CorpusError, match=r"no file matches; nearest there: de/train.txt"):
+        read(source(tmp_path, train="de/*.conll"))
+    with pytest.raises(CorpusError, match=r"no such file; nothing lies below .*; set corpus.root"):
+        read(source(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"languages": ["da", "da"]}, "languages names da twice"),
+        ({"languages": ["da", "sv"]}, "train must hold {lang}, as there are 2 languages"),
+        ({"dev": None}, "name dev and test, or draw them with split"),
+        ({"split": {}}, "do not name dev and test"),
+        ({"unlabelled": "rest"}, "unlabelled: rest takes what cap leaves, so cap must be set"),
+        ({"cap": {"de": 3}}, "cap names de, not among languages (xx)"),
+        ({"scheme": {"de": "iob1"}}, "scheme names de"),
+        ({"encoding": {"de": "latin-1"}}, "encoding names de"),
+        ({"train": "/etc/passwd"}, "train must lie below root"),
+        ({"split": {}, "dev": None, "test": None, "dev_cap": 3}, "do not set dev_cap or test_cap"),
+        ({"scheme": "bilou"}, "'iob1', 'iob2', 'bioes', 'flat' or 'auto'"),
+        ({"trian": "x"}, "Extra inputs are not permitted"),
+    ],
+)
+def test_settings_that_do_not_agree_are_refused(tmp_path, settings, message):
+    with pytest.raises(ValueError, match="valid") as caught:
+        source(tmp_path, **settings)
+    assert message in str(caught.value)

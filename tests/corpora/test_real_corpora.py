@@ -1,0 +1,79 @@
+"""The corpora as their authors published them, read as they are."""
+
+import json
+from collections import Counter
+
+import pytest
+from pydantic import TypeAdapter
+
+from raykd.corpora import CorpusConfig, read_corpus
+from raykd.corpora.config import READERS
+from tests.corpora_root import corpora_root
+
+UNER = {"columns": {"token": 1, "tag": 2}} | {
+    part: f"uner/{{lang}}_*-ud-{part}.iob2" for part in ("train", "dev", "test")
+}
+ASPECT = {"columns": {"tag": 1}} | {part: f"aspect/{{lang}}-{part}.txt" for part in ("train", "dev", "test")}
+UD = {part: f"ud/{{lang}}_*-ud-{part}.conllu" for part in ("train", "dev", "test")}
+WIKIANN = {"columns": {"token": 1, "tag": 2}, "train": "wikiann/{lang}/train.conllu"}
+
+SENTENCES = {
+    "uner": {"da": (4383, 564, 565), "pt": (7018, 1172, 1167), "zh": (3997, 500, 500)},
+    "aspect": {"en": (1600, 400, 676), "ru": (2924, 731, 1209), "tr": (986, 246, 144)},
+    "ud": {"vi": (1400, 1123, 800), "fr": (2231, 412, 456), "el": (1662, 403, 456), "ta": (400, 80, 120)},
+}
+
+
+def config(source, languages, **settings):
+    plain = {"source": source, "root": str(corpora_root()), "languages": list(languages)}
+    return TypeAdapter(CorpusConfig).validate_json(json.dumps(plain | settings))
+
+
+@pytest.mark.parametrize(
+    ("folder", "source", "settings"),
+    [("uner", "conll", UNER), ("aspect", "conll", ASPECT), ("ud", "conllu", UD)],
+)
+def test_every_sentence_is_read(folder, source, settings):
+    asked = config(source, SENTENCES[folder], **settings)
+    parts = READERS[source](asked)
+    for part, place in (("train", 0), ("dev", 1), ("test", 2)):
+        counts = Counter(sentence.language for sentence in parts[part])
+        assert counts == {language: expected[place] for language, expected in SENTENCES[folder].items()}
+        assert all(len(sentence.tokens) == len(sentence.tags) > 0 for sentence in parts[part])
+
+
+def test_universal_ner():
+    corpus = read_corpus(config("conll", ["sv", "sk"], **UNER))
+    assert corpus.report.schemes == {"sv": "iob2", "sk": "iob2"}
+    assert {"PER", "LOC", "ORG"} <= set(corpus.tag_set.labels)
+    assert corpus.parts["test"].num_rows == 1219 + 1061
+
+
+def test_aspect_terms_have_one_tag_per_token():
+    corpus = read_corpus(config("conll", ["nl", "es"], **ASPECT))
+    assert corpus.tag_set.scheme == "flat"
+    assert corpus.tag_set.tags == ("O", "T-NEG", "T-NEU", "T-POS")
+
+
+def test_universal_dependencies_have_parts_of_speech():
+    corpus = read_corpus(config("conllu", ["ta", "el"], **UD))
+    assert corpus.tag_set.scheme == "flat"
+    assert {"NOUN", "VERB", "PUNCT"} < set(corpus.tag_set.tags)
+    assert len(corpus.tag_set) <= 17
+
+
+def test_wikiann_as_the_2021_paper_samples_it():
+    asked = config(
+        "conll", ["en", "de"], cap={"en": 12000, "default": 5000}, split={}, unlabelled="rest", **WIKIANN
+    )
+    corpus = read_corpus(asked)
+    counts = corpus.report.sentences
+    assert counts["dev"] == counts["test"] == {"en": 2400, "de": 1000}
+    assert 7150 < counts["train"]["en"] <= 7200
+    assert 2950 < counts["train"]["de"] <= 3000
+    assert corpus.tag_set.labels == ("LOC", "ORG", "PER")
+    held_out = {
+        tuple(words) for part in ("dev", "test") for words in corpus.parts[part]["tokens"].to_pylist()
+    }
+    for part in ("train", "unlabelled"):
+        assert held_out.isdisjoint(map(tuple, corpus.parts[part]["tokens"].to_pylist()))

@@ -1,0 +1,148 @@
+"""Which sentences become which part: caps, the drawn split, and no test sentence in training."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raykd.corpora.conll import ConllSource
+from raykd.corpora.selection import draw_order, select, shares, text_of
+from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.source import SourceConfig, Split
+
+
+def config(**settings):
+    return SourceConfig.model_validate_json(json.dumps({"languages": ["da", "sv"]} | settings))
+
+
+def rest_config(**settings):
+    plain = {"source": "conll", "languages": ["da", "sv"], "train": "{lang}", "unlabelled": "rest"}
+    return ConllSource.model_validate_json(json.dumps(plain | settings))
+
+
+def sentences(language, words):
+    return [Sentence([word], ["O"], language) for word in words]
+
+
+def pool(count, language="da"):
+    return sentences(language, [f"{language}{i}" for i in range(count)])
+
+
+def words(part):
+    return [" ".join(sentence.tokens) for sentence in part]
+
+
+def test_nothing_asked_for_takes_all_in_reading_order():
+    parts = {"train": pool(5) + pool(3, "sv"), "dev": sentences("da", ["x"]), "test": sentences("da", ["y"])}
+    selected, dropped = select(parts, config())
+    assert selected == {**parts, "unlabelled": []}
+    assert not any(dropped.overlaps.values())
+    assert not any(dropped.duplicates.values())
+
+
+def test_caps_per_language():
+    parts = {"train": pool(50) + pool(50, "sv"), "dev": pool(0), "test": sentences("sv", "abcdefgh")}
+    parts["unlabelled"] = sentences("da", [f"u{i}" for i in range(9)])
+    asked = config(cap={"da": 20, "default": 7}, test_cap=3, unlabelled_cap={"da": 4})
+    selected, _ = select(parts, asked)
+    assert [s.language for s in selected["train"]] == ["da"] * 20 + ["sv"] * 7
+    assert words(selected["train"]) == [w for w in words(parts["train"]) if w in words(selected["train"])]
+    assert len(selected["test"]) == 3
+    assert len(selected["unlabelled"]) == 4
+    assert all(s.tags is None for s in selected["unlabelled"])
+
+
+def test_a_smaller_cap_takes_a_subset_and_the_seed_decides():
+    parts = {"train": pool(200)}
+    taken = {cap: set(words(select(parts, config(cap=cap))[0]["train"])) for cap in (10, 50)}
+    assert taken[10] < taken[50]
+    assert set(words(select(parts, config(cap=50, seed=1))[0]["train"])) != taken[50]
+
+
+def test_a_language_is_drawn_alike_whatever_others_there_are():
+    alone, _ = select({"train": pool(100)}, config(cap=30, split={}))
+    together, _ = select({"train": pool(77, "sv") + pool(100)}, config(cap=30, split={}))
+    for part in PARTS:
+        assert alone[part] == [s for s in together[part] if s.language == "da"]
+    assert draw_order(9, 0, "da").tolist() != draw_order(9, 0, "sv").tolist()
+
+
+def test_the_papers_draw_splits_the_cap_and_leaves_the_rest_unlabelled():
+    selected, _ = select(
+        {"train": pool(1000) + pool(600, "sv")}, rest_config(cap={"da": 500, "sv": 100}, split={})
+    )
+    counts = {
+        part: [sum(s.language == lang for s in selected[part]) for lang in ("da", "sv")] for part in PARTS
+    }
+    assert counts == {"train": [300, 60], "dev": [100, 20], "test": [100, 20], "unlabelled": [500, 500]}
+    everything = [word for part in PARTS for word in words(selected[part])]
+    assert sorted(everything) == sorted(words(pool(1000) + pool(600, "sv")))
+    assert all(s.tags is None for s in selected["unlabelled"])
+
+
+@given(st.integers(0, 1000), st.tuples(*[st.integers(1, 9)] * 3))
+def test_shares_lose_nothing_and_keep_their_proportion(count, weights):
+    split = Split(train=weights[0], dev=weights[1], test=weights[2])
+    parts = shares(count, split)
+    assert sum(parts) == count
+    for got, weight in zip(parts[1:], weights[1:], strict=True):
+        assert 0 <= count * weight / sum(weights) - got < 1
+
+
+def test_training_loses_what_stands_in_dev_or_test_of_any_language_before_the_cap_is_filled():
+    parts = {
+        "train": sentences("da", ["a", "b", "c", "d"]),
+        "unlabelled": sentences("sv", ["a", "e", "f"]),
+        "dev": sentences("sv", ["a"]),
+        "test": sentences("da", ["b", "f"]),
+    }
+    selected, dropped = select(parts, config(cap=2))
+    assert words(selected["train"]) == ["c", "d"]
+    assert words(selected["unlabelled"]) == ["e"]
+    assert dropped.overlaps == {"train": 2, "unlabelled": 2}
+    assert (selected["dev"], selected["test"]) == (parts["dev"], parts["test"])
+
+
+def test_repeated_text_is_dropped_within_its_language_unless_kept():
+    parts = {
+        "train": sentences("da", ["a", "b", "a"]) + sentences("sv", ["a"]),
+        "unlabelled": sentences("da", ["b", "c", "c"]),
+        "dev": sentences("da", ["x", "x"]),
+    }
+    selected, dropped = select(parts, config())
+    assert [(s.language, *s.tokens) for s in selected["train"]] == [("da", "a"), ("da", "b"), ("sv", "a")]
+    assert words(selected["unlabelled"]) == ["c"]
+    assert words(selected["dev"]) == ["x", "x"]
+    assert dropped.duplicates == {"train": 1, "unlabelled": 2}
+    kept, dropped = select(parts, config(duplicates="keep"))
+    assert len(kept["train"]) == 4
+    assert dropped.duplicates == {"train": 0, "unlabelled": 0}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["da", "sv"]), st.text("abc", min_size=1, max_size=3)), max_size=40),
+    st.integers(0, 3),
+    st.sampled_from([None, 5]),
+)
+def test_no_text_of_a_drawn_dev_or_test_ever_stands_in_training(pairs, seed, cap):
+    parts = {"train": [Sentence(list(text), ["O"] * len(text), language) for language, text in pairs]}
+    settings = {"split": {}, "seed": seed, "cap": cap}
+    selected, dropped = select(parts, rest_config(**settings) if cap else config(**settings))
+    held_out = {text_of(s) for part in ("dev", "test") for s in selected[part]}
+    training = [text_of(s) for part in ("train", "unlabelled") for s in selected[part]]
+    assert not held_out & set(training)
+    lost = sum(dropped.overlaps.values()) + sum(dropped.duplicates.values())
+    assert sum(len(part) for part in selected.values()) + lost == len(pairs)
+
+
+def test_words_not_their_joined_text_make_sentences_equal():
+    assert text_of(Sentence(["a b"], None, "da")) != text_of(Sentence(["a", "b"], None, "da"))
+
+
+@pytest.mark.parametrize(
+    "setting", [{"cap": 0}, {"split": {"train": 0}}, {"sampling_alpha": -1}, {"languages": []}]
+)
+def test_settings_out_of_range_are_refused(setting):
+    with pytest.raises(ValueError, match=r"greater|at least"):
+        config(**setting)

@@ -1,0 +1,218 @@
+"""Parquet files and Hugging Face data sets: tags as text or numbers, names of numbers, languages, faults."""
+
+import json
+import sys
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from raykd.corpora.huggingface import HuggingFaceSource
+from raykd.corpora.huggingface import read as read_huggingface
+from raykd.corpora.parquet import ParquetSource
+from raykd.corpora.parquet import read as read_parquet
+from raykd.errors import CorpusError
+
+NAMES = ["O", "B-PER", "I-PER"]
+WORDS = [["Ada", "Byron", "wrote"], ["Yes"]]
+NUMBERS = [[1, 2, 0], [0]]
+TAGS = [["B-PER", "I-PER", "O"], ["O"]]
+PARTS = ("train", "dev", "test")
+
+
+@pytest.fixture(autouse=True)
+def _no_cache_outside_the_test(tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("hf"))
+
+
+def parquet(root, **settings):
+    plain = {"source": "parquet", "root": str(root), "languages": ["en"], **dict.fromkeys(PARTS, "t.parquet")}
+    return ParquetSource.model_validate_json(json.dumps(plain | settings))
+
+
+def huggingface(path, **settings):
+    plain = {"source": "huggingface", "languages": ["en"], "path": str(path)}
+    return HuggingFaceSource.model_validate_json(json.dumps(plain | settings))
+
+
+def words_and_tags(sentences):
+    return [s.tokens for s in sentences], [s.tags for s in sentences]
+
+
+@pytest.mark.parametrize(
+    "words", [pa.list_(pa.string()), pa.large_list(pa.large_string()), pa.list_(pa.string_view())]
+)
+@pytest.mark.parametrize(
+    ("tags", "kind", "settings"),
+    [
+        (TAGS, pa.list_(pa.string()), {}),
+        (NUMBERS, pa.list_(pa.int64()), {"tag_names": NAMES}),
+        (NUMBERS, pa.large_list(pa.uint8()), {"tag_names": NAMES}),
+    ],
+)
+def test_parquet_tags_as_text_or_numbers(tmp_path, words, tags, kind, settings):
+    table = pa.table({"tokens": pa.array(WORDS, words), "ner_tags": pa.array(tags, kind)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    parts = read_parquet(parquet(tmp_path, **settings))
+    assert words_and_tags(parts["train"]) == (WORDS, TAGS)
+
+
+def test_parquet_with_a_language_column(tmp_path):
+    table = pa.table(
+        {
+            "w": [["a"], ["b"], ["c"], []],
+            "t": [["O"]] * 3 + [[]],
+            "l": pa.array(["de", "en", "fr", "de"]).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    columns = {"token": "w", "tag": "t", "language": "l"}
+    parts = read_parquet(parquet(tmp_path, languages=["en", "de"], columns=columns, unlabelled="t.parquet"))
+    assert [(s.language, s.tokens, s.tags) for s in parts["dev"]] == [
+        ("de", ["a"], ["O"]),
+        ("en", ["b"], ["O"]),
+    ]
+    assert [s.tags for s in parts["unlabelled"]] == [None, None]
+
+
+def test_parquet_written_by_datasets_names_its_tags(tmp_path):
+    dataset().to_parquet(tmp_path / "t.parquet")
+    assert words_and_tags(read_parquet(parquet(tmp_path))["test"]) == (WORDS, TAGS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "problem", "mend"),
+    [
+        ({"words": WORDS}, {}, "there is no column 'tokens'", "set corpus.columns.token (words)"),
+        ({"tokens": ["a b"], "ner_tags": [["O"]]}, {}, "holds string, not lists of words", "columns.token"),
+        ({"tokens": WORDS, "ner_tags": ["O", "O"]}, {}, "holds string, not lists of tags", "columns.tag"),
+        ({"tokens": WORDS, "ner_tags": NUMBERS}, {}, "nothing says which tags", "set corpus.tag_names"),
+        (
+            {"tokens": WORDS, "ner_tags": NUMBERS},
+            {"tag_names": ["O", "B-PER"]},
+            "row 0 has a tag number outside 0 … 1",
+            "tag_names",
+        ),
+        (
+            {"tokens": WORDS, "ner_tags": [["O"], ["O"]]},
+            {},
+            "row 0 has 3 words and 1 tags",
+            "one tag per word",
+        ),
+        (
+            {"tokens": WORDS, "ner_tags": [["O"] * 3, None]},
+            {},
+            "row 1 has 1 words and 0 tags",
+            "one tag per word",
+        ),
+        ({"tokens": [["a", None]], "ner_tags": [["O", "O"]]}, {}, "row 0 holds a null", "every word"),
+        (
+            {"tokens": pa.array([[]], pa.list_(pa.string())), "ner_tags": TAGS[1:]},
+            {},
+            "no sentence of en",
+            "fill it",
+        ),
+    ],
+)
+def test_parquet_faults(tmp_path, columns, settings, problem, mend):
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(CorpusError) as caught:
+        read_parquet(parquet(tmp_path, **settings))
+    assert caught.value.file == str(tmp_path / "t.parquet")
+    assert problem in caught.value.problem
+    assert mend in caught.value.mend
+
+
+def test_what_is_no_parquet_is_told(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(b"not parquet at all")
+    with pytest.raises(CorpusError, match=r"t\.parquet: it is no Parquet file"):
+        read_parquet(parquet(tmp_path))
+
+
+def test_languages_must_be_told_apart(tmp_path):
+    with pytest.raises(ValueError, match=r"train must hold \{lang\} \(or columns.language be set\)"):
+        parquet(tmp_path, languages=["en", "de"])
+    with pytest.raises(ValueError, match=r"train must hold \{lang\}"):
+        huggingface("x", languages=["en", "de"])
+    huggingface("x-{lang}", languages=["en", "de"])
+    huggingface("x", subset="{lang}", languages=["en", "de"])
+
+
+def dataset(words=WORDS, numbers=NUMBERS):
+    label = datasets.ClassLabel(names=NAMES)
+    features = datasets.Features(
+        {"tokens": datasets.List(datasets.Value("string")), "ner_tags": datasets.List(label)}
+    )
+    return datasets.Dataset.from_dict({"tokens": words, "ner_tags": numbers}, features=features)
+
+
+def test_a_saved_data_set_with_class_labels(tmp_path):
+    splits = {"train": dataset(), "validation": dataset([["x"]], [[0]]), "test": dataset([["y"]], [[1]])}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
+    parts = read_huggingface(huggingface(tmp_path / "saved"))
+    assert words_and_tags(parts["train"]) == (WORDS, TAGS)
+    assert words_and_tags(parts["dev"]) == ([["x"]], [["O"]])
+    assert words_and_tags(parts["test"]) == ([["y"]], [["B-PER"]])
+
+
+def test_a_saved_single_split_is_drawn_from(tmp_path):
+    # An indices mapping (shuffle, select) must be followed.
+    dataset().select([1, 0]).save_to_disk(tmp_path / "en")
+    config = huggingface("{lang}", root=str(tmp_path), split={"train": 3, "dev": 1, "test": 1})
+    parts = read_huggingface(config)
+    assert set(parts) == {"train"}
+    assert words_and_tags(parts["train"]) == (WORDS[::-1], TAGS[::-1])
+
+
+@pytest.mark.parametrize("form", ["parquet", "json"])
+def test_a_folder_of_files(tmp_path, form):
+    for split in ("train", "validation", "test"):
+        getattr(dataset(), f"to_{form}")(tmp_path / f"{split}.{form}")
+    names = {} if form == "parquet" else {"tag_names": NAMES}
+    parts = read_huggingface(huggingface(tmp_path, **names))
+    assert {part: words_and_tags(sentences) for part, sentences in parts.items()} == dict.fromkeys(
+        PARTS, (WORDS, TAGS)
+    )
+
+
+def test_splits_per_language(tmp_path):
+    splits = {f"{part}.{lang}": dataset([[lang]], [[0]]) for part in PARTS for lang in ("da", "sv")}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path)
+    names = {part: f"{part}.{{lang}}" for part in PARTS}
+    parts = read_huggingface(huggingface(tmp_path, languages=["sv", "da"], **names))
+    assert [(s.language, s.tokens) for s in parts["train"]] == [("sv", ["sv"]), ("da", ["da"])]
+
+
+def test_faults_of_a_data_set(tmp_path):
+    datasets.DatasetDict({"train": dataset()}).save_to_disk(tmp_path / "saved")
+    with pytest.raises(
+        CorpusError, match=r"no split 'validation'; set corpus.dev to one of its splits \(train\)"
+    ):
+        read_huggingface(huggingface(tmp_path / "saved"))
+    with pytest.raises(CorpusError, match=r"no such folder; set corpus.root and corpus.path"):
+        read_huggingface(huggingface("nowhere", root=str(tmp_path)))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "train.json").write_text("{not json")
+    with pytest.raises(CorpusError, match="the data set cannot be loaded"):
+        read_huggingface(huggingface("broken", root=str(tmp_path)))
+
+
+def test_a_data_set_of_the_hub_is_asked_for_by_name_subset_and_revision(monkeypatch):
+    asked = []
+
+    def load_dataset(path, name=None, *, revision=None):
+        asked.append((path, name, revision))
+        return datasets.DatasetDict(dict.fromkeys(("train", "validation", "test"), dataset()))
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    settings = {"subset": "{lang}", "revision": "abc", "languages": ["nl", "de"]}
+    parts = read_huggingface(huggingface("an-owner/a-data-set-of-the-hub", **settings))
+    assert asked == [("an-owner/a-data-set-of-the-hub", lang, "abc") for lang in ("nl", "de")]
+    assert [s.language for s in parts["train"]] == ["nl", "nl", "de", "de"]
+
+
+def test_a_missing_package_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(CorpusError, match=r"not installed; pip install 'raykd\[datasets\]'"):
+        read_huggingface(huggingface("anything"))
