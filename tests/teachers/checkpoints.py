@@ -1,0 +1,41 @@
+"""Tiny checkpoints made with Transformers' own classes: nothing is downloaded."""
+
+from pathlib import Path
+
+import torch
+from transformers import BertConfig, BertForTokenClassification, BertModel, BertTokenizerFast
+
+PIECES = (
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *"abcdefghij",
+    *(f"##{c}" for c in "abcdefghij"),
+    "an",
+    "bo",
+)
+IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+
+
+def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0) -> str:
+    """A one-layer BERT token classifier with its tokenizer in `folder`; labels of None stay nameless."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("\n".join(PIECES))
+    tokenizer = BertTokenizerFast(vocab_file=str(vocabulary), do_lower_case=False, model_max_length=longest)
+    tokenizer.save_pretrained(folder)
+    named = {}
+    if labels is not None:
+        named = {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)}}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes |= {
+        "vocab_size": len(PIECES),
+        "max_position_embeddings": longest,
+        "num_labels": len(labels or IOB2),
+    }
+    config = BertConfig(**sizes, **named, initializer_range=0.5)
+    torch.manual_seed(seed)
+    (BertForTokenClassification if head else BertModel)(config).save_pretrained(folder)
+    return str(folder)

@@ -1,0 +1,134 @@
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+from raykd.corpora.tags import TagSet
+from raykd.errors import StoreError
+from raykd.layers import load_weights, save_weights
+from raykd.structures import token_marginals
+from raykd.teachers import HFTokenClassifierTeacher, weights_checksum
+from raykd.teachers.labels import match_labels
+from tests.layers.batches import make_batch
+from tests.teachers.checkpoints import IOB2, make_checkpoint
+
+NER = TagSet.of_types(["LOC", "PER"])
+SENTENCES = (("abc", "an", "zz", "jij"), ("bo",), ("an", "abcabc"))
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return make_checkpoint(tmp_path_factory.mktemp("tiny"))
+
+
+def batch_for(teacher, sentences=SENTENCES):
+    vocabulary = teacher.vocabulary.build([])
+    return make_batch(range(len(sentences)), vocabulary=vocabulary, characters=False, sentences=sentences)
+
+
+def direct_logits(checkpoint, words):
+    """A sentence through Transformers alone: logits at each word's first piece [1, T, L]."""
+    tokens = AutoTokenizer.from_pretrained(checkpoint)(
+        list(words), is_split_into_words=True, return_tensors="pt"
+    )
+    with torch.no_grad():
+        logits = AutoModelForTokenClassification.from_pretrained(checkpoint).eval()(**tokens).logits
+    word_of_piece = tokens.word_ids(0)
+    return logits[:, [word_of_piece.index(i) for i in range(len(words))]]
+
+
+def test_emissions_are_those_of_transformers_at_first_pieces(checkpoint):
+    teacher = HFTokenClassifierTeacher(path=checkpoint)
+    chain = teacher.build(tag_set=NER).eval()(batch_for(teacher))
+    labels = match_labels(IOB2, NER, {}, checkpoint=checkpoint)
+    assert (chain.transitions, chain.start, chain.end) == (None, None, None)
+    for b, words in enumerate(SENTENCES):
+        expected = labels.emissions(direct_logits(checkpoint, words), torch.tensor([len(words)]))
+        torch.testing.assert_close(chain.emissions_BTY[b, : len(words)].exp(), expected[0].exp())
+
+
+def test_emissions_are_log_probabilities(checkpoint):
+    teacher = HFTokenClassifierTeacher(path=checkpoint)
+    chain = teacher.build(tag_set=NER).eval()(batch_for(teacher))
+    torch.testing.assert_close(
+        chain.emissions_BTY.exp()[chain.mask_BT], token_marginals(chain)[chain.mask_BT]
+    )
+
+
+def test_sentences_longer_than_the_model_reads_are_tagged_throughout(checkpoint):
+    """16 pieces with [CLS] and [SEP] are read at once: here are 42, beside a short sentence."""
+    teacher = HFTokenClassifierTeacher(path=checkpoint)
+    model = teacher.build(tag_set=NER).eval()
+    long = tuple("abcdefghij"[i % 10] for i in range(40))
+    both = model(batch_for(teacher, (long, ("an", "abc"))))
+    alone = model(batch_for(teacher, (("an", "abc"),)))
+    assert both.emissions_BTY.shape == (2, 40, len(NER))
+    torch.testing.assert_close(both.emissions_BTY[1, :2], alone.emissions_BTY[0])
+    torch.testing.assert_close(both.emissions_BTY[0].exp().sum(-1), torch.ones(40))
+    # The first window holds 14 words; words before its cut's context see exactly it.
+    window = model(batch_for(teacher, (long[:14],)))
+    torch.testing.assert_close(both.emissions_BTY[0, :6], window.emissions_BTY[0, :6])
+
+
+def test_fine_tuning_gets_a_new_head_over_the_corpus_tags(checkpoint):
+    teacher = HFTokenClassifierTeacher(path=checkpoint, fine_tune=True)
+    torch.manual_seed(0)
+    model = teacher.build(tag_set=NER)
+    chain = model(batch_for(teacher))
+    assert teacher.trained
+    assert chain.emissions_BTY.shape[-1] == len(NER)
+    chain.emissions_BTY[chain.mask_BT].sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+    torch.manual_seed(1)
+    other = teacher.build(tag_set=NER)
+    load_weights(other, save_weights(model))
+    torch.testing.assert_close(
+        other.eval()(batch_for(teacher)).emissions_BTY, model.eval()(batch_for(teacher)).emissions_BTY
+    )
+
+
+def test_fine_tuning_takes_a_checkpoint_without_a_head(tmp_path):
+    teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, head=False), fine_tune=True)
+    assert teacher.build(tag_set=NER)(batch_for(teacher)).emissions_BTY.shape[-1] == len(NER)
+
+
+def test_a_checkpoint_without_a_head_is_refused_as_it_is(tmp_path):
+    with pytest.raises(StoreError, match=r"no trained token-classification head .*; set fine_tune: true"):
+        HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, head=False)).build(tag_set=NER)
+
+
+def test_nameless_labels_are_refused_until_named(tmp_path):
+    path = make_checkpoint(tmp_path, labels=None)
+    with pytest.raises(StoreError, match=r"no names \(LABEL_0"):
+        HFTokenClassifierTeacher(path=path).build(tag_set=NER)
+    names = {f"LABEL_{i}": name for i, name in enumerate(IOB2)}
+    HFTokenClassifierTeacher(path=path, labels=names).build(tag_set=NER)
+
+
+def test_no_checkpoint_is_told_by_name():
+    with pytest.raises(StoreError, match=r"/no/such/folder: is no folder, and was not found"):
+        HFTokenClassifierTeacher(path="/no/such/folder").build(tag_set=NER)
+
+
+def test_checksum_is_of_the_content(tmp_path):
+    first, second = (make_checkpoint(tmp_path / name) for name in ("a", "b"))
+    other = make_checkpoint(tmp_path / "c", seed=1)
+    assert weights_checksum(first) == weights_checksum(second) != weights_checksum(other)
+    config = json.loads((tmp_path / "b" / "config.json").read_text())
+    config["id2label"]["0"] = "OTHER"
+    (tmp_path / "b" / "config.json").write_text(json.dumps(config))
+    assert weights_checksum(second) != weights_checksum(first)
+
+
+def test_a_folder_without_weights_has_no_checksum(tmp_path):
+    with pytest.raises(StoreError, match="holds no weights"):
+        weights_checksum(str(tmp_path))
+
+
+def test_a_pinned_checkpoint_that_changed_is_refused(tmp_path):
+    teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path)).pinned()
+    teacher.build(tag_set=NER)
+    make_checkpoint(tmp_path, seed=1)
+    with pytest.raises(StoreError, match="changed since its checksum was taken"):
+        teacher.build(tag_set=NER)
