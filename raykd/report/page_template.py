@@ -1,0 +1,86 @@
+"""The frame of the HTML page: its style and the little script that switches, filters and sorts."""
+
+from string import Template
+
+PAGE = Template("""<!doctype html>
+<html lang="en"><head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+body { margin: 0; color: #1d2733; background: #fff;
+  font: 14px/1.45 Inter, "Segoe UI", "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
+main { max-width: 1180px; margin: 0 auto; padding: 22px 28px 40px; }
+h1 { font-size: 22px; margin: 0 0 14px; font-weight: 650; }
+.tiles { display: flex; flex-wrap: wrap; gap: 12px; margin: 0 0 14px; }
+.tile { border: 1px solid #e3e7eb; border-radius: 8px; padding: 9px 14px; flex: 1 1 190px; }
+.tile b { display: block; font-size: 20px; font-weight: 650; }
+.tile span { color: #66727f; }
+.bar { display: flex; justify-content: space-between; align-items: center; margin-top: 4px; }
+.switch { display: inline-flex; border: 1px solid #cfd6dd; border-radius: 7px; overflow: hidden; }
+.switch button { border: 0; background: #fff; color: #1d2733; padding: 5px 14px;
+  font: inherit; cursor: pointer; }
+.switch button[aria-pressed=true] { background: #1d2733; color: #fff; }
+.note { color: #66727f; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th { text-align: right; font-weight: 600; color: #66727f; cursor: pointer;
+  white-space: nowrap; user-select: none; border-bottom: 1px solid #cfd6dd; padding: 6px 9px; }
+th[aria-sort=ascending]::after { content: " ▲"; font-size: 9px; }
+th[aria-sort=descending]::after { content: " ▼"; font-size: 9px; }
+td { text-align: right; padding: 4px 9px; border-bottom: 1px solid #f0f2f4; white-space: nowrap; }
+th.text, td.text { text-align: left; }
+tr.teacher td { color: #9a6c00; font-weight: 600; background: #fffaf0; }
+tr.front td { font-weight: 600; }
+tr.quiet td, tr.baseline td { color: #8893a0; }
+td .dot { display: inline-block; width: 9px; height: 9px; border-radius: 50%; margin-right: 7px; }
+td.up { color: #1f7a4d; } td.down { color: #b3261e; }
+body:not(.all) tr.quiet { display: none; }
+body:not(.test) .on-test, body.test .on-dev { display: none; }
+</style></head><body>
+<main>
+<h1>$heading</h1>
+<div class="tiles">$tiles</div>
+<div class="bar"><div class="switch" role="group" aria-label="Which F1">
+<button id="dev" aria-pressed="true">dev F1</button>
+<button id="test" aria-pressed="false">test F1</button></div>
+<span class="note">The front is chosen on dev F1, latency and size (marker area);
+students below the line stand there for their size.</span></div>
+<div id="plot"></div>
+<div class="bar"><span class="note">$languages</span>
+<label class="note"><input type="checkbox" id="all"> show all $all trials</label></div>
+<table id="table"><thead><tr>$head</tr></thead><tbody>$body</tbody></table>
+</main>
+<script>$plotly</script>
+<script type="application/json" id="figures">$figures</script>
+<script>
+const figures = JSON.parse(document.getElementById("figures").textContent);
+// Nothing here may leave the reader's machine: no button that uploads the chart.
+const options = {responsive: true, displaylogo: false, showSendToCloud: false,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "pan2d", "zoomIn2d", "zoomOut2d", "sendChartToCloud"]};
+function show(part) {
+  Plotly.react("plot", figures[part].data, figures[part].layout, options);
+  document.body.classList.toggle("test", part === "test");
+  for (const name of ["dev", "test"])
+    document.getElementById(name).setAttribute("aria-pressed", String(name === part));
+}
+document.getElementById("dev").onclick = () => show("dev");
+document.getElementById("test").onclick = () => show("test");
+document.getElementById("all").onchange =
+  event => document.body.classList.toggle("all", event.target.checked);
+for (const th of document.querySelectorAll("#table th")) th.onclick = () => {
+  const up = th.getAttribute("aria-sort") !== "ascending", at = th.cellIndex;
+  const body = document.querySelector("#table tbody");
+  const value = row => row.cells[at].dataset.value;
+  const order = (a, b) => {
+    const x = value(a), y = value(b);
+    if (x === "" || y === "") return (x === "") - (y === "");
+    const difference = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
+    return up ? difference : -difference;
+  };
+  for (const other of document.querySelectorAll("#table th")) other.removeAttribute("aria-sort");
+  th.setAttribute("aria-sort", up ? "ascending" : "descending");
+  const rows = [...body.rows].filter(row => !row.classList.contains("teacher")).sort(order);
+  for (const row of rows) body.append(row);
+};
+show("dev");
+</script></body></html>
+""")

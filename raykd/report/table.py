@@ -1,0 +1,168 @@
+"""The front for the terminal and, in Markdown, for the tracking server's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from raykd.report.form import NONE, count, gain, milliseconds, percent, spread, times
+from raykd.report.front import FrontRow, front_rows
+from raykd.trial import Teacher, Trial
+
+Scored = Teacher | Trial
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: how the cells of a student (or its baseline) and a teacher read, and when it goes."""
+
+    heading: str
+    student: Callable[[Trial], str]
+    teacher: Callable[[Teacher], str] = lambda teacher: ""
+    row: Callable[[FrontRow], str] | None = None
+    """For what only the pair of student and baseline knows."""
+    left_out: int = 0
+    """Columns with higher numbers go first when the terminal is narrow; 0 stays."""
+    justify: str = "right"
+
+
+def columns(languages: Iterable[str]) -> list[Column]:
+    """The columns from left to right, one for each of `languages` among them."""
+    return [
+        Column("#", lambda t: f"{t.number:02d}", left_out=1),
+        Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
+        Column("learnt by", lambda t: t.method, lambda t: "teacher", left_out=2, justify="left"),
+        Column("dev F1", _f1, _f1),
+        *(Column(language, _language(language), _language(language), left_out=5) for language in languages),
+        Column("of teacher", lambda t: "", row=_kept, left_out=4),
+        Column("vs gold", lambda t: "", row=lambda row: gain(row.dev_gain), left_out=1),
+        Column("test F1", lambda t: percent(t.test_f1), lambda t: percent(t.test_f1), left_out=1),
+        Column("ms", lambda t: milliseconds(t.latency_ms), lambda t: milliseconds(t.latency_ms)),
+        Column("params", lambda t: count(t.parameters), lambda t: count(t.parameters)),
+        Column("faster", lambda t: times(t.speedup), left_out=3),
+        Column("smaller", lambda t: times(t.compression), left_out=3),
+    ]
+
+
+@dataclass(frozen=True)
+class FrontTable:
+    """Renders with rich: teachers first, then the front, the fastest first, each above its gold baseline.
+
+    On a narrow terminal the least telling columns are left out rather than cells cut.
+    """
+
+    title: str
+    rows: Sequence[FrontRow]
+    teachers: Sequence[Teacher]
+    best: int | None = None
+    """The number of the trial to point out, as the one chosen."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        some = columns(languages_of([row.trial for row in self.rows], self.teachers))
+        table = self._table(some)
+        while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
+            last = max(column.left_out for column in some)
+            if last == 0:
+                break
+            some = [column for column in some if column.left_out != last]
+            table = self._table(some)
+        yield table
+
+    def _table(self, some: Sequence[Column]) -> Table:
+        table = Table(
+            box=box.SIMPLE_HEAD, pad_edge=False, title=self.title, title_justify="left", title_style="bold"
+        )
+        for column in some:
+            table.add_column(column.heading, justify=column.justify, no_wrap=True)  # type: ignore[arg-type]
+        for teacher in self.teachers:
+            last = teacher is self.teachers[-1]
+            table.add_row(*(column.teacher(teacher) for column in some), style="yellow", end_section=last)
+        for row in self.rows:
+            mark = "bold green" if row.trial.number == self.best else "bold"
+            table.add_row(*(_student_cell(column, row) for column in some), style=mark)
+            if row.baseline is not None:
+                table.add_row(*(_baseline_cell(column, row.baseline) for column in some), style="dim")
+        if not self.rows:
+            table.add_row(
+                *("no complete student yet" if c.heading == "student" else "" for c in some), style="dim"
+            )
+        return table
+
+
+def front_table(
+    trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, sweep: str = "", best: int | None = None
+) -> FrontTable:
+    """The front of `trials` as a rich renderable. `best`: the number of a trial to point out."""
+    trials = list(trials)
+    rows = front_rows(trials, teachers)
+    return FrontTable(headline(trials, rows, sweep=sweep), rows, teachers, best)
+
+
+def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = "") -> str:
+    """One sentence of numbers: `wikiann: 11 of 26 students on the front`, and what was stopped or failed."""
+    searched = [trial for trial in trials if trial.role == "search"]
+    complete = sum(trial.state == "COMPLETE" for trial in searched)
+    parts = [f"{len(rows)} of {complete} student{'s' * (complete != 1)} on the front"]
+    for state, word in (("PRUNED", "stopped early"), ("FAILED", "failed"), ("RUNNING", "running")):
+        number = sum(trial.state == state for trial in searched)
+        if number:
+            parts.append(f"{number} {word}")
+    return f"{sweep}: {', '.join(parts)}" if sweep else ", ".join(parts)
+
+
+def front_markdown(trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, sweep: str = "") -> str:
+    """The front as a Markdown table under its headline, with the columns that a wide terminal shows."""
+    trials = list(trials)
+    rows = front_rows(trials, teachers)
+    some = columns(languages_of([row.trial for row in rows], teachers))
+    lines = [
+        f"**{headline(trials, rows, sweep=sweep)}** (F1 in percent, selected on dev)",
+        "",
+        _line(column.heading for column in some),
+        _line("---" if column.justify == "left" else "---:" for column in some),
+        *(_line(column.teacher(teacher) for column in some) for teacher in teachers),
+    ]
+    for row in rows:
+        lines.append(_line(_student_cell(column, row) for column in some))
+        if row.baseline is not None:
+            lines.append(_line(_baseline_cell(column, row.baseline) for column in some))
+    return "\n".join(lines)
+
+
+def languages_of(trials: Iterable[Trial], teachers: Iterable[Teacher] = ()) -> list[str]:
+    """The languages that have an F1, in the order met: the corpus's own."""
+    met = [language for scored in (*teachers, *trials) for language in scored.dev_f1_by_language]
+    return list(dict.fromkeys(met))
+
+
+def _line(cells: Iterable[str | Text]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _student_cell(column: Column, row: FrontRow) -> str | Text:
+    told = column.row(row) if column.row else column.student(row.trial)
+    if column.heading == "vs gold" and told != NONE:
+        return Text(told, style="red" if told.startswith("-") else "green")
+    return told
+
+
+def _baseline_cell(column: Column, baseline: Trial) -> str:
+    return "└ same, gold only" if column.heading == "student" else column.student(baseline)
+
+
+def _f1(scored: Scored) -> str:
+    return percent(scored.dev_f1) + spread(getattr(scored, "dev_f1_sd", None))
+
+
+def _language(language: str) -> Callable[[Scored], str]:
+    return lambda scored: percent(scored.dev_f1_by_language.get(language))
+
+
+def _kept(row: FrontRow) -> str:
+    return NONE if row.kept is None else f"{100 * row.kept:.0f} %"

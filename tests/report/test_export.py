@@ -1,0 +1,54 @@
+"""All trials as CSV and Parquet."""
+
+import io
+
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from raykd.report import front, trials_csv, trials_parquet, trials_table
+from raykd.trial import Trial
+from tests.report.fake_sweep import fake_trials
+
+
+def read_csv(data):
+    return pa_csv.read_csv(io.BytesIO(data))
+
+
+@pytest.mark.parametrize(
+    ("write", "read"),
+    [(trials_csv, read_csv), (trials_parquet, lambda data: pq.read_table(io.BytesIO(data)))],
+)
+def test_all_trials_come_back_with_the_front_marked(write, read):
+    trials = fake_trials()
+    table = read(write(list(reversed(trials))))
+    assert table["number"].to_pylist() == [t.number for t in trials]
+    assert table["state"].to_pylist() == [t.state for t in trials]
+    marked = {
+        n for n, on in zip(table["number"].to_pylist(), table["on_front"].to_pylist(), strict=True) if on
+    }
+    assert marked == {t.number for t in front(trials)}
+    assert table["dev_f1"].to_pylist() == pytest.approx([t.dev_f1 for t in trials], nan_ok=True)
+    assert table["test_f1_nl"].to_pylist()[0] == pytest.approx(trials[0].test_f1_by_language["nl"])
+    assert table["student.hidden_dim"].to_pylist() == [t.settings["student.hidden_dim"] for t in trials]
+
+
+def test_settings_keep_their_type_where_all_agree_and_become_json_where_not():
+    trials = [
+        Trial(0, "COMPLETE", {"a": 1, "b": 1, "c": "x", "d": True, "e": [1, 2], "f": "x"}),
+        Trial(1, "COMPLETE", {"a": 2, "b": 0.5, "c": "y", "d": False, "f": 3}),
+    ]
+    table = trials_table(trials).select(list("abcdef")).to_pydict()
+    assert table == {
+        "a": [1, 2],
+        "b": [1.0, 0.5],
+        "c": ["x", "y"],
+        "d": [True, False],
+        "e": ["[1, 2]", None],
+        "f": ['"x"', "3"],
+    }
+
+
+def test_no_trials_make_an_empty_table_with_its_headings():
+    assert trials_csv([]).startswith(b'"number","name","on_front"')
+    assert pq.read_table(io.BytesIO(trials_parquet([]))).num_rows == 0

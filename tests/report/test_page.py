@@ -1,0 +1,148 @@
+"""The HTML page and its picture."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from raykd.report import front_html, front_rows
+from raykd.report.figure import front_figure, hover
+from raykd.trial import Teacher, Trial
+from tests.report.fake_sweep import TEACHER, fake_trials
+
+
+class Reader(HTMLParser):
+    """Collects the rows of the table, the scripts, and what would be loaded from elsewhere."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.rows, self.cells, self.scripts, self.loaded = [], [], [], []
+        self._script = False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        told = dict(attrs)
+        self.loaded += [told[name] for name in ("src", "href") if name in told]
+        if tag == "tr":
+            self.rows.append((told.get("class"), []))
+        self._script = tag == "script"
+        if self._script:
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self._script:
+            self.scripts[-1] += data
+        elif self.rows and data.strip():
+            self.rows[-1][1].append(data.strip())
+
+    def handle_endtag(self, tag):
+        self._script = False
+
+
+def by_name(figure, name):
+    return next(trace for trace in figure.data if trace.name == name)
+
+
+def test_the_page_needs_nothing_else_and_lists_every_trial():
+    trials = fake_trials()
+    page = Reader(front_html(trials, [TEACHER], sweep="wikiann"))
+    assert page.loaded == []
+    assert len(page.scripts) == 3
+    assert set(json.loads(page.scripts[1])) == {"dev", "test"}
+    looks = [css for css, _ in page.rows[1:]]
+    assert looks == ["teacher"] + ["front"] * 11 + ["quiet"] * (len(trials) - 11)
+    for row, (_, cells) in zip(front_rows(trials, [TEACHER]), page.rows[2:], strict=False):
+        assert cells[0] == f"{row.trial.number:02d}"
+
+
+def test_all_rows_have_as_many_cells_as_the_heading():
+    page = front_html(fake_trials(), [TEACHER], sweep="x")
+    table = page[page.index("<table") : page.index("</table>")]
+    assert {row.count("<td") for row in table.split("<tr")[2:]} == {table.count("<th ")}
+
+
+def test_what_a_user_wrote_cannot_leave_its_place():
+    evil = "</script><script>alert(1)</script>"
+    settings = {"student.embedding_dim": evil, "objective.k": evil}
+    trial = Trial(
+        0, "COMPLETE", settings, objective=evil, dev_f1=0.5, latency_ms=1.0, parameters=5, message=evil
+    )
+    page = front_html([trial], [Teacher(evil, dev_f1=0.6, latency_ms=2.0)], sweep=evil)
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+    assert json.loads(Reader(page).scripts[1])["dev"]["data"]
+
+
+@pytest.mark.parametrize("part", ["dev", "test"])
+def test_the_picture_shows_front_baselines_and_dominated(part):
+    trials = fake_trials()
+    figure = front_figure(trials, [TEACHER], part=part)
+    rows = front_rows(trials, [TEACHER])
+    shown = {}
+    for kind in {row.trial.objective for row in rows}:
+        trace = by_name(figure, kind)
+        shown |= dict(zip(trace.text, zip(trace.x, trace.y, strict=True), strict=True))
+    assert shown == {
+        f"{row.trial.number:02d}": (row.trial.latency_ms, 100 * getattr(row.trial, f"{part}_f1"))
+        for row in rows
+    }
+    hollow = by_name(figure, "same shape, gold labels only")
+    assert list(hollow.y) == [100 * getattr(row.baseline, f"{part}_f1") for row in rows]
+    assert len(by_name(figure, "dominated").x) == 25 - 11
+    reference = 100 * getattr(TEACHER, f"{part}_f1")
+    assert figure.layout.shapes[0].y0 == pytest.approx(reference, abs=0.1)
+
+
+def test_marker_area_is_in_proportion_to_parameters():
+    trials = [
+        Trial(i, "COMPLETE", dev_f1=0.5 + i / 10, latency_ms=1.0 + i, parameters=p, objective="a")
+        for i, p in enumerate((500_000, 1_000_000))
+    ]
+    small, large = by_name(front_figure(trials), "a").marker.size
+    assert (large / small) ** 2 == pytest.approx(2)
+
+
+def test_steps_never_fall_on_dev():
+    figure = front_figure(fake_trials(), [TEACHER])
+    (line,) = [trace for trace in figure.data if trace.line.shape == "hv"]
+    assert list(line.y) == sorted(line.y)
+    assert list(line.x) == sorted(line.x)
+
+
+@pytest.mark.parametrize(("slowest", "kind"), [(3.0, None), (50.0, "log")])
+def test_the_latency_axis_is_logarithmic_where_the_range_needs_it(slowest, kind):
+    trials = [
+        Trial(i, "COMPLETE", dev_f1=0.5 + i / 10, latency_ms=ms, parameters=9)
+        for i, ms in enumerate((1.0, slowest))
+    ]
+    assert front_figure(trials).layout.xaxis.type == kind
+
+
+@pytest.mark.parametrize(("latency_ms", "star"), [(2.5, True), (300.0, False)])
+def test_a_teacher_far_slower_does_not_empty_the_picture(latency_ms, star):
+    students = [Trial(0, "COMPLETE", dev_f1=0.5, latency_ms=1.5, parameters=9)]
+    figure = front_figure(students, [Teacher("t", dev_f1=0.6, latency_ms=latency_ms)])
+    assert any(trace.marker.symbol == "star" for trace in figure.data) is star
+    assert figure.layout.annotations[-1].text.endswith("→") is not star
+
+
+def test_one_collapsed_student_does_not_squeeze_the_rest():
+    trials = [*fake_trials(), Trial(99, "COMPLETE", dev_f1=0.01, latency_ms=2.0, parameters=900_000)]
+    low, high = front_figure(trials, [TEACHER]).layout.yaxis.range
+    assert 60 < low < high < 95
+
+
+def test_a_picture_without_students_says_so():
+    figure = front_figure([Trial(0, "RUNNING")], [TEACHER])
+    assert "no complete student yet" in {note.text for note in figure.layout.annotations}
+
+
+def test_the_box_beside_a_marker_holds_the_whole_configuration():
+    settings = {"student.hidden_dim": 8, **{f"training.option_{i}": i for i in range(40)}}
+    told = hover(Trial(4, "COMPLETE", settings, dev_f1=0.5, dev_f1_by_language={"en": 0.25}, latency_ms=1.5))
+    plain = re.sub(r"<[^>]+>", " ", told)
+    assert "hidden_dim 8" in plain
+    assert "option_39 39" in plain
+    assert "en 25.0" in plain
+    assert max(len(line) for line in told.split("<br>")) < 110

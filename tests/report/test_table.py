@@ -1,0 +1,73 @@
+"""The front in the terminal and in Markdown."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from raykd.report import front_markdown, front_rows, front_table
+from raykd.report.form import count, gain, milliseconds, percent, spread, times
+from raykd.trial import Trial
+from tests.report.fake_sweep import TEACHER, fake_trials
+
+
+def lines(renderable, width):
+    """The rendered lines that hold anything."""
+    console = Console(width=width, file=io.StringIO(), legacy_windows=False)
+    console.print(renderable)
+    return [line for line in console.file.getvalue().splitlines() if line.strip()]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
+def test_no_cell_is_cut_at_any_width(width):
+    trials = fake_trials()
+    told = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
+    assert all(len(line) <= width for line in told)
+    assert not any("…" in line for line in told)
+    for row in front_rows(trials, [TEACHER]):
+        own = [line for line in told if f" {row.trial.shape} " in f" {line} "]
+        assert any(percent(row.trial.dev_f1) in line for line in own)
+
+
+def test_the_teacher_comes_first_then_each_student_above_its_baseline():
+    trials = fake_trials()
+    rows = front_rows(trials, [TEACHER])
+    told = lines(front_table(trials, [TEACHER], sweep="wikiann"), 200)
+    assert "wikiann: 11 of 25 students on the front, 2 stopped early, 1 failed" in told[0]
+    assert all(language in told[1].split() for language in ("en", "de", "es", "nl"))
+    assert "bilstm_crf × 4" in told[3]
+    assert "87.4" in told[3]
+    students = told[4:]
+    assert len(students) == 2 * len(rows)
+    for row, (own, twin) in zip(rows, zip(students[::2], students[1::2], strict=True), strict=True):
+        assert own.split()[0] == f"{row.trial.number:02d}"
+        assert gain(row.dev_gain) in own
+        assert "└ same, gold only" in twin
+        assert percent(row.baseline.dev_f1) in twin
+
+
+def test_a_sweep_without_students_says_so():
+    assert any("no complete student yet" in line for line in lines(front_table([Trial(0, "FAILED")]), 80))
+
+
+def test_markdown_is_one_rectangular_table():
+    text = front_markdown(fake_trials(), [TEACHER], sweep="wikiann")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in rows}) == 1
+    assert len(rows) == 2 + 1 + 2 * 11
+    assert len(text) < 6000, "what MLflow takes as a description"
+
+
+def test_figures_read_with_three_digits():
+    assert [count(n) for n in (None, 7, 999, 1000, 45_123, 999_600, 6_412_380)] == [
+        *("–", "7", "999", "1.00k", "45.1k", "1.00M", "6.41M")
+    ]
+    assert [milliseconds(n) for n in (None, 0.8312, 9.996, 99.96, 1234.5)] == [
+        "–",
+        "0.83",
+        "10.0",
+        "100",
+        "1234",
+    ]
+    assert (percent(0.85149), spread(0.00312), spread(None), spread(0.0)) == ("85.1", " ±0.3", "", "")
+    assert (gain(0.0231), gain(-0.004), gain(None), times(28.22)) == ("+2.3", "-0.4", "–", "28.2×")

@@ -1,0 +1,85 @@
+"""`--where` and `--best`: what they accept, what they choose, and how they refuse."""
+
+import pytest
+
+from raykd.errors import SpecError
+from raykd.report import best, parse
+from raykd.trial import Trial
+
+STUDENT = Trial(0, "COMPLETE", dev_f1=0.8, test_f1=0.1, latency_ms=2.0, parameters=1000, speedup=4.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "accepted"),
+    [
+        ("f1 >= 0.8", True),
+        ("dev_f1 > 0.8", False),
+        ("f1 >= 0.95 * teacher", False),
+        ("f1 >= 0.90 * teacher", True),
+        ("f1 >= teacher - 0.1 and latency_ms < 3", True),
+        ("f1 >= 0.9 or latency_ms < 3", True),
+        ("not f1 >= 0.9", True),
+        ("1 < latency_ms <= 2", True),
+        ("1 < latency_ms < 2", False),
+        ("parameters / 1_000 == 1", True),
+        ("parameters != 1000", False),
+        ("-f1 < +0.5 - 2", False),
+        ("  f1 > 0.5  ", True),
+        ("bytes < 10", False),
+        ("not bytes < 10", False),
+    ],
+)
+def test_conditions(source, accepted):
+    assert parse(source).accepts(STUDENT, 0.88) is accepted
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("f1 >=", "is no comparison"),
+        ("", "is no comparison"),
+        ("f1 >= 0.9\nimport os", "is no comparison"),
+        ("speed_up > 0.5", r"unknown name 'speed_up'; did you mean 'speedup'\?"),
+        ("latency < 3", r"unknown name 'latency'; did you mean 'latency_ms'\?"),
+        ("teacher_f1 < 3", "unknown name 'teacher_f1'"),
+        ("test_f1 > 0.5", "selection is on dev"),
+        ("f1", "compare it"),
+        ("f1 and latency_ms < 3", "not a condition"),
+        ("f1 > 'high'", "'high' is no number"),
+        ("f1 > True", "True is no number"),
+        ("f1 ** 2 > 0.5", "not understood here"),
+        ("abs(f1) > 0.5", "not understood here"),
+        ("f1.real > 0.5", "not understood here"),
+        ("[f1] > [0.5]", "not understood here"),
+        ("(lambda: f1)() > 1", "not understood here"),
+        ("f1 if teacher else 1", "not understood here"),
+        ("f1 in (1, 2)", "not understood here"),
+        ("(x := f1) > 1", "not understood here"),
+        ("__import__('os') > 1", "not understood here|unknown name"),
+        ("(" * 5000 + "f1" + ")" * 5000 + " > 1", "is no comparison"),
+    ],
+)
+def test_what_is_no_condition_is_refused_in_one_sentence(source, told):
+    with pytest.raises(SpecError, match=told) as refusal:
+        parse(source)
+    assert str(refusal.value).startswith("--where")
+
+
+def test_a_missing_teacher_and_a_division_by_zero_are_told():
+    with pytest.raises(SpecError, match="no teacher with a dev F1"):
+        parse("f1 > teacher").accepts(STUDENT, None)
+    with pytest.raises(SpecError, match="divides by zero"):
+        parse("f1 / (latency_ms - 2) > 1").accepts(STUDENT, None)
+
+
+def test_best_knows_which_way_is_better():
+    fast = Trial(1, "COMPLETE", dev_f1=0.5, latency_ms=1.0, speedup=8.0)
+    equal = Trial(2, "COMPLETE", dev_f1=0.6, latency_ms=1.0)
+    trials = [STUDENT, fast, equal]
+    assert [t.number for t in best(trials, "latency_ms")] == [2, 1, 0]
+    assert [t.number for t in best(trials, "f1")] == [0, 2, 1]
+    assert [t.number for t in best(trials, "speedup")] == [1, 0]
+    with pytest.raises(SpecError, match=r"--best latency: unknown name 'latency'; did you mean 'latency_ms'"):
+        best(trials, "latency")
+    with pytest.raises(SpecError, match="selection is on dev"):
+        best(trials, "test_f1")

@@ -1,0 +1,47 @@
+"""Trials as plain data, and their short names."""
+
+import json
+
+import pytest
+
+from raykd.trial import Teacher, Trial
+
+
+def test_a_trial_survives_json():
+    trial = Trial(3, "PRUNED", {"student.hidden_dim": 8}, run_ids=("a", "b"), dev_f1_by_language={"en": 0.5})
+    assert Trial.from_plain(json.loads(json.dumps(trial.to_plain()))) == trial
+    teacher = Teacher("t", dev_f1=0.5, dev_f1_by_language={"en": 0.5})
+    assert Teacher.from_plain(json.loads(json.dumps(teacher.to_plain()))) == teacher
+
+
+def test_an_unknown_key_is_refused():
+    with pytest.raises(TypeError, match="latency"):
+        Trial.from_plain({"number": 1, "state": "COMPLETE", "latency": 3})
+
+
+@pytest.mark.parametrize(
+    ("settings", "objective", "name"),
+    [
+        (
+            {
+                "student.embedding_dim": 32,
+                "student.hidden_dim": 64,
+                "student.decoder": "crf",
+                "objective.k": 3,
+            },
+            "top_wk",
+            "#07 top_wk k=3 · E32 H64 crf",
+        ),
+        # Of a choice of mappings the path holds the option's label.
+        ({"objective.top_wk.k": 5, "objective.top_wk.temperature": 2}, "top_wk", "#07 top_wk k=5 T=2"),
+        ({"objective.temperature": 1, "student.layers": 1}, "posterior", "#07 posterior"),
+        (
+            {"objective.temperature": 2.5, "objective.temperature_mode": "global", "student.layers": 2},
+            "structural",
+            "#07 structural T=2.5 global · L2",
+        ),
+        ({"student.kind": "bilstm", "student.vocabulary.kind": "word"}, "gold", "#07 gold · bilstm"),
+    ],
+)
+def test_the_short_name_tells_objective_and_shape(settings, objective, name):
+    assert Trial(7, "COMPLETE", settings, objective=objective).name == name
