@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from raykd.structures.differentiable import PosteriorKL, parts_of
 from raykd.structures.moments import expected_score, moments
-from raykd.structures.partition import log_partition, token_marginals
+from raykd.structures.partition import log_partition_64
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -32,7 +33,7 @@ def cross_entropy(p: Chain, q: Chain) -> Float[Tensor, " batch"]:
 def _cross_entropy(p: Chain, q: Chain) -> Tensor:
     _check_alike(p, q)
     chained = not (q.transitions is None and q.start is None and q.end is None)
-    return log_partition(q).double() - expected_score(q, moments(p, pairwise=chained))
+    return log_partition_64(q) - expected_score(q, moments(p, pairwise=chained))
 
 
 def kl(p: Chain, q: Chain) -> Float[Tensor, " batch"]:
@@ -49,10 +50,7 @@ def posterior_kl(teacher_token_BTY: Float[Tensor, "batch time tag"], chain: Chai
         raise ValueError(
             f"teacher marginals must be {list(chain.emissions_BTY.shape)}; got {list(teacher_token_BTY.shape)}"
         )
-    teacher_BTY = teacher_token_BTY.detach().to(chain.dtype).masked_fill(~chain.mask_BT[:, :, None], 0)
-    tiny = torch.finfo(chain.dtype).tiny
-    log_student_BTY = token_marginals(chain).clamp(min=tiny).log()
-    return (torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * log_student_BTY).sum((1, 2))
+    return PosteriorKL.apply(teacher_token_BTY.detach().to(chain.dtype), *parts_of(chain)).to(chain.dtype)
 
 
 def _check_alike(p: Chain, q: Chain) -> None:

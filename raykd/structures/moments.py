@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from raykd.structures.decoding import score
-from raykd.structures.partition import end_token, log_partition, moments_of
+from raykd.structures import engine, reference
+from raykd.structures.decoding import checked_paths
+from raykd.structures.differentiable import MomentLoss, PathLoss, end_rows, parts_of
+from raykd.structures.partition import log_partition_64, moments_of
 from raykd.structures.tempering import local_pair_moments, local_token_moments
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def moments(chain: Chain, *, pairwise: bool = True) -> Moments:
     token_BTY, transition_BYY = moments_of(chain, pairwise=pairwise)
     if transition_BYY is None:
         return Moments(token_BTY)
-    return Moments(token_BTY, transition_BYY, token_BTY[:, 0], end_token(token_BTY, chain.lengths_B))
+    return Moments(token_BTY, transition_BYY, token_BTY[:, 0], end_rows(token_BTY, chain.lengths_B))
 
 
 def path_moments(
@@ -75,7 +77,7 @@ def path_moments(
     transition = weights_BK.new_zeros(B, tags * tags)
     transition.scatter_add_(1, pairs, weights_BKT[:, :, 1:].reshape(B, -1))
     return Moments(
-        token_BTY, transition.reshape(B, tags, tags), token_BTY[:, 0], end_token(token_BTY, lengths)
+        token_BTY, transition.reshape(B, tags, tags), token_BTY[:, 0], end_rows(token_BTY, lengths)
     )
 
 
@@ -108,40 +110,40 @@ def expected_score(chain: Chain, target: Moments) -> Float[Tensor, " batch"]:
 
     Raises ValueError where the chain has transitions, start or end scores and the moments do not count them.
     """
-    total_B = _weighted(chain.emissions_BTY.masked_fill(~chain.mask_BT[:, :, None], 0), target.token_BTY)
-    parts = (
-        ("transitions", chain.transitions, target.transition_BYY),
-        ("start", chain.start, target.start_BY),
-        ("end", chain.end, target.end_BY),
-    )
-    for name, scores, counts in parts:
-        if scores is None:
-            continue
-        if counts is None:
+    return reference.expected_score(chain, *_counted(chain, target))
+
+
+def _counted(chain: Chain, target: Moments) -> tuple[Tensor | None, ...]:
+    """The moments that the chain has scores for."""
+    if target.token_BTY.shape != chain.emissions_BTY.shape:
+        raise ValueError(
+            f"token moments must be {list(chain.emissions_BTY.shape)}; got {list(target.token_BTY.shape)}"
+        )
+    parts = [target.token_BTY]
+    counts = (target.transition_BYY, target.start_BY, target.end_BY)
+    for name, count in zip(("transitions", "start", "end"), counts, strict=True):
+        scored = getattr(chain, name) is not None
+        if scored and count is None:
             raise ValueError(
-                f"the chain has {name} scores but the moments do not count {name}; use pairwise=True"
+                f"the chain has {name} scores but the moments do not count them; take moments with pairwise=True"
             )
-        total_B = total_B + _weighted(scores, counts)
-    return total_B
-
-
-def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
-    forbidden = scores == float("-inf")
-    if bool(forbidden.any()):
-        missed = (forbidden & (counts > 0)).flatten(1).any(1)
-        safe = (scores.masked_fill(forbidden, 0) * counts).flatten(1).sum(1, dtype=torch.float64)
-        return safe.masked_fill(missed, float("-inf"))
-    return (scores * counts).flatten(1).sum(1, dtype=torch.float64)
+        parts.append(count if scored else None)
+    return tuple(parts)
 
 
 def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
-    """log Z(θ) − ⟨μ*, θ⟩ [B]: the Fenchel–Young loss whose gradient is μ(θ) − μ*.
+    """log Z(θ) − ⟨μ*, θ⟩ [B]: the Fenchel–Young loss, whose gradient is μ(θ) − μ*.
 
-    One loss for gold likelihood (one-hot moments), Top-K (path moments) and structural distillation (the teacher's moments;
-    Wang et al., ACL 2021, Eq. 3). Its minimum is the entropy of the distribution that μ* belongs to, reached iff μ(θ) = μ*.
-    Differentiable in the chain and in the moments. Raises ValueError as `expected_score`.
+    One loss for gold likelihood (one-hot moments), Top-K (path moments) and structural distillation (the teacher's
+    moments; Wang et al., ACL 2021, Eq. 3). Its minimum is the entropy of the distribution that μ* belongs to, reached
+    iff μ(θ) = μ*. Differentiable in the chain and in the moments. Raises ValueError as `expected_score`.
     """
-    return (log_partition(chain).double() - expected_score(chain, moments)).to(chain.dtype)
+    target = _counted(chain, moments)
+    if any(part is not None and part.requires_grad for part in target) or not engine.has_kernels(chain):
+        value_B = log_partition_64(chain) - reference.expected_score(chain, *target)
+        return value_B.to(chain.dtype)
+    target = tuple(None if part is None else part.to(chain.dtype) for part in target)
+    return MomentLoss.apply(target, *parts_of(chain)).to(chain.dtype)
 
 
 def path_loss(
@@ -152,13 +154,18 @@ def path_loss(
     """−Σ_k w_k log p(path_k) [B]: gold likelihood for paths [B, T], weighted Top-K for paths [B, K, T].
 
     Equal to `fenchel_young` with `path_moments`, without forming them; the partition is computed once, whatever K.
-    Weights default to one for a single path and to 1/K otherwise; they are taken as constants, and a path of weight zero
-    counts for nothing. The minimum is reached iff the chain's moments are the weighted paths'.
+    Weights default to 1/K; they are taken as constants, and a path of weight zero counts for nothing. The minimum is
+    reached iff the chain's moments are the weighted paths'. Raises ValueError where paths do not fit the chain.
     """
-    paths_BKT = paths[:, None] if paths.dim() == 2 else paths
+    paths_BKT = checked_paths(chain, paths)
+    shape = tuple(paths_BKT.shape[:2])
     if weights_BK is None:
-        weights_BK = chain.emissions_BTY.new_full(paths_BKT.shape[:2], 1 / paths_BKT.shape[1])
-    weights_BK = weights_BK.detach().to(chain.dtype)
-    scores_BK = score(chain, paths_BKT)
-    scores_BK = torch.where(weights_BK > 0, scores_BK, 0)
-    return weights_BK.sum(1) * log_partition(chain) - (weights_BK * scores_BK).sum(1)
+        weights_BK = chain.emissions_BTY.new_full(shape, 1 / shape[1])
+    if tuple(weights_BK.shape) != shape:
+        raise ValueError(f"weights must be {list(shape)}, one per path; got {list(weights_BK.shape)}")
+    weights_BK = weights_BK.detach().double()
+    if not engine.has_kernels(chain):
+        scores_BK = torch.where(weights_BK != 0, reference.score(chain, paths_BKT), 0)
+        value_B = weights_BK.sum(1) * log_partition_64(chain) - (weights_BK * scores_BK).sum(1)
+        return value_B.to(chain.dtype)
+    return PathLoss.apply(paths_BKT, weights_BK, *parts_of(chain)).to(chain.dtype)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
-from raykd.structures import reference
+from raykd.structures import engine, reference
+from raykd.structures.differentiable import LogPartition, Marginals, parts_of
+from raykd.structures.scaled import transition_weights
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
 
     from raykd.structures.chain import Chain
 
@@ -20,14 +23,24 @@ if TYPE_CHECKING:
 def log_partition(chain: Chain) -> Float[Tensor, " batch"]:
     """log Z [B]: the log of the summed exponentiated scores of all labellings, in nats; −∞ where none is allowed.
 
-    Differentiable twice; its gradient in the emissions is the token marginals.
+    Differentiable any number of times; its gradient in the emissions is the token marginals.
     """
-    return reference.log_partition(chain)
+    return log_partition_64(chain).to(chain.dtype)
+
+
+def log_partition_64(chain: Chain) -> Tensor:
+    """log Z [B] in float64, for differences of large numbers; the gradients have the chain's dtype."""
+    return LogPartition.apply(*parts_of(chain))  # type: ignore[return-value]
 
 
 def token_marginals(chain: Chain) -> Float[Tensor, "batch time tag"]:
-    """p(y_t = y) [B, T, Y]: zero on padding; each token's row sums to one. Differentiable twice."""
-    return reference.token_marginals(chain)
+    """p(y_t = y) [B, T, Y]: zero on padding, each token's row sums to one. Differentiable any number of times."""
+    return moments_of(chain, pairwise=False)[0]
+
+
+def moments_of(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
+    """Token marginals [B, T, Y] and, if asked, expected transitions summed over time [B, Y, Y]."""
+    return Marginals.apply(pairwise, *parts_of(chain))  # type: ignore[return-value]
 
 
 def pairwise_marginals(chain: Chain) -> Float[Tensor, "batch time tag tag"]:
@@ -35,19 +48,14 @@ def pairwise_marginals(chain: Chain) -> Float[Tensor, "batch time tag tag"]:
 
     Training never needs this tensor (see `moments`); it is Y times larger than the emissions.
     """
-    return reference.pairwise_marginals(chain)
-
-
-def moments_of(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
-    """Token marginals [B, T, Y] and, if asked, expected transitions summed over time [B, Y, Y]."""
-    if not pairwise:
-        return token_marginals(chain), None
-    return token_marginals(chain), pairwise_marginals(chain).sum(1)
-
-
-def end_token(
-    values_BTY: Float[Tensor, "batch time tag"], lengths_B: Int[Tensor, " batch"]
-) -> Float[Tensor, "batch tag"]:
-    """The row [B, Y] of each sentence's last token."""
-    last_B1Y = (lengths_B.long() - 1)[:, None, None].expand(-1, 1, values_BTY.shape[2])
-    return values_BTY.gather(1, last_B1Y).squeeze(1)
+    if torch.is_grad_enabled() and any(part.requires_grad for part in chain.scores()):
+        return reference.pairwise_marginals(chain)
+    found = engine.sums(chain, token=False, pair=False, sides=True)
+    weights_BYY, _ = transition_weights(chain.detach())
+    pairs = found.left_BTY.new_zeros(*found.left_BTY.shape, chain.tags)
+    scaled_BTYY = found.left_BTY[:, :-1, :, None] * weights_BYY[:, None]
+    torch.mul(scaled_BTYY, found.right_BTY[:, 1:, None, :], out=pairs[:, 1:])
+    bad_N = (~found.ok_B).nonzero().squeeze(1)
+    if len(bad_N):
+        pairs[bad_N] = reference.pairwise_marginals(chain.detach().select(bad_N).double()).to(chain.dtype)
+    return pairs

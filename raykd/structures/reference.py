@@ -11,6 +11,7 @@ against enumeration.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -27,7 +28,7 @@ def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
     peak = scores.detach().amax(dim, keepdim=True)
     peak = torch.where(peak == MINUS_INFINITY, torch.zeros_like(peak), peak)
     total = (scores - peak).exp().sum(dim)
-    possible = total > 0
+    possible = total != 0  # also where it is not a number, which must show
     log_total = torch.where(possible, total, torch.ones_like(total)).log() + peak.squeeze(dim)
     return torch.where(possible, log_total, torch.full_like(log_total, MINUS_INFINITY))
 
@@ -86,13 +87,13 @@ def pairwise_marginals(chain: Chain) -> Tensor:
 
 
 def _normalised(log_weights: Tensor, log_total: Tensor, keep: Tensor) -> Tensor:
-    usable = keep & (log_total > MINUS_INFINITY) & (log_weights > MINUS_INFINITY)
+    usable = keep & (log_total != MINUS_INFINITY) & (log_weights != MINUS_INFINITY)
     zero = torch.zeros_like(log_weights)
-    safe_total = torch.where(log_total > MINUS_INFINITY, log_total, torch.zeros_like(log_total))
+    safe_total = torch.where(log_total != MINUS_INFINITY, log_total, torch.zeros_like(log_total))
     return torch.where(usable, (torch.where(usable, log_weights, zero) - safe_total).exp(), zero)
 
 
-def kbest(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
+def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     """The K best labellings and their scores by a K-best Viterbi: paths [B, K, T], scores [B, K] (−∞ where none is left)."""
     B, T, Y = chain.emissions_BTY.shape
     emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
@@ -135,3 +136,100 @@ def _draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
     """One index per row of unnormalised log-probabilities, by the Gumbel maximum."""
     uniform = torch.rand(logits.shape, dtype=torch.float64, device=logits.device, generator=generator)
     return (logits - (-uniform.clamp(min=1e-300).log()).log()).argmax(-1)
+
+
+def expected_score(
+    chain: Chain, token_BTY: Tensor, pair_BYY: Tensor | None, start_BY: Tensor | None, end_BY: Tensor | None
+) -> Tensor:
+    """⟨μ, θ⟩ [B] in float64; a moment of zero outweighs a score of −∞, any other makes the sum −∞."""
+    total_B = _weighted(_emissions(chain), token_BTY)
+    parts = ((chain.transitions, pair_BYY), (chain.start, start_BY), (chain.end, end_BY))
+    for scores, counts in parts:
+        if scores is not None and counts is not None:
+            total_B = total_B + _weighted(scores, counts)
+    return total_B
+
+
+def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
+    forbidden = scores == MINUS_INFINITY
+    if bool(forbidden.any()):
+        missed_B = (forbidden & (counts != 0)).flatten(1).any(1)
+        safe_B = (scores.masked_fill(forbidden, 0) * counts).flatten(1).sum(1, dtype=torch.float64)
+        return safe_B.masked_fill(missed_B, MINUS_INFINITY)
+    return (scores * counts).flatten(1).sum(1, dtype=torch.float64)
+
+
+def score(chain: Chain, paths_BKT: Tensor) -> Tensor:
+    """Scores of labellings [B, K] in float64; tags beyond a sentence are not read but must be valid."""
+    rows_B1 = torch.arange(chain.batch, device=chain.device)[:, None]
+    mask_B1T = chain.mask_BT[:, None]
+    total_BK = _summed(chain.emissions_BTY.gather(2, paths_BKT.transpose(1, 2)).transpose(1, 2), mask_B1T)
+    if chain.transitions is not None:
+        before, after = paths_BKT[:, :, :-1], paths_BKT[:, :, 1:]
+        own = chain.transitions.dim() == 3
+        where = (rows_B1[..., None], before, after) if own else (before, after)
+        total_BK = total_BK + _summed(chain.transitions[where], mask_B1T[:, :, 1:])
+    last_BK1 = (chain.lengths_B.long() - 1)[:, None, None].expand(-1, paths_BKT.shape[1], 1)
+    ends = ((chain.start, paths_BKT[:, :, 0]), (chain.end, paths_BKT.gather(2, last_BK1).squeeze(2)))
+    for scores, tags_BK in ends:
+        if scores is not None:
+            total_BK = total_BK + (scores[tags_BK] if scores.dim() == 1 else scores.gather(1, tags_BK))
+    return total_BK
+
+
+def _summed(steps_BKT: Tensor, mask_B1T: Tensor) -> Tensor:
+    # float64: the difference of two such sums is a loss, and float32 would leave 1e-3 of it at T = 512
+    return torch.where(mask_B1T, steps_BKT, 0).sum(2, dtype=torch.float64)
+
+
+def path_loss(chain: Chain, paths_BKT: Tensor, weights_BK: Tensor) -> Tensor:
+    """−Σ_k w_k log p(path_k) [B] in float64; a weight of zero outweighs an impossible path."""
+    scores_BK = torch.where(weights_BK != 0, score(chain, paths_BKT), 0)
+    return weights_BK.sum(1) * log_partition(chain).double() - (weights_BK * scores_BK).sum(1)
+
+
+def transition_moments(chain: Chain) -> Tensor:
+    """Expected transitions summed over time [B, Y, Y], one step at a time: [B, T, Y, Y] is never formed."""
+    alpha_BTY, beta_BTY = forward_scores(chain), backward_scores(chain)
+    transitions_BYY, _, _ = chain.filled()
+    right_BTY, log_z_B11 = _emissions(chain) + beta_BTY, log_partition(chain)[:, None, None]
+    total_BYY = alpha_BTY.new_zeros(chain.batch, chain.tags, chain.tags)
+    for t in range(1, chain.time):
+        log_BYY = alpha_BTY[:, t - 1, :, None] + transitions_BYY + right_BTY[:, t, None, :]
+        total_BYY = total_BYY + _normalised(log_BYY, log_z_B11, chain.mask_BT[:, t, None, None])
+    return total_BYY
+
+
+def posterior_kl(chain: Chain, teacher_BTY: Tensor) -> Tensor:
+    """Σ_t KL(q_t ‖ p_t) [B], the student's log-marginals taken in log space: no marginal is too small for it."""
+    log_z_B11 = log_partition(chain)[:, None, None]
+    log_BTY = forward_scores(chain) + backward_scores(chain) - log_z_B11
+    teacher_BTY = teacher_BTY.masked_fill(~chain.mask_BT[:, :, None], 0)
+    log_BTY = torch.where(teacher_BTY > 0, log_BTY, torch.zeros_like(log_BTY))
+    return (torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * log_BTY).sum((1, 2))
+
+
+def _leaves(chain: Chain) -> tuple[Chain, tuple[Tensor, Tensor]]:
+    transitions_BYY, _, _ = chain.filled()
+    emissions_BTY = chain.emissions_BTY.detach().requires_grad_()
+    own_BYY = transitions_BYY.detach().expand(chain.batch, -1, -1).clone().requires_grad_()
+    return replace(chain, emissions_BTY=emissions_BTY, transitions=own_BYY), (emissions_BTY, own_BYY)
+
+
+def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`posterior_kl` and its gradient in emissions and each sentence's transitions."""
+    with torch.enable_grad():
+        inner, leaves = _leaves(chain)
+        value_B = posterior_kl(inner, teacher_BTY.to(chain.dtype))
+        gradient = torch.autograd.grad(value_B.sum(), leaves, materialize_grads=True)
+    return value_B.detach(), *gradient
+
+
+def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The Hessian of log Z times a direction, by differentiating the marginals' inner product with it."""
+    with torch.enable_grad():
+        inner, leaves = _leaves(chain)
+        total = (token_marginals(inner) * along_BTY).sum()
+        if along_BYY is not None:
+            total = total + (transition_moments(inner) * along_BYY).sum()
+        return torch.autograd.grad(total, leaves, materialize_grads=True)

@@ -1,0 +1,265 @@
+"""The K best labellings, exactly: Viterbi over lanes, then Lawler's deviations, O(T·Y² + K·T) per sentence.
+
+The forward sweep keeps, for every tag, the best and the second-best way into it. A labelling found at rank q then names its
+successors: for each position left of where it departed from its parent, the second-best way into what follows. Only where
+two departures meet at one position is a third-best looked for. (Lawler 1972; Nilsson and Goldberger 2001.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from raykd.structures.compiled.blocks import OPTIONS, bring_in, bring_out, lay_out
+from raykd.structures.compiled.lanes import (
+    everywhere,
+    larger,
+    load,
+    smaller,
+    spread,
+    store,
+    where_above,
+    width,
+)
+
+
+class Sentence(NamedTuple):
+    """One sentence's rows: best score of a prefix ending in a tag, second-best way into it, emissions less their peak."""
+
+    best: np.ndarray
+    second: np.ndarray
+    emissions: np.ndarray
+    into: np.ndarray  # transitions [to, from]
+    end: np.ndarray
+    size: int
+    tags: int
+
+
+class Candidates(NamedTuple):
+    """Labellings to come, best first: their scores, and (parent, position, tag left behind) with that tag's value."""
+
+    scores: np.ndarray
+    values: np.ndarray
+    places: np.ndarray
+
+
+@njit(**OPTIONS)
+def k_best(problem, paths, scores, first_block, last_block):
+    """Fill paths [B, K, T] (zero beyond the sentence and where none is left) and scores [B, K] in float64."""
+    emissions, tags, time, k = problem.emissions, problem.tags, problem.time, scores.shape[1]
+    lanes, dtype = width(emissions), emissions.dtype
+    longest = problem.lengths[problem.order[first_block * lanes]]
+    sentences, sizes = np.empty(lanes, np.int64), np.empty(lanes, np.int64)
+    limits, base, numbers = np.empty(lanes, dtype), np.empty(lanes, np.float64), np.arange(lanes)
+    room = (longest * tags + lanes) * lanes
+    weights, best, second = np.empty(room, dtype), np.empty(room, dtype), np.empty(room, dtype)
+    rows = np.empty((3, room), dtype)
+    own = problem.transitions_step > 0
+    matrix = np.empty(tags * tags * lanes if own else 0, dtype)
+    into = np.empty((tags, tags), dtype)
+    candidates = Candidates(
+        np.empty(k + 1, np.float64), np.empty(k + 1, dtype), np.empty((k + 1, 3), np.int64)
+    )
+    if not own:
+        turn(problem.transitions, 0, into)
+    for number in range(first_block, last_block):
+        count = lay_out(problem, number, sentences, sizes, limits)
+        steps = sizes[0]
+        bring_in(emissions, sentences, time * tags, steps * tags, weights)
+        lower(weights, steps, tags, sizes, limits, base)
+        if own:
+            bring_in(problem.transitions, sentences, tags * tags, tags * tags, matrix)
+        begin(problem, sentences, weights, best, second, tags)
+        for t in range(1, steps):
+            if own:
+                advance_own(matrix, t, tags, k, weights, best, second)
+            else:
+                advance(problem.transitions, t, tags, k, weights, best, second)
+        stride = steps * tags
+        bring_out(best, numbers, stride, stride, count, rows[0])
+        bring_out(weights, numbers, stride, stride, count, rows[2])
+        if k > 1:
+            bring_out(second, numbers, stride, stride, count, rows[1])
+        for lane in range(count):
+            place, end = sentences[lane], problem.end_step * sentences[lane]
+            if own:
+                turn(problem.transitions, place * problem.transitions_step, into)
+            mine = slice(lane * stride, (lane + 1) * stride)
+            sentence = Sentence(
+                rows[0][mine],
+                rows[1][mine],
+                rows[2][mine],
+                into,
+                problem.end[end : end + tags],
+                sizes[lane],
+                tags,
+            )
+            deviate(sentence, base[lane], candidates, paths[place], scores[place])
+
+
+@njit(**OPTIONS)
+def turn(transitions, at, into):
+    for i in range(into.shape[0]):
+        for j in range(into.shape[0]):
+            into[j, i] = transitions[at + i * into.shape[0] + j]
+
+
+@njit(**OPTIONS)
+def lower(values, steps, tags, sizes, peaks, base):
+    """Subtract each row's largest emission, which no choice of labelling can change; their sum per lane is `base`."""
+    lanes = width(values)
+    nothing, zero = everywhere(values, -np.inf), everywhere(values, 0.0)
+    base[:] = 0
+    for t in range(steps):
+        row = t * tags * lanes
+        peak = nothing
+        for y in range(tags):
+            peak = larger(load(values, row + y * lanes), peak)
+        peak = where_above(peak, nothing, peak, zero)
+        store(peaks, 0, peak)
+        for lane in range(lanes):
+            base[lane] += peaks[lane] if t < sizes[lane] else 0.0
+        for y in range(tags):
+            store(values, row + y * lanes, load(values, row + y * lanes) - peak)
+
+
+@njit(**OPTIONS)
+def begin(problem, sentences, weights, best, second, tags):
+    lanes = len(sentences)
+    for y in range(tags):
+        for lane in range(lanes):
+            here = y * lanes + lane
+            best[here] = problem.start[sentences[lane] * problem.start_step + y] + weights[here]
+            second[here] = -np.inf
+
+
+@njit(**OPTIONS)
+def advance(matrix, t, tags, k, weights, best, second):
+    """Best and second-best ways into every tag at step t, the matrix shared."""
+    lanes = width(best)
+    nothing = everywhere(best, -np.inf)
+    row = t * tags * lanes
+    before = row - tags * lanes
+    for j in range(0, tags, 4):
+        a, b, c, d = j, min(j + 1, tags - 1), min(j + 2, tags - 1), min(j + 3, tags - 1)
+        b0, b1, b2, b3 = nothing, nothing, nothing, nothing
+        s0, s1, s2, s3 = nothing, nothing, nothing, nothing
+        for i in range(tags):
+            value, m = load(best, before + i * lanes), i * tags
+            x0, x1 = value + spread(matrix, m + a), value + spread(matrix, m + b)
+            x2, x3 = value + spread(matrix, m + c), value + spread(matrix, m + d)
+            if k > 1:
+                s0, s1 = larger(smaller(x0, b0), s0), larger(smaller(x1, b1), s1)
+                s2, s3 = larger(smaller(x2, b2), s2), larger(smaller(x3, b3), s3)
+            b0, b1, b2, b3 = larger(x0, b0), larger(x1, b1), larger(x2, b2), larger(x3, b3)
+        settle(weights, best, second, row + a * lanes, b0, s0)
+        settle(weights, best, second, row + b * lanes, b1, s1)
+        settle(weights, best, second, row + c * lanes, b2, s2)
+        settle(weights, best, second, row + d * lanes, b3, s3)
+
+
+@njit(**OPTIONS)
+def advance_own(matrix, t, tags, k, weights, best, second):
+    """The same with a matrix per lane."""
+    lanes = width(best)
+    nothing = everywhere(best, -np.inf)
+    row = t * tags * lanes
+    before = row - tags * lanes
+    for j in range(tags):
+        top, next_top = nothing, nothing
+        for i in range(tags):
+            x = load(best, before + i * lanes) + load(matrix, (i * tags + j) * lanes)
+            if k > 1:
+                next_top = larger(smaller(x, top), next_top)
+            top = larger(x, top)
+        settle(weights, best, second, row + j * lanes, top, next_top)
+
+
+@njit(**OPTIONS)
+def settle(weights, best, second, at, top, next_top):
+    store(best, at, top + load(weights, at))
+    store(second, at, next_top)
+
+
+@njit(**OPTIONS)
+def deviate(sentence, base, candidates, paths, scores):
+    """Write one sentence's k best labellings, best first."""
+    k, last, tags = len(scores), sentence.size - 1, sentence.tags
+    paths[:] = 0
+    scores[:] = -np.inf
+    ending = sentence.best[last * tags :]
+    value, tag = follow(ending, sentence.end, np.inf, -1)
+    if tag < 0:
+        return
+    candidates.scores[0] = value
+    candidates.values[0] = np.inf
+    candidates.places[0] = (0, last, -1)
+    waiting = 1
+    for rank in range(k):
+        if waiting == 0:
+            return
+        score, left_value = candidates.scores[0], candidates.values[0]
+        parent, place, left = candidates.places[0]
+        for c in range(1, waiting):
+            candidates.scores[c - 1] = candidates.scores[c]
+            candidates.values[c - 1] = candidates.values[c]
+            candidates.places[c - 1] = candidates.places[c]
+        waiting -= 1
+        scores[rank] = score + base
+        path = paths[rank]
+        path[place + 1 : last + 1] = paths[parent, place + 1 : last + 1]
+        row = sentence.end if place == last else sentence.into[path[place + 1]]
+        _, path[place] = follow(sentence.best[place * tags :], row, left_value, left)
+        for t in range(place - 1, -1, -1):
+            _, path[t] = follow(sentence.best[t * tags :], sentence.into[path[t + 1]], np.inf, -1)
+        if rank + 1 < k:
+            waiting = branch(sentence, path, rank, place, candidates, waiting, k - rank - 1)
+
+
+@njit(**OPTIONS)
+def follow(best, row, after_value, after_tag):
+    """The best way out of a row that comes after (value, tag), in order of falling value, then rising tag."""
+    top, tag = -np.inf, -1
+    for i in range(len(row)):
+        value = best[i] + row[i]
+        if value > top and (value < after_value or (value == after_value and i > after_tag)):
+            top, tag = value, i
+    return top, tag
+
+
+@njit(**OPTIONS)
+def branch(sentence, path, rank, place, candidates, waiting, wanted):
+    """Add the labellings that first depart from this one at a position up to `place`; returns how many wait."""
+    tags, last = sentence.tags, sentence.size - 1
+    right = 0.0
+    for t in range(last, -1, -1):
+        row = sentence.end if t == last else sentence.into[path[t + 1]]
+        tag = path[t]
+        here = sentence.best[t * tags + tag] + row[tag]
+        if t <= place:
+            if t == place or t == last:
+                other, _ = follow(sentence.best[t * tags :], row, here, tag)
+            else:
+                other = sentence.second[(t + 1) * tags + path[t + 1]]
+            score = other + right
+            if score > -np.inf and (waiting < wanted or score > candidates.scores[waiting - 1]):
+                waiting = insert(candidates, waiting, wanted, score, here, rank, t, tag)
+        right += sentence.emissions[t * tags + tag] + row[tag]
+    return waiting
+
+
+@njit(**OPTIONS)
+def insert(candidates, waiting, wanted, score, value, parent, place, tag):
+    """Put a candidate in its place among at most `wanted`; returns how many wait."""
+    slot = min(waiting, wanted - 1)
+    while slot > 0 and candidates.scores[slot - 1] < score:
+        candidates.scores[slot] = candidates.scores[slot - 1]
+        candidates.values[slot] = candidates.values[slot - 1]
+        candidates.places[slot] = candidates.places[slot - 1]
+        slot -= 1
+    candidates.scores[slot] = score
+    candidates.values[slot] = value
+    candidates.places[slot] = (parent, place, tag)
+    return min(waiting + 1, wanted)

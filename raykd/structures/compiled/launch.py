@@ -1,0 +1,163 @@
+"""From tensors to kernels: flat arrays, threads, and the cache of compiled code.
+
+Threads are Python's, not numba's: the kernels release the interpreter lock, so a plain pool runs ranges of sentences side
+by side, with no threading layer that a fork, a Ray actor or a second caller could upset. As many threads work as torch has
+been given (`torch.get_num_threads`); with one there is no pool at all.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raykd.structures.compiled import best, sums, tangents, targets
+from raykd.structures.compiled.blocks import Problem
+from raykd.structures.scaled import Sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from raykd.structures.chain import Chain
+
+KIND = "compiled.launch"
+REGISTER_BYTES = 64
+_pools: dict[int, ThreadPoolExecutor] = {}
+# threads do not survive a fork; a child starts its own
+os.register_at_fork(after_in_child=_pools.clear)
+
+
+def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
+    """Run the forward-backward kernel; what is not asked for comes back empty."""
+    B, T, Y = chain.emissions_BTY.shape
+    new = chain.emissions_BTY.new_empty
+    filled = Sums(
+        torch.empty(B, dtype=torch.float64),
+        torch.empty(B, dtype=torch.bool),
+        new(B, T, Y) if token else new(0),
+        new(B, Y, Y) if pair else new(0),
+        new(B, T, Y) if sides else new(0),
+        new(B, T, Y) if sides else new(0),
+    )
+    problem = problem_of(chain)
+    arrays = sums.Sums(*(flat(part) for part in filled))
+    over_blocks(problem, lambda first, last: sums.sum_product(problem, arrays, first, last))
+    return filled
+
+
+def subtract_paths(chain: Chain, paths_BKT: Tensor, weights_BK: Tensor, found: Sums) -> None:
+    """In place: log Z becomes the weighted negative log-likelihood of paths, token and pair its gradient."""
+    problem = problem_of(chain)
+    paths = paths_BKT.contiguous().numpy()
+    weights = weights_BK.contiguous().numpy()
+    value, token, pair = flat(found.log_z_B), flat(found.token_BTY), flat(found.pair_BYY)
+    over_sentences(
+        chain, lambda a, b: targets.subtract_paths(problem, paths, weights, value, token, pair, a, b)
+    )
+
+
+def subtract_moments(chain: Chain, target: tuple[Tensor | None, ...], found: Sums) -> None:
+    """In place: log Z becomes the Fenchel–Young loss against target moments, token and pair its gradient."""
+    problem = problem_of(chain)
+    empty = chain.emissions_BTY.new_empty(0)
+    counts = targets.Target(*(flat(empty if part is None else part) for part in target))
+    value, token, pair = flat(found.log_z_B), flat(found.token_BTY), flat(found.pair_BYY)
+    over_sentences(chain, lambda a, b: targets.subtract_moments(problem, counts, value, token, pair, a, b))
+
+
+def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The Hessian of log Z times a direction of the emissions: token and transition parts, and `ok`."""
+    _, token_BTY, pair_BYY, ok_B = _tangent(chain, along_BTY, posterior=False, token=True, pair=True)
+    return token_BTY, pair_BYY, ok_B
+
+
+def posterior(
+    chain: Chain, teacher_BTY: Tensor, *, token: bool, pair: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Σ_t KL(q_t ‖ p_t) [B] in float64, its gradient (token and transition parts), and `ok`."""
+    return _tangent(chain, teacher_BTY, posterior=True, token=token, pair=pair)
+
+
+def _tangent(
+    chain: Chain, given_BTY: Tensor, *, posterior: bool, token: bool, pair: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    B, T, Y = chain.emissions_BTY.shape
+    new, problem = chain.emissions_BTY.new_empty, problem_of(chain)
+    value_B, log_z_B = torch.empty(2, B, dtype=torch.float64)
+    ok_B = torch.empty(B, dtype=torch.bool)
+    token_BTY, pair_BYY = new(B, T, Y) if token else new(0), new(B, Y, Y) if pair else new(0)
+    none = flat(new(0))
+    found = sums.Sums(flat(log_z_B), flat(ok_B), none, none, none, none)
+    parts = tangents.Tangents(flat(value_B), flat(token_BTY), flat(pair_BYY))
+    given = flat(given_BTY.to(chain.dtype))
+    over_blocks(problem, lambda a, b: tangents.tangent(problem, given, posterior, found, parts, a, b))
+    return value_B, token_BTY, pair_BYY, ok_B
+
+
+def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
+    """The k best labellings [B, K, T] and their scores [B, K] in float64."""
+    paths_BKT = torch.empty(chain.batch, k, chain.time, dtype=torch.int64)
+    scores_BK = torch.empty(chain.batch, k, dtype=torch.float64)
+    problem, paths, scores = problem_of(chain), paths_BKT.numpy(), scores_BK.numpy()
+    over_blocks(problem, lambda a, b: best.k_best(problem, paths, scores, a, b))
+    return paths_BKT, scores_BK
+
+
+def problem_of(chain: Chain) -> Problem:
+    """A detached CPU chain as the kernels see it."""
+    _, T, Y = chain.emissions_BTY.shape
+    transitions, start, end = chain.filled()
+    lengths = chain.lengths_B.long().numpy()
+    return Problem(
+        flat(chain.emissions_BTY),
+        lengths,
+        np.argsort(-lengths, kind="stable"),
+        flat(transitions),
+        Y * Y * (transitions.shape[0] > 1),
+        flat(start),
+        Y * (start.shape[0] > 1),
+        flat(end),
+        Y * (end.shape[0] > 1),
+        T,
+        Y,
+    )
+
+
+def flat(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().contiguous().view(-1).numpy()
+
+
+def over_blocks(problem: Problem, work: Callable[[int, int], None]) -> None:
+    """work(first, last) over all blocks of the problem, shared among threads by the number of tokens."""
+    lanes = REGISTER_BYTES // problem.emissions.itemsize
+    tokens = problem.lengths[problem.order[::lanes]]
+    _share_out(np.cumsum(tokens), work)
+
+
+def over_sentences(chain: Chain, work: Callable[[int, int], None]) -> None:
+    _share_out(np.cumsum(chain.lengths_B.numpy()), work)
+
+
+def _share_out(costs: np.ndarray, work: Callable[[int, int], None]) -> None:
+    threads = min(torch.get_num_threads(), len(costs))
+    if threads <= 1:
+        if len(costs):
+            work(0, len(costs))
+        return
+    shares = costs[-1] * np.arange(1, threads) / threads
+    edges = [0, *np.searchsorted(costs, shares), len(costs)]
+    ranges = [(int(a), int(b)) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    waiting = [_pool(threads).submit(work, *part) for part in ranges[1:]]
+    work(*ranges[0])
+    for one in waiting:
+        one.result()
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    if threads not in _pools:
+        _pools[threads] = ThreadPoolExecutor(threads - 1, thread_name_prefix="raykd-structures")
+    return _pools[threads]

@@ -1,0 +1,251 @@
+"""The forward-backward kernel: log Z, marginals and moments of a range of blocks in scaled probability space.
+
+With w = exp(e − max e), P = exp(a − max a), and each forward row divided by its sum c (Rabiner 1989, section V.A):
+
+    a_t = w_t ∘ (a_{t-1} P) / c_t          b_{t-1} = P (w_t ∘ b_t) / c_t          p_t = a_t ∘ b_t,  Σ p_t = 1
+    expected transitions = P ∘ Σ_t a_{t-1} (w_t ∘ b_t / c_t)ᵀ
+
+The shifts leave the largest weight of every row at one, so nothing overflows, and what underflows is bounded after the
+fact (`ok`): at most T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings can have been lost.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from raykd.structures.compiled.blocks import (
+    OPTIONS,
+    bring_in,
+    bring_out,
+    exponentiate,
+    exponentiate_shared,
+    lay_out,
+    multiply,
+    outer,
+    weigh,
+)
+from raykd.structures.compiled.lanes import everywhere, larger, load, spread, store, where_above, width
+
+LOST_MASS = 1e-6
+
+
+class Sums(NamedTuple):
+    """What the kernel fills; token, pair, left (a) and right (w ∘ b / c) only where they are not empty."""
+
+    log_z: np.ndarray
+    ok: np.ndarray
+    token: np.ndarray
+    pair: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+
+class Block(NamedTuple):
+    """One block's rows of lanes, reused from block to block."""
+
+    sentences: np.ndarray
+    sizes: np.ndarray
+    limits: np.ndarray
+    weights: np.ndarray
+    forward: np.ndarray
+    backward: np.ndarray
+    peaks: np.ndarray
+    scales: np.ndarray
+    matrix: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    state: np.ndarray
+    turn: np.ndarray
+    mass: np.ndarray
+    worst: np.ndarray
+
+
+@njit(**OPTIONS)
+def new_block(problem, first_block):
+    """Room for the longest block of a range (blocks are ordered by length)."""
+    emissions, tags = problem.emissions, problem.tags
+    lanes, dtype = width(emissions), emissions.dtype
+    longest = problem.lengths[problem.order[first_block * lanes]]
+    own = problem.transitions_step > 0
+    room = (tags * tags + 1) * lanes if own else (tags * tags + lanes) // lanes * lanes
+    return Block(
+        np.empty(lanes, np.int64),
+        np.empty(lanes, np.int64),
+        np.empty(lanes, dtype),
+        np.empty((longest * tags + lanes) * lanes, dtype),  # bring_in may write up to `lanes` rows too many
+        np.empty(longest * tags * lanes, dtype),
+        np.empty(longest * tags * lanes, dtype),
+        np.empty(longest * lanes, dtype),
+        np.empty(longest * lanes, dtype),
+        np.empty(room, dtype),
+        np.empty((tags + 1) * lanes, dtype),
+        np.empty((tags + 1) * lanes, dtype),
+        np.empty(tags * lanes, dtype),
+        np.empty(tags * lanes, dtype),
+        np.empty(lanes, dtype),
+        np.empty(lanes, dtype),
+    )
+
+
+@njit(**OPTIONS)
+def sum_product(problem, sums, first_block, last_block):
+    """Fill `sums` for the sentences of some blocks."""
+    block = new_block(problem, first_block)
+    time, tags = problem.time, problem.tags
+    own = problem.transitions_step > 0
+    shift = 0.0
+    if not own:
+        shift = exponentiate_shared(problem.transitions, block.matrix)
+    pairs = np.empty(tags * tags * width(block.state) if len(sums.pair) else 0, block.state.dtype)
+    for number in range(first_block, last_block):
+        count = open_block(problem, number, block, own)
+        steps = block.sizes[0]
+        run_forward(block, own, steps, tags)
+        run_backward(block, own, steps, tags)
+        conclude(problem, block, own, shift, count, sums)
+        if len(sums.token):
+            bring_out(block.backward, block.sentences, time * tags, steps * tags, count, sums.token)
+        if len(sums.left):
+            bring_out(block.forward, block.sentences, time * tags, steps * tags, count, sums.left)
+            bring_out(block.weights, block.sentences, time * tags, steps * tags, count, sums.right)
+        if len(pairs):
+            pairs[:] = 0
+            outer(block.forward, block.weights, steps - 1, tags, pairs)
+            scale_pairs(pairs, block.matrix, own)
+            bring_out(pairs, block.sentences, tags * tags, tags * tags, count, sums.pair)
+
+
+@njit(**OPTIONS)
+def open_block(problem, number, block, own):
+    """Bring a block's scores in as weights; returns how many lanes hold a sentence."""
+    tags = problem.tags
+    count = lay_out(problem, number, block.sentences, block.sizes, block.limits)
+    steps = block.sizes[0]
+    bring_in(problem.emissions, block.sentences, problem.time * tags, steps * tags, block.weights)
+    weigh(block.weights, block.limits, steps, tags, block.peaks)
+    if own:
+        bring_in(problem.transitions, block.sentences, tags * tags, tags * tags, block.matrix)
+        exponentiate(block.matrix, tags * tags)
+    bring_in_ends(problem.start, problem.start_step, block.sentences, tags, block.start)
+    bring_in_ends(problem.end, problem.end_step, block.sentences, tags, block.end)
+    return count
+
+
+@njit(**OPTIONS)
+def bring_in_ends(scores, step, sentences, tags, target):
+    lanes = len(sentences)
+    for y in range(tags):
+        for lane in range(lanes):
+            target[y * lanes + lane] = scores[sentences[lane] * step + y]
+    exponentiate(target, tags)
+
+
+@njit(**OPTIONS)
+def run_forward(block, own, steps, tags):
+    """a_t and c_t for every t, and the mass Σ a_last · end of each lane."""
+    weights, forward = block.weights, block.forward
+    lanes = width(weights)
+    zero, one = everywhere(weights, 0.0), everywhere(weights, 1.0)
+    tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
+    for t in range(steps):
+        row = t * tags * lanes
+        if t:
+            multiply(block.matrix, 1, tags, own, forward, row - tags * lanes, forward, row, tags)
+        scale = zero
+        for y in range(tags):
+            before = load(forward, row + y * lanes) if t else load(block.start, y * lanes)
+            value = before * load(weights, row + y * lanes)
+            scale = scale + value
+            store(forward, row + y * lanes, value)
+        store(block.scales, t * lanes, scale)
+        # a lane that has ended, or lost everything, stays at zero
+        inverse = where_above(scale, tiny, one / scale, zero)
+        for y in range(tags):
+            store(forward, row + y * lanes, load(forward, row + y * lanes) * inverse)
+
+
+@njit(**OPTIONS)
+def run_backward(block, own, steps, tags):
+    """Marginals into `backward`, w ∘ b / c into `weights`, max b · max(1, 1/c) into `worst`."""
+    weights, forward, state = block.weights, block.forward, block.state
+    lanes = width(weights)
+    zero, one = everywhere(weights, 0.0), everywhere(weights, 1.0)
+    tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
+    worst = zero
+    state[:] = 0
+    ended = 0
+    for t in range(steps - 1, -1, -1):
+        row = t * tags * lanes
+        while ended < lanes and (block.sizes[ended] == t + 1 or block.sizes[ended] == 0):
+            enter_lane(block, ended, t, tags)
+            ended += 1
+        scale = load(block.scales, t * lanes)
+        inverse = where_above(scale, tiny, one / scale, zero)
+        mass, top = zero, zero
+        for y in range(tags):
+            after = load(state, y * lanes)
+            marginal = after * load(forward, row + y * lanes)
+            mass = mass + marginal
+            top = larger(after, top)
+            store(block.backward, row + y * lanes, marginal)
+        worst = larger(top * larger(one, inverse), worst)
+        # Σ a·b is one but for rounding, which this takes out again at every step
+        level = where_above(mass, tiny, one / mass, zero)
+        for y in range(tags):
+            at = row + y * lanes
+            store(block.backward, at, load(block.backward, at) * level)
+            store(weights, at, load(weights, at) * load(state, y * lanes) * (inverse * level))
+        if t:
+            multiply(block.matrix, tags, 1, own, weights, row, state, 0, tags)
+    store(block.worst, 0, worst)
+
+
+@njit(**OPTIONS)
+def enter_lane(block, lane, t, tags):
+    """Begin a lane's backward recursion at its last token: b = end / Σ a · end."""
+    lanes = len(block.sizes)
+    mass = block.state[0] * 0
+    if block.sizes[lane]:
+        for y in range(tags):
+            mass += block.forward[(t * tags + y) * lanes + lane] * block.end[y * lanes + lane]
+    block.mass[lane] = mass
+    for y in range(tags):
+        block.state[y * lanes + lane] = block.end[y * lanes + lane] / mass if mass > 0 else mass
+
+
+@njit(**OPTIONS)
+def conclude(problem, block, own, shift, count, sums):
+    """log Z from the shifts and scales, and whether underflow can have mattered."""
+    lanes, tags = len(block.sizes), problem.tags
+    kind = np.finfo(block.state.dtype)
+    # scales reach down to tiny: seven of float32, one of float64, stay normal in a float64 product
+    together = 7 if kind.eps > 1e-10 else 1
+    for lane in range(count):
+        size, sentence = block.sizes[lane], block.sentences[lane]
+        peak = block.matrix[tags * tags * lanes + lane] if own else shift
+        value = float(block.start[tags * lanes + lane]) + float(block.end[tags * lanes + lane])
+        value += float(peak) * (size - 1)
+        product = float(block.mass[lane])
+        for t in range(size):
+            value += float(block.peaks[t * lanes + lane])
+            product *= float(block.scales[t * lanes + lane])
+            if t % together == 0:
+                value += log(product)
+                product = 1.0
+        value += log(product)
+        lost = float(block.worst[lane]) * kind.tiny * size * tags * (tags + 1)
+        sums.log_z[sentence] = value
+        sums.ok[sentence] = lost < LOST_MASS and abs(value) < np.inf
+
+
+@njit(**OPTIONS)
+def scale_pairs(pairs, matrix, own):
+    """Expected transitions: the outer products times the transition weights."""
+    lanes = width(pairs)
+    for k in range(len(pairs) // lanes):
+        weight = load(matrix, k * lanes) if own else spread(matrix, k)
+        store(pairs, k * lanes, load(pairs, k * lanes) * weight)

@@ -1,0 +1,208 @@
+"""Losses and marginals as autograd functions: value and gradient from one forward-backward sweep, no graph through time.
+
+Shapes: B batch, T time, Y tags, K paths. A value per sentence has a gradient known up to one number per sentence, so it is
+computed together with the value and `backward` only scales it. Beyond the first order the reference recursion is
+differentiated instead, as often as asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import Function
+
+from raykd.structures import engine, reference
+from raykd.structures.chain import Chain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PARTS = 5  # a chain as arguments of an autograd function: emissions, lengths, transitions, start, end
+
+
+def parts_of(chain: Chain) -> tuple[Tensor | None, ...]:
+    """The chain as the first arguments of an autograd function."""
+    return chain.emissions_BTY, chain.lengths_B, chain.transitions, chain.start, chain.end
+
+
+def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
+    """The row [B, Y] of each sentence's last token."""
+    last_B1Y = (lengths_B.long() - 1)[:, None, None].expand(-1, 1, token_BTY.shape[2])
+    return token_BTY.gather(1, last_B1Y).squeeze(1)
+
+
+def spread_gradient(
+    chain: Chain,
+    scale_B: Tensor,
+    token_BTY: Tensor,
+    pair_BYY: Tensor,
+    ends: tuple[Tensor, Tensor] | None = None,
+) -> tuple[Tensor | None, ...]:
+    """Per-sentence gradients times `scale`, summed over what sentences share; token_BTY is overwritten.
+
+    The gradients of start and end are the first and last rows of token_BTY unless given as `ends`.
+    """
+    scale_B = scale_B.to(token_BTY.dtype)
+    token_BTY = token_BTY.mul_(scale_B[:, None, None])
+    transitions = _shared(chain.transitions, scale_B, pair_BYY, 2)
+    if ends is not None:
+        start, end = (_shared(s, scale_B, e, 1) for s, e in zip((chain.start, chain.end), ends, strict=True))
+        return token_BTY, None, transitions, start, end
+    one_B = torch.ones_like(scale_B)
+    start = _shared(chain.start, one_B, token_BTY[:, 0], 1)
+    end = None if chain.end is None else _shared(chain.end, one_B, end_rows(token_BTY, chain.lengths_B), 1)
+    return token_BTY, None, transitions, start, end
+
+
+def _shared(scores: Tensor | None, scale_B: Tensor, gradient: Tensor, dims: int) -> Tensor | None:
+    if scores is None or not scores.requires_grad:
+        return None
+    if scores.dim() == dims:
+        return (scale_B @ gradient.flatten(1)).view_as(scores)
+    return gradient * scale_B.view(-1, *[1] * dims)
+
+
+def through_reference(
+    chain: Chain, value: Callable[[Chain], tuple[Tensor, ...]], cotangents: tuple[Tensor, ...]
+) -> tuple[Tensor | None, ...]:
+    """The gradients of a reference computation, themselves differentiable."""
+    inputs = [part for part in chain.scores() if part.requires_grad]
+    found = torch.autograd.grad(value(chain), inputs, cotangents, create_graph=True, materialize_grads=True)
+    by_id = {id(part): gradient for part, gradient in zip(inputs, found, strict=True)}
+    return tuple(None if part is None else by_id.get(id(part)) for part in parts_of(chain))
+
+
+class LogPartition(Function):
+    """log Z [B] in float64."""
+
+    @staticmethod
+    def forward(ctx: Any, *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(*parts)
+        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[2]}
+        ctx.found = engine.sums(Chain(*parts), **ctx.wanted)
+        return ctx.found.log_z_B.clone()
+
+    @staticmethod
+    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        chain = Chain(*ctx.saved_tensors)
+        if torch.is_grad_enabled():
+            return through_reference(chain, lambda c: (reference.log_partition(c).double(),), (scale_B,))
+        found, ctx.found = ctx.found, None  # its rows are scaled in place: a second backward computes anew
+        found = found or engine.sums(chain, **ctx.wanted)
+        return spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY)
+
+
+class Marginals(Function):
+    """Token marginals [B, T, Y] and, if asked, expected transitions [B, Y, Y]."""
+
+    @staticmethod
+    def forward(ctx: Any, pair: bool, *parts: Tensor) -> tuple[Tensor, Tensor | None]:
+        ctx.save_for_backward(*parts)
+        found = engine.sums(Chain(*parts), pair=pair)
+        return found.token_BTY, found.pair_BYY if pair else None
+
+    @staticmethod
+    def backward(ctx: Any, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        chain = Chain(*ctx.saved_tensors)
+        if torch.is_grad_enabled():
+            return None, *through_reference(chain, *_marginals_again(along_BTY, along_BYY))
+        if along_BYY is not None and not bool(along_BYY.any()):
+            along_BYY = None
+        token_BTY, pair_BYY = engine.covariance(chain, along_BTY, along_BYY)
+        return None, *spread_gradient(chain, torch.ones_like(token_BTY[:, 0, 0]), token_BTY, pair_BYY)
+
+
+def _marginals_again(
+    along_BTY: Tensor, along_BYY: Tensor | None
+) -> tuple[Callable[[Chain], tuple[Tensor, ...]], tuple[Tensor, ...]]:
+    if along_BYY is None:
+        return lambda c: (reference.token_marginals(c),), (along_BTY,)
+    return lambda c: (reference.token_marginals(c), reference.transition_moments(c)), (along_BTY, along_BYY)
+
+
+class PathLoss(Function):
+    """−Σ_k w_k log p(path_k) [B] in float64; on the CPU, where its kernel also takes the paths' counts away."""
+
+    @staticmethod
+    def forward(ctx: Any, paths_BKT: Tensor, weights_BK: Tensor, *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(*parts)
+        ctx.paths_BKT, ctx.weights_BK = paths_BKT, weights_BK
+        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[4]}
+        ctx.found = engine.path_loss(Chain(*parts), paths_BKT, weights_BK, **ctx.wanted)
+        return ctx.found.log_z_B.clone()
+
+    @staticmethod
+    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        chain = Chain(*ctx.saved_tensors)
+        if torch.is_grad_enabled():
+            value = lambda c: (reference.path_loss(c, ctx.paths_BKT, ctx.weights_BK),)  # noqa: E731
+            return None, None, *through_reference(chain, value, (scale_B,))
+        found, ctx.found = ctx.found, None
+        found = found or engine.path_loss(chain, ctx.paths_BKT, ctx.weights_BK, **ctx.wanted)
+        return None, None, *spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY)
+
+
+class MomentLoss(Function):
+    """log Z − ⟨μ*, θ⟩ [B] in float64 for constant moments μ*, whose kernel takes them away in place."""
+
+    @staticmethod
+    def forward(ctx: Any, target: tuple[Tensor | None, ...], *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(*parts)
+        ctx.target = target
+        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
+        ctx.found = engine.moment_loss(Chain(*parts), target, **ctx.wanted)
+        return ctx.found.log_z_B.clone()
+
+    @staticmethod
+    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        chain, target = Chain(*ctx.saved_tensors), ctx.target
+        if torch.is_grad_enabled():
+            value = lambda c: (reference.log_partition(c).double() - reference.expected_score(c, *target),)  # noqa: E731
+            return None, *through_reference(chain, value, (scale_B,))
+        found, ctx.found = ctx.found, None
+        found = found or engine.moment_loss(chain, target, **ctx.wanted)
+        token_BTY, ends = found.token_BTY, None
+        if chain.start is not None or chain.end is not None:
+            # the rows hold p − μ* of the tokens; a first or last tag's own moment may differ from them
+            ends = _end_gradients(chain, token_BTY, *target)
+        return None, *spread_gradient(chain, scale_B, token_BTY, found.pair_BYY, ends)
+
+
+def _end_gradients(
+    chain: Chain,
+    token_BTY: Tensor,
+    target_BTY: Tensor,
+    _: Tensor | None,
+    start_BY: Tensor | None,
+    end_BY: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    first_BY = token_BTY[:, 0] + target_BTY[:, 0]
+    last_BY = end_rows(token_BTY, chain.lengths_B) + end_rows(target_BTY, chain.lengths_B)
+    return (
+        first_BY if start_BY is None else first_BY - start_BY,
+        last_BY if end_BY is None else last_BY - end_BY,
+    )
+
+
+class PosteriorKL(Function):
+    """Σ_t KL(q_t ‖ p_t) [B] in float64."""
+
+    @staticmethod
+    def forward(ctx: Any, teacher_BTY: Tensor, *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(*parts)
+        ctx.teacher_BTY = teacher_BTY
+        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
+        value_B, *ctx.found = engine.posterior(Chain(*parts), teacher_BTY, **ctx.wanted)
+        return value_B
+
+    @staticmethod
+    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        chain = Chain(*ctx.saved_tensors)
+        if torch.is_grad_enabled():
+            value = lambda c: (reference.posterior_kl(c, ctx.teacher_BTY).double(),)  # noqa: E731
+            return None, *through_reference(chain, value, (scale_B,))
+        found, ctx.found = ctx.found, None
+        found = found or engine.posterior(chain, ctx.teacher_BTY, **ctx.wanted)[1:]
+        return None, *spread_gradient(chain, scale_B, *found)

@@ -1,0 +1,192 @@
+"""Which code computes: compiled kernels on the CPU, Triton on CUDA, plain PyTorch anywhere; never a user's flag.
+
+Whatever ran, a sentence whose certificate fails in float32 is repeated in float64, and one that fails there in log space.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from raykd.structures import reference, scaled
+from raykd.structures.scaled import Sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from raykd.structures.chain import Chain
+
+
+@functools.cache
+def _module(name: str) -> Any:
+    """A kernel module, or None where this machine cannot have it (no numba, no Triton)."""
+    try:
+        return importlib.import_module(f"raykd.structures.{name}")
+    except Exception:  # whatever keeps a compiler from loading, PyTorch still works
+        return None
+
+
+def has_kernels(chain: Chain) -> bool:
+    """True where losses may be fused: compiled CPU kernels that have not failed to compile."""
+    return chain.device.type == "cpu" and kernels(chain) is not None
+
+
+_broken: set[str] = set()
+
+
+def kernels(chain: Chain) -> Any:
+    """The compiled kernels for this chain's device, or None."""
+    kind = {"cpu": "compiled.launch", "cuda": "triton_kernels"}.get(chain.device.type)
+    if kind is None or kind in _broken or chain.batch == 0:
+        return None
+    return _module(kind)
+
+
+def attempt(chain: Chain, compiled: Callable[[Any], Any], plain: Callable[[], Any]) -> Any:
+    """Run the compiled form if there is one; where it cannot be compiled, the plain form from then on."""
+    module = kernels(chain)
+    if module is None:
+        return plain()
+    try:
+        return compiled(module)
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        if not _is_compilers(error):
+            raise
+        _broken.add(module.KIND)
+        return plain()
+
+
+def _is_compilers(error: Exception) -> bool:
+    return type(error).__module__.split(".")[0] in ("numba", "llvmlite", "triton")
+
+
+def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = False) -> Sums:
+    """log Z, token marginals and expected transitions of a chain, outside any gradient and certified.
+
+    With `sides` the pairs' factors too; of these, rows with `ok` False are not to be used.
+    """
+    chain = chain.detach()
+    found = attempt(
+        chain,
+        lambda module: module.sum_product(chain, token=token, pair=pair, sides=sides),
+        lambda: scaled.sum_product(chain, pair=pair, sides=sides),
+    )
+    bad_N = (~found.ok_B).nonzero().squeeze(1)
+    if len(bad_N):
+        again = _repeat(chain.select(bad_N), token=token, pair=pair)
+        for name, wanted in (("log_z_B", True), ("token_BTY", token), ("pair_BYY", pair)):
+            if wanted:
+                part = getattr(found, name)
+                part[bad_N] = getattr(again, name).to(part.dtype)
+    return found
+
+
+def _repeat(chain: Chain, *, token: bool, pair: bool) -> Sums:
+    if chain.dtype == torch.float32:
+        return sums(chain.double(), token=token, pair=pair)
+    log_z_B = reference.log_partition(chain)
+    token_BTY = reference.token_marginals(chain)
+    pair_BYY = reference.transition_moments(chain) if pair else token_BTY.new_empty(0)
+    empty = token_BTY.new_empty(0)
+    return Sums(log_z_B, torch.ones_like(log_z_B, dtype=torch.bool), token_BTY, pair_BYY, empty, empty)
+
+
+def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The Hessian of log Z times a direction, certified: token and transition parts."""
+    chain = chain.detach()
+
+    def plain() -> tuple[Tensor, Tensor, Tensor]:
+        return scaled.covariance(chain, along_BTY, along_BYY)
+
+    if along_BYY is None:
+        found = attempt(chain, lambda module: module.covariance(chain, along_BTY), plain)
+    else:
+        found = plain()
+    token_BTY, pair_BYY, ok_B = found
+    bad_N = (~ok_B).nonzero().squeeze(1)
+    if len(bad_N):
+        again = _covariance_again(
+            chain.select(bad_N), along_BTY[bad_N], None if along_BYY is None else along_BYY[bad_N]
+        )
+        token_BTY[bad_N], pair_BYY[bad_N] = (part.to(chain.dtype) for part in again)
+    return token_BTY, pair_BYY
+
+
+def _covariance_again(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
+    if chain.dtype == torch.float32:
+        wide = None if along_BYY is None else along_BYY.double()
+        return covariance(chain.double(), along_BTY.double(), wide)
+    return reference.covariance(chain, along_BTY, along_BYY)
+
+
+def posterior(
+    chain: Chain, teacher_BTY: Tensor, *, token: bool = True, pair: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient (token and transition parts), certified."""
+    chain = chain.detach()
+    value_B, token_BTY, pair_BYY, ok_B = attempt(
+        chain,
+        lambda module: module.posterior(chain, teacher_BTY, token=token, pair=pair),
+        lambda: _posterior(chain, teacher_BTY),
+    )
+    bad_N = (~ok_B).nonzero().squeeze(1)
+    if len(bad_N):
+        again = _posterior_again(chain.select(bad_N), teacher_BTY[bad_N])
+        value_B[bad_N] = again[0]
+        for part, new, wanted in ((token_BTY, again[1], token), (pair_BYY, again[2], pair)):
+            if wanted:
+                part[bad_N] = new.to(part.dtype)
+    return value_B, token_BTY, pair_BYY
+
+
+def _posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    student_BTY = sums(chain, pair=False).token_BTY
+    teacher_BTY = teacher_BTY.to(chain.dtype).masked_fill(~chain.mask_BT[:, :, None], 0)
+    kept_BTY = student_BTY.clamp(min=torch.finfo(chain.dtype).tiny)
+    value_B = (torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * kept_BTY.log()).sum(
+        (1, 2), dtype=torch.float64
+    )
+    ratio_BTY = torch.where(student_BTY == kept_BTY, teacher_BTY / kept_BTY, 0)
+    token_BTY, pair_BYY, ok_B = scaled.covariance(chain, -ratio_BTY, None)
+    # a tag the teacher needs and the student's marginals have lost: float32 cannot tell how unlikely it is
+    lost_BTY = (student_BTY < kept_BTY) & (teacher_BTY > torch.finfo(chain.dtype).eps * 1e-2)
+    return value_B, token_BTY, pair_BYY, ok_B & ~lost_BTY.flatten(1).any(1)
+
+
+def _posterior_again(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if chain.dtype == torch.float32:
+        return posterior(chain.double(), teacher_BTY.double())
+    return reference.posterior(chain, teacher_BTY)
+
+
+def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
+    """The k best labellings [B, K, T] and their scores [B, K]."""
+    chain = chain.detach()
+    paths_BKT, scores_BK = attempt(
+        chain, lambda module: module.k_best(chain, k), lambda: reference.k_best(chain, k)
+    )
+    return paths_BKT, scores_BK.to(chain.dtype)
+
+
+def path_loss(
+    chain: Chain, paths_BKT: Tensor, weights_BK: Tensor, *, token: bool = True, pair: bool = True
+) -> Sums:
+    """Sums whose log Z is −Σ_k w_k log p(path_k) instead, and whose token and pair are its gradient."""
+    found = sums(chain, token=token, pair=pair)
+    _module("compiled.launch").subtract_paths(chain.detach(), paths_BKT, weights_BK, found)
+    return found
+
+
+def moment_loss(
+    chain: Chain, target: tuple[Tensor | None, ...], *, token: bool = True, pair: bool = True
+) -> Sums:
+    """Sums whose log Z is the Fenchel–Young loss against target moments, and whose token and pair are its gradient."""
+    found = sums(chain, token=token, pair=pair)
+    _module("compiled.launch").subtract_moments(chain.detach(), target, found)
+    return found

@@ -1,0 +1,237 @@
+"""Forward-backward in plain PyTorch, in scaled probability space: the path of every device without compiled kernels.
+
+Shapes: B batch, T time, Y tags, N tokens of the batch, packed time-major with the longest sentence first, so that step t
+works on the first rows only. With w = exp(e − max e), P = exp(a − max a), each forward row divided by its sum c
+(Rabiner 1989, section V.A):
+
+    a_t = w_t ∘ (a_{t-1} P) / c_t          b_{t-1} = P (w_t ∘ b_t) / c_t          p_t = a_t ∘ b_t,  Σ p_t = 1
+
+In float32 this is a hundred times closer to the truth than log space. What underflows is bounded after the fact: at most
+T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings can be lost; `ok` says for which sentences that is nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from raykd.structures.chain import Chain
+
+LOST_MASS = 1e-6
+
+
+class Sums(NamedTuple):
+    """log Z [B] in float64, `ok` [B], token marginals, expected transitions; what was not asked for is empty.
+
+    left and right are the factors of the pairs: p(y_{t-1}=i, y_t=j) = left[t-1, i] · P[i, j] · right[t, j].
+    """
+
+    log_z_B: Tensor
+    ok_B: Tensor
+    token_BTY: Tensor
+    pair_BYY: Tensor
+    left_BTY: Tensor
+    right_BTY: Tensor
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Which tokens stand where once the batch is packed."""
+
+    order_B: Tensor
+    counts: list[int]
+    row_N: Tensor
+    last_B: Tensor
+
+    def pack(self, values_BTX: Tensor) -> Tensor:
+        return values_BTX.flatten(0, 1).index_select(0, self.row_N)
+
+    def unpack(self, values_NX: Tensor, time: int) -> Tensor:
+        batch = len(self.order_B)
+        out = values_NX.new_zeros(batch * time, values_NX.shape[1])
+        return out.index_copy_(0, self.row_N, values_NX).view(batch, time, -1)
+
+    def sentence_sums(self, values_N: Tensor, time: int) -> Tensor:
+        return self.unpack(values_N.double()[:, None], time).sum((1, 2))
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """Everything one forward-backward run leaves behind, packed; `matrix` in the packing's order."""
+
+    plan: Packing
+    matrix_BYY: Tensor
+    forward_NY: Tensor
+    backward_NY: Tensor
+    weights_NY: Tensor
+    level_N1: Tensor
+    log_z_B: Tensor
+    ok_B: Tensor
+
+
+def packing_of(lengths_B: Tensor, time: int) -> Packing:
+    """Plan the packing: one look at the lengths, no other synchronisation."""
+    order_B = lengths_B.argsort(descending=True, stable=True)
+    active_TB = torch.arange(time, device=lengths_B.device)[:, None] < lengths_B[order_B]
+    step_N, slot_N = active_TB.nonzero(as_tuple=True)
+    counts = [n for n in active_TB.sum(1).tolist() if n]
+    offsets_T = torch.tensor([0, *counts[:-1]], device=lengths_B.device).cumsum(0)
+    last_B = offsets_T[lengths_B[order_B] - 1] + torch.arange(len(lengths_B), device=lengths_B.device)
+    return Packing(order_B, counts, order_B[slot_N] * time + step_N, last_B)
+
+
+def shifted_exp(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """exp(scores − the row's maximum) and that maximum (0 where all are −∞)."""
+    peak = scores.amax(-1, keepdim=True)
+    peak = torch.where(peak == float("-inf"), torch.zeros_like(peak), peak)
+    return (scores - peak).exp(), peak
+
+
+def transition_weights(chain: Chain) -> tuple[Tensor, Tensor]:
+    """P = exp(transitions − their maximum) [1|B, Y, Y] and that maximum [1|B]."""
+    transitions_BYY, _, _ = chain.filled()
+    weights, peak = shifted_exp(transitions_BYY.flatten(1))
+    return weights.view_as(transitions_BYY), peak[:, 0]
+
+
+def sum_product(chain: Chain, *, pair: bool, sides: bool = False) -> Sums:
+    """log Z, token marginals and, if asked, expected transitions and the pairs' factors, of a detached chain."""
+    run, time = recur(chain), chain.time
+    token_BTY = run.plan.unpack(run.forward_NY * run.backward_NY * run.level_N1, time)
+    empty = token_BTY.new_empty(0)
+    if not (pair or sides):
+        return Sums(run.log_z_B, run.ok_B, token_BTY, empty, empty, empty)
+    left_BTY = run.plan.unpack(run.forward_NY, time)
+    right_BTY = run.plan.unpack(run.weights_NY * run.backward_NY * run.level_N1, time)
+    weights_BYY, _ = transition_weights(chain)
+    pair_BYY = _summed_pairs(left_BTY, right_BTY) * weights_BYY if pair else empty
+    return Sums(run.log_z_B, run.ok_B, token_BTY, pair_BYY, left_BTY, right_BTY)
+
+
+def _summed_pairs(left_BTY: Tensor, right_BTY: Tensor) -> Tensor:
+    return torch.bmm(left_BTY[:, :-1].transpose(1, 2), right_BTY[:, 1:])
+
+
+def recur(chain: Chain) -> Recursion:
+    """Run the two recursions and judge them."""
+    B, T, Y = chain.emissions_BTY.shape
+    plan = packing_of(chain.lengths_B.long(), T)
+    _, start_BY, end_BY = chain.filled()
+    weights_NY, peak_N1 = shifted_exp(plan.pack(chain.emissions_BTY))
+    matrix_BYY, shift_B = transition_weights(chain)
+    if len(matrix_BYY) > 1:
+        matrix_BYY = matrix_BYY[plan.order_B]
+    start_BY, first_B1 = shifted_exp(start_BY.expand(B, Y)[plan.order_B])
+    end_BY, final_B1 = shifted_exp(end_BY.expand(B, Y)[plan.order_B])
+    forward_NY, scale_N1 = _forward(weights_NY, matrix_BYY, start_BY, plan.counts)
+    mass_B1 = (forward_NY[plan.last_B] * end_BY).sum(1, keepdim=True)
+    weights_NY = weights_NY / scale_N1
+    backward_NY = torch.empty_like(forward_NY).index_copy_(0, plan.last_B, end_BY / mass_B1)
+    _backward(backward_NY, weights_NY, matrix_BYY, plan.counts)
+    level_N1 = (forward_NY * backward_NY).sum(1, keepdim=True).reciprocal()
+    log_z_B = plan.sentence_sums((scale_N1.double().log() + peak_N1).squeeze(1), T)
+    log_z_B[plan.order_B] += (mass_B1.double().log() + first_B1 + final_B1).squeeze(1)
+    log_z_B += (chain.lengths_B - 1) * shift_B.double()
+    worst_N = (backward_NY * scale_N1.reciprocal().clamp(min=1)).amax(1)
+    lost_B = plan.unpack(worst_N[:, None].double(), T).amax((1, 2)) * torch.finfo(chain.dtype).tiny
+    ok_B = (lost_B * (T * Y * (Y + 1)) < LOST_MASS) & log_z_B.isfinite()
+    return Recursion(plan, matrix_BYY, forward_NY, backward_NY, weights_NY, level_N1, log_z_B, ok_B)
+
+
+def _step(rows_nY: Tensor, matrix_BYY: Tensor) -> Tensor:
+    """Each row times its sentence's matrix, or the shared one."""
+    if len(matrix_BYY) == 1:
+        return rows_nY @ matrix_BYY[0]
+    return torch.bmm(rows_nY[:, None], matrix_BYY[: len(rows_nY)])[:, 0]
+
+
+def _forward(
+    weights_NY: Tensor, matrix_BYY: Tensor, start_BY: Tensor, counts: list[int]
+) -> tuple[Tensor, Tensor]:
+    forward_NY, scale_N1 = torch.empty_like(weights_NY), weights_NY.new_empty(len(weights_NY), 1)
+    rows, scales, weights = forward_NY.split(counts), scale_N1.split(counts), weights_NY.split(counts)
+    for t, n in enumerate(counts):
+        before_nY = _step(rows[t - 1][:n], matrix_BYY) if t else start_BY
+        torch.mul(before_nY, weights[t], out=rows[t])
+        torch.sum(rows[t], 1, keepdim=True, out=scales[t])
+        rows[t].div_(scales[t])
+    return forward_NY, scale_N1
+
+
+def _backward(backward_NY: Tensor, weights_NY: Tensor, matrix_BYY: Tensor, counts: list[int]) -> None:
+    """Fill b downwards; the rows of sentences that end at a step already hold their end weights."""
+    rows, weights, turned_BYY = (
+        backward_NY.split(counts),
+        weights_NY.split(counts),
+        matrix_BYY.transpose(1, 2),
+    )
+    for t in range(len(counts) - 1, 0, -1):
+        rows[t - 1][: counts[t]] = _step(rows[t] * weights[t], turned_BYY)
+
+
+def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The Hessian of log Z times a direction: token [B, T, Y] and transition [B, Y, Y] parts, and `ok` [B].
+
+    The Hessian is the covariance of the parts' counts, and symmetric, so one more scaled recursion, with the direction's
+    score V carried along, gives the product without a graph through time: Cov(count, V) = E[count · V] − E[count] E[V].
+    """
+    run, time = recur(chain), chain.time
+    plan, a_NY, b_NY = run.plan, run.forward_NY, run.backward_NY * run.level_N1
+    token_NY = a_NY * b_NY
+    along_NY = plan.pack(along_BTY)
+    along_NY = along_NY - (token_NY * along_NY).sum(1, keepdim=True)  # a constant per token changes nothing
+    turn_BYY = None
+    if along_BYY is not None:
+        turn_BYY = run.matrix_BYY * along_BYY[plan.order_B]
+    da_NY = _forward_tangent(run, along_NY, turn_BYY)
+    db_NY, r_NY = _backward_tangent(run, b_NY, along_NY, turn_BYY)
+    mean_B = torch.empty_like(run.log_z_B).to(chain.dtype)
+    mean_B[plan.order_B] = (da_NY * b_NY)[plan.last_B].sum(1)
+    token_BTY = plan.unpack(token_NY, time)
+    out_BTY = plan.unpack(da_NY * b_NY + a_NY * db_NY, time) - token_BTY * mean_B[:, None, None]
+    left_BTY, right_BTY = plan.unpack(a_NY, time), plan.unpack(run.weights_NY * b_NY, time)
+    counts_BYY = _summed_pairs(left_BTY, right_BTY)
+    weights_BYY, _ = transition_weights(chain)
+    out_BYY = _summed_pairs(plan.unpack(da_NY, time), right_BTY) + _summed_pairs(
+        left_BTY, plan.unpack(r_NY, time)
+    )
+    if along_BYY is not None:
+        out_BYY = out_BYY + counts_BYY * along_BYY
+    out_BYY = (out_BYY - counts_BYY * mean_B[:, None, None]) * weights_BYY
+    return out_BTY, out_BYY, run.ok_B
+
+
+def _forward_tangent(run: Recursion, along_NY: Tensor, turn_BYY: Tensor | None) -> Tensor:
+    counts, a_NY = run.plan.counts, run.forward_NY
+    out_NY = a_NY * along_NY
+    rows, weights, before = out_NY.split(counts), run.weights_NY.split(counts), a_NY.split(counts)
+    for t in range(1, len(counts)):
+        n = counts[t]
+        moved = _step(rows[t - 1][:n], run.matrix_BYY)
+        if turn_BYY is not None:
+            moved = moved + _step(before[t - 1][:n], turn_BYY)
+        rows[t].add_(moved * weights[t])
+    return out_NY
+
+
+def _backward_tangent(
+    run: Recursion, b_NY: Tensor, along_NY: Tensor, turn_BYY: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The tangent of b, and w/c ∘ (that + v ∘ b), whose products with the rows before are the pairs' tangents."""
+    counts = run.plan.counts
+    out_NY, through_NY = torch.zeros_like(b_NY), b_NY * along_NY
+    rows, through, weights = (x.split(counts) for x in (out_NY, through_NY, run.weights_NY))
+    kept = b_NY.split(counts)
+    turned_BYY = run.matrix_BYY.transpose(1, 2)
+    for t in range(len(counts) - 1, -1, -1):
+        through[t].add_(rows[t]).mul_(weights[t])
+        if t:
+            moved = _step(through[t], turned_BYY)
+            if turn_BYY is not None:
+                moved = moved + _step(kept[t] * weights[t], turn_BYY.transpose(1, 2))
+            rows[t - 1][: counts[t]] = moved
+    return out_NY, through_NY
