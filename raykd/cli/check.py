@@ -18,7 +18,9 @@ def check(file: SweepPath, set_: Overrides = None) -> None:
     loaded = document(file, set_)
     check_sweep(loaded)
     resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")
-    stdout.print(Syntax(json.dumps(resolved, indent=2, ensure_ascii=False), "json", background_color="default"))
+    stdout.print(
+        Syntax(json.dumps(resolved, indent=2, ensure_ascii=False), "json", background_color="default")
+    )
     size = grid_size(loaded.tree)
     stdout.print(
         f"check: {file} is valid, {'infinitely many' if size is None else size} settings. Next: raykd plan {file}",

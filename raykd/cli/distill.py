@@ -27,7 +27,7 @@ def distill(file: SweepPath, set_: Overrides = None, address: Address = None) ->
         heard.begin("distill", sum(run.schedule["epochs"] for _, run in todo))
         foreman = RunList(todo, "distill", heard)
         if todo:
-            work(foreman, store_uri=sweep.file.store, resources=sweep.file.resources, concurrent=concurrent)
+            work(foreman, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
         if foreman.failed:
             raise RunError("; ".join(f"{name} failed: {why}" for name, why in foreman.failed.items()))
         heard.end("distill", f"{len(todo)} trained, {len(runs) - len(todo)} found")

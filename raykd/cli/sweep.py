@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from raykd.cli.console import listener, stdout
+from raykd.cli.front import report_files
 from raykd.cli.options import Address, Overrides, SweepPath, document
-from raykd.report import front_table, write_report
+from raykd.report import front_markdown, front_table
 from raykd.runs.cluster import connected
 from raykd.sweep.driver import Sweep, run_sweep
-from raykd.sweep.track import tracked
+from raykd.sweep.track import publish, tracked
 
 
 def sweep(
@@ -19,21 +22,31 @@ def sweep(
     set_: Overrides = None,
     address: Address = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a sweep that was started before; start it if it was not.")
+        bool,
+        typer.Option("--resume", help="Go on with a sweep that was started before; start it if it was not."),
     ] = False,
 ) -> None:
     """Train teachers, compute what they know once, search students, and end with their front."""
     loaded = document(file, set_)
     with listener() as heard:
         planned = Sweep(loaded)
-        with tracked(planned, heard, file) as tracker, connected(address) as cluster:
+        for warning in planned.preparation.corpus.report.warnings():
+            heard.warn(warning)
+        with (
+            tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
+            tracked(planned, heard) as tracker,
+            connected(address) as cluster,
+        ):
             trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=heard, resume=resume)
-            report = write_report(planned.records, trials, teachers, planned.file)
-            tracker.finish(report, trials)
-    stdout.print(front_table(trials, teachers, planned.file))
+            files = report_files(trials, teachers, planned.file.name)
+            for name, data in files.items():
+                planned.records.folder.write(name, data)
+            table = front_markdown(trials, teachers, sweep=planned.file.name)
+            publish(planned, tracker, trials, files, table, Path(scratch))
+    stdout.print(front_table(trials, teachers, sweep=planned.file.name))
     stdout.print(
-        f"sweep: {len(trials)} trials; the front is in {report.html}\n"
-        f"Next: mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name!r}), "
-        f"or raykd front {planned.file.name} --where 'f1 >= 0.95 * teacher' --best latency_ms",
+        f"sweep: {len(trials)} trials. The front is in {planned.records.folder.uri}/front.html\n"
+        f"Next: raykd front {file} --where 'f1 >= 0.95 * teacher' --best latency_ms, or\n"
+        f"      mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name})",
         highlight=False, soft_wrap=True, markup=False,
     )  # fmt: skip

@@ -139,4 +139,3 @@ def open_transfer(
     """Join the signals of each teacher over the rows of the training table whose language it covers."""
     covered = [(source, np.flatnonzero(np.isin(languages, source.languages))) for source in run.sources]
     return TransferSet.open(Storage(store_uri), covered, needs, verify=verify)
-

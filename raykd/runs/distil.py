@@ -138,7 +138,10 @@ class Distiller:
         if self.course.sampling_alpha == 1.0:
             return np.arange(len(self.data.part))
         return language_sampling(
-            self.data.part.languages, alpha=self.course.sampling_alpha, seed=self.course.training.seed, epoch=epoch
+            self.data.part.languages,
+            alpha=self.course.sampling_alpha,
+            seed=self.course.training.seed,
+            epoch=epoch,
         )
 
     def _train_epoch(self, epoch: int, plan: list[np.ndarray]) -> None:
@@ -161,7 +164,9 @@ class Distiller:
         # A batch smaller than the number of workers leaves some with nothing: they run one sentence at weight 0.
         batch = self.data.gather(own if len(own) else rows[:1], worker.device)
         lam = self._kd_weight(epoch)
-        with torch.autocast(worker.device.type, dtype=_dtype(training), enabled=training.precision != "float32"):
+        with torch.autocast(
+            worker.device.type, dtype=_dtype(training), enabled=training.precision != "float32"
+        ):
             chain = self._ddp(batch.text)
         kd_B, gold_B = self._losses(chain, batch, lam)
         loss_B = lam * kd_B + (1 - lam) * gold_B

@@ -23,13 +23,18 @@ EVALUATION_TOKENS = 8000
 def predict(model: nn.Module, part: Part, *, worker: Worker) -> list[np.ndarray]:
     """The best path of every sentence, decoded by all workers together; every worker gets the whole list."""
     model.eval()
-    plan = plan_batches(part.text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
+    plan = plan_batches(
+        part.text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False
+    )
     found: list[tuple[int, np.ndarray]] = []
     with torch.inference_mode():
         for rows in plan[worker.rank :: worker.world]:
             batch = part.text.gather(rows).to(worker.device)
             paths_BT = viterbi(model(batch))[0].cpu().numpy()
-            found += [(int(row), path[:n]) for row, path, n in zip(rows, paths_BT, part.text.lengths[rows], strict=True)]
+            found += [
+                (int(row), path[:n])
+                for row, path, n in zip(rows, paths_BT, part.text.lengths[rows], strict=True)
+            ]
     if worker.world > 1:
         gathered: list[Any] = [None] * worker.world
         dist.all_gather_object(gathered, found)

@@ -20,7 +20,6 @@ from raykd.runs.launch import launch
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run
 
-
 # What an epoch reports; Tune adds its own bookkeeping to it, which is nobody's business here.
 EPOCH_METRICS = (
     "epoch", "lambda", "loss", "kd_loss", "gold_loss", "learning_rate", "tokens_per_second",
@@ -56,7 +55,9 @@ def work(foreman: Foreman, *, store_uri: str, resources: Resources, concurrent: 
     """Do all jobs that `foreman` proposes, `concurrent` at a time. A failed job is told and the rest goes on."""
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
     own = resources.workers == 1
-    demand = {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker} if own else {"CPU": DRIVER_CPUS}
+    demand = (
+        {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker} if own else {"CPU": DRIVER_CPUS}
+    )
     bridge = _Bridge(foreman)
     try:
         tune.Tuner(

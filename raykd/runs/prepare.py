@@ -130,7 +130,9 @@ def transfer_needs(recipes: Iterable[Recipe], corpus: Corpus) -> tuple[Need, ...
 
 def _source(teacher: PlannedTeacher, needs: Sequence[Need]) -> Source:
     ids = signal_ids(teacher.run.id, teacher.text.id)
-    return Source(teacher.run.id, teacher.languages, {need.signal: ids[need.signal] for need in to_store(needs)})
+    return Source(
+        teacher.run.id, teacher.languages, {need.signal: ids[need.signal] for need in to_store(needs)}
+    )
 
 
 def plain(config: BaseModel) -> dict[str, Any]:

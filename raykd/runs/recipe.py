@@ -60,6 +60,9 @@ def recipe_faults(recipe: Recipe) -> list[tuple[tuple[str, ...], str]]:
     if recipe.objective.maxent_only and "crf" in decoders.values():
         told = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
         faults.append(
-            (("objective", "kind"), f"{recipe.objective.kind!r} is between MaxEnt models, got {told}; use 'structural'")
+            (
+                ("objective", "kind"),
+                f"{recipe.objective.kind!r} is between MaxEnt models, got {told}; use 'structural'",
+            )
         )
     return faults

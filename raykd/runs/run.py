@@ -45,7 +45,9 @@ class Run:
     @property
     def id(self) -> str:
         """Hash of everything that decides the outcome: names, hosts and worker counts are not among the fields."""
-        return identity("teacher" if self.role == "teacher" else "run", {"format": FORMAT, **self._deciding()})
+        return identity(
+            "teacher" if self.role == "teacher" else "run", {"format": FORMAT, **self._deciding()}
+        )
 
     def _deciding(self) -> dict[str, Any]:
         fields = asdict(self)

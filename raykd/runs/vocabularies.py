@@ -41,7 +41,11 @@ def store_vocabulary(
     name = vocabulary_id(config, characters, corpus_id)
     if not storage.exists(f"vocabularies/{name}.json"):
         text = pa.concat_tables(
-            [corpus.parts[part].select(["tokens"]) for part in ("train", "unlabelled") if part in corpus.parts]
+            [
+                corpus.parts[part].select(["tokens"])
+                for part in ("train", "unlabelled")
+                if part in corpus.parts
+            ]
         )
         pieces = build_vocabulary(config, text)
         letters = CharacterVocabulary.build(words_of(text)) if characters else None

@@ -18,7 +18,6 @@ from raykd.runs.precompute import PrecomputePlan
 from raykd.runs.prepare import Preparation, gold_run, prepare, student_run, transfer_needs, with_seed
 from raykd.runs.probe import probe
 from raykd.runs.progress import Listener
-from raykd.runs.recipe import Recipe
 from raykd.runs.run import Run
 from raykd.runs.transfer import compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering, grid_size
@@ -146,7 +145,7 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
     listener.begin("teachers", epochs)
     if todo:
         foreman = RunList(todo, "teachers", listener)
-        work(foreman, store_uri=sweep.file.store, resources=sweep.file.resources, concurrent=concurrent)
+        work(foreman, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
         if foreman.failed:
             raise RunError("; ".join(f"teacher {name} failed: {why}" for name, why in foreman.failed.items()))
     listener.end("teachers", f"{len(todo)} trained, {found} found in the store")
@@ -157,7 +156,7 @@ def measure_costs(sweep: Sweep, listener: Listener) -> dict[str, dict[str, Any]]
     runs = [*sweep.shapes(), *(run for _, run in sweep.teachers)]
     todo = [run for run in runs if find_cost(sweep.storage, run) is None]
     listener.begin("latency", len(runs), done=len(runs) - len(todo))
-    probe(sweep.file.store, todo, lambda: listener.advance("latency"))
+    probe(sweep.storage.uri, todo, lambda: listener.advance("latency"))
     listener.end("latency", f"{len(runs)} shapes")
     return {run.id: find_cost(sweep.storage, run) or {} for run in runs}
 
@@ -192,7 +191,7 @@ class _Search:
 
     def _work(self, trials: Trials) -> None:
         file = self._sweep.file
-        work(trials, store_uri=file.store, resources=file.resources, concurrent=self._concurrent)
+        work(trials, store_uri=self._sweep.storage.uri, resources=file.resources, concurrent=self._concurrent)
 
     def trials(self, deadline: float | None) -> None:
         """The search."""
@@ -235,7 +234,9 @@ class _Search:
             first=1 + max((record.trial.number for record in records), default=-1),
             known=known, most=len(records), deadline=None,
         )  # fmt: skip
-        wanted = [self._sweep.runs_of(gold_tree(r.resolved)) for r in worth_a_baseline(records, self._sweep.file)]
+        wanted = [
+            self._sweep.runs_of(gold_tree(r.resolved)) for r in worth_a_baseline(records, self._sweep.file)
+        ]
         todo = {runs[0].id for runs in wanted if tuple(run.id for run in runs) not in known}
         self._listener.begin("baseline", len(todo))
         if todo:

@@ -38,7 +38,8 @@ def hypervolume_of(trials: Sequence[Trial], teachers: Sequence[Teacher], objecti
         return 0.0
     scale = [1.0 if metric == "f1" else float(getattr(teachers[0], metric) or 1.0) for metric in objectives]
     values = [
-        [value / unit for value, unit in zip(values_of(trial, objectives), scale, strict=True)] for trial in able
+        [value / unit for value, unit in zip(values_of(trial, objectives), scale, strict=True)]
+        for trial in able
     ]
     reference = [0.0 if direction == "max" else 1.0 for direction in objectives.values()]
     return float(hypervolume(values, reference, tuple(objectives.values())))

@@ -47,7 +47,15 @@ def finished(trial: Trial, results: Sequence[Mapping[str, Any]], cost: Mapping[s
 
 def with_cost(trial: Trial, cost: Mapping[str, Any]) -> Trial:
     """`trial` with what its shape costs, absolutely and against the teachers."""
-    names = ("parameters", "bytes", "latency_ms", "latency_ms_p90", "latency_ms_batch32", "compression", "speedup")
+    names = (
+        "parameters",
+        "bytes",
+        "latency_ms",
+        "latency_ms_p90",
+        "latency_ms_batch32",
+        "compression",
+        "speedup",
+    )
     return replace(trial, **{name: cost[name] for name in names if name in cost})
 
 
@@ -61,9 +69,13 @@ def against_teachers(cost: Mapping[str, Any], teachers: Sequence[Mapping[str, An
     }
 
 
-def teacher_row(name: str, results: Sequence[Mapping[str, Any]], costs: Sequence[Mapping[str, Any]]) -> Teacher:
+def teacher_row(
+    name: str, results: Sequence[Mapping[str, Any]], costs: Sequence[Mapping[str, Any]]
+) -> Teacher:
     """One row for all teachers of the sweep: each language's score is its own teacher's."""
-    scores = {part: {k: v for r in results for k, v in r[part]["by_language"].items()} for part in ("dev", "test")}
+    scores = {
+        part: {k: v for r in results for k, v in r[part]["by_language"].items()} for part in ("dev", "test")
+    }
     return Teacher(
         name=name if len(results) == 1 else f"{name} × {len(results)}",
         dev_f1=fmean(scores["dev"].values()),

@@ -56,11 +56,15 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[tuple[str, ...], str]]:
     """Mismatches between sections of a plain sweep."""
     faults = recipe_faults(sweep)
     if "f1" not in sweep.search.objectives:
-        faults.append((("search", "objectives"), "f1 must be among them: without it the smallest student wins"))
+        faults.append(
+            (("search", "objectives"), "f1 must be among them: without it the smallest student wins")
+        )
     for metric, direction in sweep.search.objectives.items():
         expected = "max" if metric == "f1" else "min"
         if direction != expected:
-            faults.append((("search", "objectives", metric), f"got {direction!r}; {metric} is wanted at its {expected}"))
+            faults.append(
+                (("search", "objectives", metric), f"got {direction!r}; {metric} is wanted at its {expected}")
+            )
     return faults
 
 

@@ -121,7 +121,9 @@ def _sampler(search: SearchConfig, done: int) -> optuna.samplers.BaseSampler:
         # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, n_startup_trials=start)
+            return optuna.samplers.TPESampler(
+                seed=seed, multivariate=True, group=True, n_startup_trials=start
+            )
     if search.sampler == "nsga2":
         return optuna.samplers.NSGAIISampler(seed=seed, population_size=12)
     return optuna.samplers.RandomSampler(seed=seed)

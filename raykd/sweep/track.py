@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from raykd.runs.execute import MODEL, RESULT, WEIGHTS
 from raykd.runs.progress import Listener
+from raykd.storage import Storage
 from raykd.sweep.driver import Sweep
 from raykd.sweep.front import front_of
 from raykd.sweep.spec import search_identity
@@ -41,13 +44,26 @@ def tracked(sweep: Sweep, listener: Listener) -> Iterator[Tracker]:
 
 
 def publish(
-    sweep: Sweep, tracker: Tracker, trials: list[Trial], files: dict[str, bytes], table: str
+    sweep: Sweep, tracker: Tracker, trials: list[Trial], files: dict[str, bytes], table: str, scratch: Path
 ) -> None:
-    """Put the front where people look: tags, table and files on the parent run, the front's students as models."""
+    """Put the front where people look: tags, table and files on the parent run, the front's students as models.
+
+    `scratch` holds copies of the models until the tracker is closed.
+    """
     front = front_of(trials, sweep.file.search.objectives)
     tracker.mark_front([trial.number for trial in front])
     for name, data in files.items():
         tracker.log_file(name, data)
     tracker.describe(table)
     for trial in front:
-        tracker.log_model(trial.number, sweep.storage.child("runs", trial.run_ids[0]).local_path("."))
+        tracker.log_model(
+            trial.number, _model_files(sweep.storage, trial.run_ids[0], scratch / str(trial.number))
+        )
+
+
+def _model_files(storage: Storage, run_id: str, folder: Path) -> Path:
+    """The files of a student in one local folder, wherever the store is."""
+    folder.mkdir(parents=True)
+    for name in (WEIGHTS, MODEL, RESULT):
+        (folder / name).write_bytes(storage.read(f"runs/{run_id}/{name}"))
+    return folder

@@ -1,0 +1,92 @@
+"""`raykd front`: the front of a sweep that was run, and which student to ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raykd.cli.console import stdout
+from raykd.errors import StoreError
+from raykd.report import front_html, front_rows, front_table, trials_csv, trials_parquet
+from raykd.report.where import best as best_first
+from raykd.report.where import parse
+from raykd.spec import load
+from raykd.storage import Storage
+from raykd.sweep.records import SweepRecords
+from raykd.trial import Teacher, Trial, teacher_f1
+
+
+def front(
+    sweep: Annotated[str, typer.Argument(help="A sweep's name, or its file.", show_default=False)],
+    store: Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(help="Which students, for example 'f1 >= 0.95 * teacher' (f1 is the dev F1)."),
+    ] = None,
+    best: Annotated[
+        str | None, typer.Option(help="By which figure to choose one, for example latency_ms.")
+    ] = None,
+) -> None:
+    """Show the front of SWEEP, and with --where and --best the student to ship."""
+    condition = parse(where) if where else None
+    records = _records(sweep, store)
+    trials, teachers = [record.trial for record in records.load()], records.teachers()
+    if condition is None and best is None:
+        for name, data in report_files(trials, teachers, records.name).items():
+            records.folder.write(name, data)
+        stdout.print(front_table(trials, teachers, sweep=records.name))
+        stdout.print(
+            f"front: front.html, front.csv and trials.parquet are in {records.folder.uri}. "
+            f"Next: raykd front {sweep} --where 'f1 >= 0.95 * teacher' --best latency_ms",
+            highlight=False, soft_wrap=True, markup=False,
+        )  # fmt: skip
+        return
+    reference = teacher_f1(teachers)
+    chosen = [row.trial for row in front_rows(trials, teachers)]
+    if condition is not None:
+        chosen = [trial for trial in chosen if condition.accepts(trial, reference)]
+    chosen = best_first(chosen, best or "latency_ms")
+    _print_choice(chosen, best is not None, records)
+
+
+def report_files(trials: list[Trial], teachers: list[Teacher], name: str) -> dict[str, bytes]:
+    """The report as files."""
+    return {
+        "front.html": front_html(trials, teachers, sweep=name).encode(),
+        "front.csv": trials_csv(trials),
+        "trials.parquet": trials_parquet(trials),
+    }
+
+
+def _records(sweep: str, store: str | None) -> SweepRecords:
+    name, uri = sweep, store or ".raykd"
+    if Path(sweep).suffix in (".yaml", ".yml"):
+        tree = load(sweep).tree
+        name, uri = str(tree.get("name")), store or str(tree.get("store", ".raykd"))
+    records = SweepRecords(Storage(uri), name)
+    if not records.exists():
+        raise StoreError(
+            f"sweep {name!r}", f"is not in the store {uri}", "run raykd sweep first, or give --store"
+        )
+    return records
+
+
+def _print_choice(chosen: list[Trial], one: bool, records: SweepRecords) -> None:
+    if not chosen:
+        stdout.print(
+            "front: no student of the front meets the condition. Next: loosen it, or search larger students"
+        )
+        raise typer.Exit(1)
+    for trial in chosen[:1] if one else chosen:
+        stdout.print(
+            f"{trial.name}: dev F1 {100 * (trial.dev_f1 or 0):.1f}, test F1 {100 * (trial.test_f1 or 0):.1f}, "
+            f"{trial.latency_ms or 0:.2f} ms, {trial.parameters:,} parameters "
+            f"({trial.compression or 0:.1f}× smaller, {trial.speedup or 0:.1f}× faster than its teachers)",
+            highlight=False, soft_wrap=True, markup=False,
+        )  # fmt: skip
+        runs = records.folder.uri.rsplit("/sweeps/", 1)[0] + "/runs/"
+        stdout.print(
+            "  " + ", ".join(runs + run_id for run_id in trial.run_ids), highlight=False, soft_wrap=True
+        )

@@ -1,0 +1,1 @@
+"""One resolved run and all that is done with it: prepare, precompute (Ray Data), distil (Ray Train), evaluate, measure."""

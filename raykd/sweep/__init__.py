@@ -1,0 +1,1 @@
+"""All trials of one file: the search space, the driver, the study, records to resume from."""
