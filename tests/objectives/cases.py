@@ -40,10 +40,17 @@ def draw_chain(lengths_B, tags, generator, *, chained=True, own=False) -> Chain:
 
 
 def forbid(chain: Chain, generator) -> Chain:
-    """The chain with some transitions at −∞; staying at a tag never is, so some labelling always exists."""
+    """The chain with some scores at −∞; the first tag throughout stays allowed: some labelling exists."""
+    barred_BTY = torch.rand(chain.emissions_BTY.shape, generator=generator) < 0.3
+    barred_BTY[:, :, 0] = False
+    emissions_BTY = chain.emissions_BTY.masked_fill(barred_BTY, FORBIDDEN)
+    if chain.transitions is None:
+        return replace(chain, emissions_BTY=emissions_BTY)
     barred = torch.rand(chain.transitions.shape, generator=generator) < 0.4
     barred &= ~torch.eye(chain.tags, dtype=torch.bool)
-    return replace(chain, transitions=chain.transitions.masked_fill(barred, FORBIDDEN))
+    return replace(
+        chain, emissions_BTY=emissions_BTY, transitions=chain.transitions.masked_fill(barred, FORBIDDEN)
+    )
 
 
 def make_case(
@@ -54,7 +61,7 @@ def make_case(
     lengths_B = torch.tensor(lengths)
     student = draw_chain(lengths_B, tags, generator, chained=student_chained and not maxent)
     teacher = draw_chain(lengths_B, tags, generator, chained=not maxent, own=True)
-    if forbidden and not maxent:
+    if forbidden:
         teacher = forbid(teacher, generator)
     return Case(student, teacher, k)
 

@@ -1,0 +1,34 @@
+import pytest
+from pydantic import ValidationError
+
+from raykd.corpora.tags import TagSet
+from raykd.students import BiLSTMStudent
+
+TAGS = TagSet.of_types(["LOC", "ORG", "PER"])
+
+
+@pytest.mark.parametrize(
+    ("embedding_dim", "hidden_dim", "millions"),
+    [(50, 100, 6.10), (50, 200, 6.38), (100, 400, 13.6), (300, 600, 40.2)],
+)
+def test_size_over_mberts_pieces_is_that_of_the_papers_students(embedding_dim, hidden_dim, millions):
+    """The (E, H) grid of XtremeDistil over all 119,547 pieces of mBERT: the embedding dominates."""
+    student = BiLSTMStudent(embedding_dim=embedding_dim, hidden_dim=hidden_dim)
+    model = student.build(vocabulary_size=119_547, tag_set=TAGS)
+    assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.005)
+
+
+def test_e_and_h_have_no_default():
+    with pytest.raises(ValidationError, match=r"(?s)embedding_dim.*hidden_dim"):
+        BiLSTMStudent()
+
+
+def test_pieces_are_wordpieces_unless_said_otherwise():
+    assert BiLSTMStudent(embedding_dim=4, hidden_dim=4).vocabulary.kind == "wordpiece"
+
+
+def test_only_what_costs_time_is_in_the_shape():
+    words = BiLSTMStudent.model_validate(
+        {"embedding_dim": 4, "hidden_dim": 4, "vocabulary": {"kind": "word"}}
+    )
+    assert words.shape() == BiLSTMStudent(embedding_dim=4, hidden_dim=4).shape()

@@ -1,0 +1,33 @@
+import pytest
+import torch
+from pydantic import ValidationError
+
+from raykd.corpora.tags import TagSet
+from raykd.teachers import BiLSTMCRFTeacher
+from tests.layers.batches import CHARACTERS, PIECES, make_batch
+
+TAGS = TagSet.of_types(["PER"])
+
+
+def build(**settings):
+    torch.manual_seed(0)
+    teacher = BiLSTMCRFTeacher(embedding_dim=6, hidden_dim=4, **settings)
+    return teacher.build(vocabulary_size=PIECES.size, characters=CHARACTERS.size, tag_set=TAGS)
+
+
+def test_unknown_words_are_learnt_though_training_text_has_none():
+    model, batch = build(word_dropout=0.5).train(), make_batch()
+    known = batch.pieces_BP.masked_fill(batch.pieces_BP == 1, 2)
+    model(type(batch)(**{**vars(batch), "pieces_BP": known})).emissions_BTY.sum().backward()
+    assert model.embedding.table.weight.grad[1].abs().sum() > 0
+
+
+def test_word_dropout_is_off_in_evaluation():
+    model, batch = build(word_dropout=0.9).eval(), make_batch()
+    assert torch.equal(model(batch).emissions_BTY, model(batch).emissions_BTY)
+
+
+def test_a_checkpoints_vocabulary_is_refused():
+    """Its unknown piece is its own affair, and word dropout needs one to teach."""
+    with pytest.raises(ValidationError, match="pretrained"):
+        BiLSTMCRFTeacher.model_validate({"vocabulary": {"kind": "pretrained", "path": "x"}})
