@@ -97,7 +97,10 @@ def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str,
 def student_run(recipe: Recipe, preparation: Preparation) -> Run:
     """The run that distils the recipe's student."""
     corpus = preparation.corpus
-    stem = model_run("student", recipe, recipe.student, corpus, preparation.corpus_id, preparation.storage)
+    student = recipe.student
+    if student.vocabulary.kind == "teacher":
+        student = student.model_copy(update={"vocabulary": recipe.teachers.vocabulary})
+    stem = model_run("student", recipe, student, corpus, preparation.corpus_id, preparation.storage)
     needs = tuple(recipe.objective.needs)
     unlabelled = bool(needs) and corpus.parts["unlabelled"].num_rows > 0
     if unlabelled:

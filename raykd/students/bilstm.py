@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.corpora.vocabulary import VocabularyConfig, WordPieceConfig
+from raykd.corpora.vocabulary import WordPieceConfig
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
 from raykd.spec import Frozen
+from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet
@@ -30,7 +31,7 @@ class BiLSTMStudent(Frozen):
     """H, hidden size of each direction."""
     layers: Size = 1
     decoder: Literal["crf", "maxent"] = "crf"
-    vocabulary: VocabularyConfig = WordPieceConfig(kind="wordpiece")
+    vocabulary: StudentVocabulary = WordPieceConfig(kind="wordpiece")
     reads_characters: ClassVar[bool] = False
 
     def build(

@@ -1,0 +1,21 @@
+"""Where a student's pieces come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConfig
+from raykd.spec import Frozen
+
+
+class TeacherVocabulary(Frozen):
+    """The teacher's kind of vocabulary: a checkpoint's own tokenizer, or words or WordPieces built as the teacher's."""
+
+    kind: Literal["teacher"]
+
+
+StudentVocabulary = Annotated[
+    WordConfig | WordPieceConfig | PretrainedConfig | TeacherVocabulary, Field(discriminator="kind")
+]
