@@ -46,7 +46,8 @@ class HFVocabulary:
             backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
         except (OSError, ValueError, AttributeError) as error:
             mend = "name a checkpoint with a fast tokenizer (tokenizer.json) or a folder that holds one"
-            raise CorpusError(path, None, f"no tokenizer could be loaded from it ({error})", mend) from error
+            reason = str(error).split("\n")[0]
+            raise CorpusError(path, None, f"no tokenizer could be loaded from it ({reason})", mend) from error
         backend.no_truncation()
         backend.no_padding()
         prefix, suffix = _special_ids(backend)

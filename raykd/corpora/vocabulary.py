@@ -148,13 +148,17 @@ def _letters(word: str) -> list[str]:
 
 
 def _alphabet(counts: Counter[str], *, limit: int) -> list[str]:
-    """The `limit` most frequent letters of these words, in code point order."""
+    """The `limit` most frequent letters of these words, in code point order.
+
+    Letters that stand only at the beginning of words, or only further on, come in their other form too where
+    there is room: a word with an unseen letter would be unknown as a whole.
+    """
     seen: Counter[str] = Counter()
     for word, count in counts.items():
         for letter in _letters(word):
             seen[letter] += count
-    frequent = sorted(seen, key=lambda letter: (-seen[letter], letter))[:limit]
-    return sorted(frequent)
+    both = {form for letter in seen for form in (letter[-1], CONTINUING + letter[-1])}
+    return sorted(sorted(both, key=lambda form: (-seen[form], form))[:limit])
 
 
 @dataclass(frozen=True)

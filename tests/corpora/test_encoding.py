@@ -1,0 +1,100 @@
+"""Encoded text against sentence-by-sentence encoding in plain Python."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
+
+from raykd.corpora.encoding import encode_text
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.spelling import Special
+from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
+
+untimed = settings(deadline=None)  # a busy machine is no failure
+
+
+LEXICON = ["a", "ab", "abba", "babab", "c", "cab", "x", ""]
+CHARACTERS = CharacterVocabulary.build(["abc"], longest=4)
+PIECES = WordPieceVocabulary.build(LEXICON * 3, size=100)
+# Special tokens on both sides, of unequal number, and a padding id that is not 0.
+SPECIAL = HFVocabulary(
+    Tokenizer(
+        models.WordPiece({e: i for i, e in enumerate(["[UNK]", "a", "##b", "##a", "c"])}, unk_token="[UNK]")
+    ).to_str(),
+    size=9,
+    special=Special(padding=8, unknown=0, prefix=(5, 6), suffix=(7,)),
+)
+VOCABULARIES = [WordVocabulary.build(["a", "ab"]), PIECES, SPECIAL]
+
+sentences = st.lists(st.lists(st.sampled_from(LEXICON), min_size=1, max_size=6), min_size=1, max_size=6)
+picks = st.lists(st.integers(0, 5), max_size=8)
+
+
+def padded(rows, fill=0):
+    width = max(map(len, rows), default=0)
+    return [[*row, *[fill] * (width - len(row))] for row in rows]
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=["word", "wordpiece", "special tokens"])
+@untimed
+@given(sentences=sentences, picks=picks)
+def test_batches_are_what_encoding_each_sentence_gives(vocabulary, sentences, picks):
+    text = encode_text(sentences, vocabulary, CHARACTERS)
+    indices = np.array([pick % len(sentences) for pick in picks], dtype=np.int64)
+    chosen = [sentences[i] for i in indices]
+    encoded = [tuple(part.tolist() for part in vocabulary.encode(sentence)) for sentence in chosen]
+
+    batch = text.gather(indices)
+
+    assert len(batch) == len(chosen)
+    assert batch.pieces_BP.tolist() == padded([ids for ids, _ in encoded], vocabulary.special.padding)
+    assert batch.piece_lengths_B.tolist() == [len(ids) for ids, _ in encoded]
+    assert batch.first_BT.tolist() == padded([first for _, first in encoded])
+    assert batch.lengths_B.tolist() == [len(sentence) for sentence in chosen]
+    spelt = [[CHARACTERS.encode([word])[0].tolist() for word in sentence] for sentence in chosen]
+    width = max((len(word) for sentence in spelt for word in sentence), default=0)
+    time = max(map(len, spelt), default=0)
+    expected = [
+        [word + [0] * (width - len(word)) for word in [*sentence, *[[]] * (time - len(sentence))]]
+        for sentence in spelt
+    ]
+    assert batch.characters_BTC.tolist() == expected
+    assert batch.character_lengths_BT.tolist() == padded([[len(w) for w in s] for s in spelt])
+    assert all(t.dtype == torch.int64 for t in vars(batch).values() if t is not None)
+
+
+@untimed
+@given(sentences)
+def test_lengths_are_those_of_each_sentence(sentences):
+    text = encode_text(sentences, SPECIAL)
+    assert len(text) == len(sentences)
+    assert text.lengths.tolist() == [len(sentence) for sentence in sentences]
+    assert text.piece_lengths.tolist() == [len(SPECIAL.encode(sentence)[0]) for sentence in sentences]
+    assert text.gather(np.array([0])).characters_BTC is None
+
+
+def test_tables_carry_languages_also_when_sliced():
+    tokens = pa.array([["a"], ["ab", "a"], ["c"]], pa.list_(pa.string()))
+    table = pa.table({"tokens": tokens, "language": ["nl", "en", "nl"]}).slice(1)
+    batch = encode_text(table, VOCABULARIES[0], languages=("en", "nl")).gather(np.array([1, 0]))
+    assert batch.pieces_BP.tolist() == [[1, 0], [3, 2]]
+    assert batch.language_B.tolist() == [1, 0]
+    with pytest.raises(ValueError, match=r"'en' is not one of de, nl"):
+        encode_text(table, VOCABULARIES[0], languages=("de", "nl"))
+    with pytest.raises(ValueError, match="only in a table"):
+        encode_text([["a"]], VOCABULARIES[0], languages=("de",))
+
+
+def test_a_sentence_without_words_is_refused():
+    with pytest.raises(ValueError, match=r"sentence 1 .* has no words"):
+        encode_text([["a"], []], VOCABULARIES[0])
+
+
+def test_moving_a_batch_moves_every_tensor():
+    batch = encode_text([["a", "b"]], VOCABULARIES[0], CHARACTERS).gather(np.array([0])).to("meta")
+    tensors = {name: tensor for name, tensor in vars(batch).items() if tensor is not None}
+    assert len(tensors) == 6
+    assert all(tensor.device.type == "meta" for tensor in tensors.values())

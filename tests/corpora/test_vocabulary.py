@@ -1,0 +1,189 @@
+"""Vocabularies: what is spelt how, the same in every process, and read back as written."""
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.vocabulary import (
+    CharacterVocabulary,
+    PretrainedConfig,
+    VocabularyConfig,
+    WordConfig,
+    WordPieceConfig,
+    WordPieceVocabulary,
+    WordVocabulary,
+    build_vocabulary,
+    from_json,
+    words_of,
+)
+from raykd.errors import CorpusError
+
+untimed = settings(deadline=None)  # a busy machine is no failure
+
+
+SENTENCES = [["Anna", "lives", "in", "Bonn", "."], ["Anna", "and", "Annette", "live", "in", "Bönen", "!"]]
+words = st.lists(st.text(max_size=40), max_size=8)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A tiny BERT-like tokenizer folder, made here: nothing is downloaded."""
+    from transformers import PreTrainedTokenizerFast
+
+    entries = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "Ann",
+        "##a",
+        "##ette",
+        "in",
+        "Bonn",
+        ".",
+        "a",
+        "live",
+        "##s",
+    ]
+    tokenizer = Tokenizer(models.WordPiece({entry: i for i, entry in enumerate(entries)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    folder = tmp_path_factory.mktemp("checkpoint")
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    ).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def vocabularies(checkpoint):
+    configs = [WordConfig(kind="word"), WordPieceConfig(kind="wordpiece", size=100)]
+    built = [build_vocabulary(config, SENTENCES) for config in configs]
+    return [*built, CharacterVocabulary.build(words_of(SENTENCES)), HFVocabulary.load(checkpoint)]
+
+
+def test_word_ids_go_by_frequency_then_code_point():
+    vocabulary = WordVocabulary.build(["b", "a", "c", "b"])
+    assert vocabulary.words == ("b", "a", "c")
+    ids, first = vocabulary.encode(["a", "x", "b"])
+    assert (ids.tolist(), first.tolist()) == ([3, 1, 2], [0, 1, 2])
+    assert (ids.dtype, first.dtype) == (np.int32, np.int32)
+
+
+def test_rare_words_are_unknown():
+    vocabulary = build_vocabulary(WordConfig(kind="word", min_count=2), SENTENCES)
+    assert sorted(vocabulary.words) == ["Anna", "in"]
+    assert vocabulary.size == 4
+
+
+def test_wordpiece_joins_back_to_the_word():
+    vocabulary = WordPieceVocabulary.build([*words_of(SENTENCES)] * 3, size=100)
+    for word in ["Anna", "Annette", "Bönen", "Annalive"]:
+        ids, first = vocabulary.encode([word])
+        pieces = [vocabulary.entries[i] for i in ids]
+        assert pieces[0] + "".join(piece.removeprefix("##") for piece in pieces[1:]) == word
+        assert all(piece.startswith("##") for piece in pieces[1:])
+        assert first.tolist() == [0]
+    assert len(vocabulary.encode(["Anna"])[0]) == 1, "a frequent word is one piece"
+
+
+def test_wordpiece_keeps_within_its_size_and_marks_foreign_letters_unknown():
+    vocabulary = WordPieceVocabulary.build([chr(0x4E00 + i) * 2 for i in range(500)] + ["the"] * 9, size=100)
+    assert vocabulary.size <= 100
+    assert vocabulary.entries[:2] == ("[PAD]", "[UNK]")
+    assert len(vocabulary.entries) == len(set(vocabulary.entries))
+    assert vocabulary.encode(["the", "ж"])[0].tolist()[-1] == 1
+
+
+def test_wordpiece_training_is_the_same_in_every_process_and_order():
+    text = "the cat then bathed other mothers thus gather lathe nether cats bath hens"
+    script = (
+        "import sys; from raykd.corpora.vocabulary import WordPieceVocabulary as V;"
+        "print(V.build(sys.argv[1].split() * 3, size=100).to_json())"
+    )
+    here = WordPieceVocabulary.build(reversed(text.split() * 3), size=100).to_json()
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", script, text], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == here
+
+
+def test_characters_keep_both_ends_of_a_long_word():
+    vocabulary = CharacterVocabulary.build(["abcdef"], longest=4)
+    ids, first = vocabulary.encode(["abcdef", "", "fx"])
+    assert ids.tolist() == [2, 3, 6, 7, 1, 7, 1]
+    assert first.tolist() == [0, 4, 5]
+
+
+@untimed
+@given(words)
+def test_every_word_has_a_first_piece_and_ids_stay_below_size(vocabularies, words):
+    for vocabulary in vocabularies:
+        ids, first = vocabulary.encode(words)
+        before, after = len(vocabulary.special.prefix), len(vocabulary.special.suffix)
+        bounds = [*first.tolist(), len(ids) - after]
+        assert bounds[0] == before
+        assert all(a < b for a, b in pairwise(bounds))
+        assert ((ids >= 0) & (ids < vocabulary.size)).all()
+
+
+@untimed
+@given(words)
+def test_json_gives_the_same_vocabulary_back(vocabularies, words):
+    for vocabulary in vocabularies:
+        again = from_json(vocabulary.to_json())
+        assert type(again) is type(vocabulary)
+        assert (again.size, again.special) == (vocabulary.size, vocabulary.special)
+        assert again.encode(words)[0].tolist() == vocabulary.encode(words)[0].tolist()
+        assert again.to_json() == vocabulary.to_json()
+
+
+def test_pretrained_spells_as_its_own_tokenizer_does(checkpoint):
+    from transformers import AutoTokenizer
+
+    vocabulary = build_vocabulary(PretrainedConfig(kind="pretrained", path=checkpoint), SENTENCES)
+    reference = AutoTokenizer.from_pretrained(checkpoint)
+    for sentence in [*SENTENCES, ["Anna-Annette", "x"]]:
+        expected = reference(sentence, is_split_into_words=True)
+        ids, first = vocabulary.encode(sentence)
+        assert ids.tolist() == expected["input_ids"]
+        assert first.tolist() == [expected.word_ids().index(i) for i in range(len(sentence))]
+    assert (vocabulary.special.prefix, vocabulary.special.suffix) == ((2,), (3,))
+
+
+def test_a_folder_without_tokenizer_is_told_by_name(tmp_path):
+    with pytest.raises(CorpusError, match=rf"{tmp_path}.*tokenizer.*name a checkpoint"):
+        HFVocabulary.load(str(tmp_path))
+
+
+def test_words_come_from_tables_and_lists_alike():
+    table = pa.table({"tokens": pa.array(SENTENCES, pa.list_(pa.string()))})
+    assert list(words_of(table)) == list(words_of(SENTENCES)) == [w for s in SENTENCES for w in s]
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"kind": "word", "min_count": 2}, WordConfig),
+        ({"kind": "wordpiece", "size": 500}, WordPieceConfig),
+        ({"kind": "pretrained", "path": "bert-base-cased"}, PretrainedConfig),
+    ],
+)
+def test_configuration_is_told_apart_by_kind(config, kind):
+    adapter = TypeAdapter(VocabularyConfig)
+    assert isinstance(adapter.validate_json(json.dumps(config)), kind)
+    with pytest.raises(ValidationError):
+        adapter.validate_json(json.dumps(config | {"colour": "red"}))
