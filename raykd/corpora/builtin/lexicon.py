@@ -57,7 +57,6 @@ def _owners(languages: Sequence[Language], seed: int) -> dict[str, str]:
         owner[name] = max(SHARES, key=lambda part: min(missing[key][part] for key in held[name]))
         for key in held[name]:
             missing[key][owner[name]] -= 1
-    # A name that is ambiguous in one list is so everywhere.
     return owner
 
 
