@@ -26,8 +26,8 @@ VOCABULARIES = (WordConfig, WordPieceConfig, PretrainedConfig, TeacherVocabulary
 
 HEAD = """# The sweep file
 
-One YAML 1.2 file. A plain value fixes a setting. In `student`, `objective`, `schedule` and `training` a mapping with one
-of these words searches it; an option of a choice may hold further searches:
+One YAML 1.2 file. A plain value fixes a setting. In `student`, `objective`, `schedule` and `training` a mapping
+with one of these words searches it; an option of a choice may hold further searches:
 
 | written | searched |
 |---|---|
@@ -101,14 +101,18 @@ def _values(field: FieldInfo) -> str:
         "Ge": "≥", "Gt": ">", "Le": "≤", "Lt": "<",
     }  # fmt: skip
     limits = [
-        f"{sign} {getattr(m, name.lower()):g}" for m in _metadata(field) for name, sign in bounds.items() if type(m).__name__ == name
-    ]  # fmt: skip
+        f"{bounds[name]} {getattr(limit, name.lower()):g}"
+        for limit in _metadata(field)
+        if (name := type(limit).__name__) in bounds
+    ]
     return " ".join([*dict.fromkeys(_names(field.annotation)), *dict.fromkeys(limits)]).replace("|", "\\|")
 
 
 def _metadata(field: FieldInfo) -> Iterator[Any]:
     yield from field.metadata
-    yield from (item for arg in get_args(field.annotation) if get_origin(arg) is Annotated for item in _opened(arg))
+    yield from (
+        item for arg in get_args(field.annotation) if get_origin(arg) is Annotated for item in _opened(arg)
+    )
 
 
 def _opened(annotation: Any) -> Iterator[Any]:
@@ -133,7 +137,9 @@ def _names(annotation: Any) -> Iterator[str]:
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield "mapping"
     else:
-        yield {"int": "whole number", "float": "number", "str": "text", "bool": "true or false"}[annotation.__name__]
+        yield {"int": "whole number", "float": "number", "str": "text", "bool": "true or false"}[
+            annotation.__name__
+        ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How parameters move: optimiser, learning-rate schedule and the annealing of λ. One model for teachers and students."""
+"""How parameters move: optimiser, learning-rate schedule, and the annealing of λ; for teachers and students."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal
@@ -54,8 +54,7 @@ class LearningRate:
     """Learning-rate schedule: `step` per batch for `cosine`, `epoch` with the dev score for `plateau`."""
 
     def __init__(self, config: TrainingConfig, optimiser: optim.Optimizer, *, total_steps: int):
-        self._plateau = config.learning_rate_schedule == "plateau"
-        if self._plateau:
+        if config.learning_rate_schedule == "plateau":
             self._schedule = optim.lr_scheduler.ReduceLROnPlateau(
                 optimiser, mode="max", factor=0.5, patience=config.plateau_patience
             )
@@ -68,7 +67,7 @@ class LearningRate:
 
     def step(self) -> None:
         """After each optimiser step."""
-        if self._schedule is not None and not self._plateau:
+        if isinstance(self._schedule, optim.lr_scheduler.CosineAnnealingLR):
             self._schedule.step()
 
     def epoch(self, dev_score: float) -> None:

@@ -11,6 +11,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -27,11 +28,11 @@ class Drawn:
 
     def __init__(self) -> None:
         self._progress = Progress(
-            SpinnerColumn(finished_text="[green]✓"), TextColumn("[bold]{task.description:<11}"), BarColumn(bar_width=24),
-            MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("[dim]{task.fields[told]}"),
+            SpinnerColumn(finished_text="[green]✓"), TextColumn("[bold]{task.description:<11}"),
+            BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("[dim]{task.fields[told]}"),
             console=stdout,
         )  # fmt: skip
-        self._tasks: dict[str, int] = {}
+        self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Drawn:
         self._progress.start()

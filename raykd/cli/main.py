@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 import typer
+from typer.exceptions import TyperException
 
 from raykd.cli import check, corpus, distill, front, plan, precompute, sweep
 from raykd.cli.console import stderr
@@ -34,16 +35,20 @@ def main() -> None:
     # Without this Ray's workers may be started by another uv/venv wrapper than this one.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)
     except RaykdError as error:
         stderr.print(f"[red]error[/red] {escape(error)}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         stderr.print("interrupted: what is computed is kept; the same command with --resume goes on")
         sys.exit(130)
-    except typer._click.exceptions.ClickException as error:  # bad flags
+    except typer.BadParameter as error:
         error.show()
         sys.exit(error.exit_code)
+    except TyperException as error:  # unknown verbs and flags
+        stderr.print(f"[red]error[/red] {escape(error)}; see raykd --help", highlight=False)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def escape(error: object) -> str:

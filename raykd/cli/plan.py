@@ -69,7 +69,7 @@ def _shapes(sweep: Sweep) -> Table:
     for run in sweep.shapes():
         cost = find_cost(sweep.storage, run) or {}
         table.add_row(
-            shape_name(run.model), f"{cost['parameters']:,}", f"{cost['bytes'] / 2**20:.1f}", f"{cost['latency_ms']:.2f}",
-            f"{cost['latency_ms_p90']:.2f}", f"{cost['latency_ms_batch32']:.1f}",
+            shape_name(run.model), f"{cost['parameters']:,}", f"{cost['bytes'] / 2**20:.1f}",
+            f"{cost['latency_ms']:.2f}", f"{cost['latency_ms_p90']:.2f}", f"{cost['latency_ms_batch32']:.1f}",
         )  # fmt: skip
     return table

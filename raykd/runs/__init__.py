@@ -1,1 +1,1 @@
-"""One resolved run and all that is done with it: prepare, precompute (Ray Data), distil (Ray Train), evaluate, measure."""
+"""One resolved run and all that is done with it: prepare, precompute, distil, evaluate, measure its cost."""

@@ -39,13 +39,17 @@ def connected(address: str | None = None) -> Iterator[dict[str, float]]:
     A cluster that was started here is shut down at the end; one that was joined is only left.
     """
     if ray.is_initialized():
-        yield ray.cluster_resources()
+        yield _resources()
         return
     _start(address or os.environ.get("RAY_ADDRESS"))
     try:
-        yield ray.cluster_resources()
+        yield _resources()
     finally:
         ray.shutdown()
+
+
+def _resources() -> dict[str, float]:
+    return {name: float(amount) for name, amount in ray.cluster_resources().items()}
 
 
 def _start(address: str | None) -> None:

@@ -1,4 +1,4 @@
-"""What a shape costs: parameters, bytes and latency. They depend on the shape alone, so they are known before training."""
+"""What a shape costs: parameters, bytes, latency. It depends on the shape alone, so it is known before training."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
+from raykd.errors import SignalError
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.signals import Need, TeacherBatch
@@ -91,9 +92,15 @@ class TrainingData:
         reference_BT = tags_BT.new_zeros(len(rows), width)
         reference_BT[:, : tags_BT.shape[1]] = tags_BT
         # Top-1 pseudo-labels (ACL 2021 §4): the teacher's best path stands in for gold on unlabelled text.
-        best_BT = teacher.paths_BKT[:, 0, :width].cpu()
+        best_BT = _best_paths(teacher)[:, :width].cpu()
         reference_BT = torch.where(labelled_B[:, None], reference_BT, best_BT)
         return Batch(text, reference_BT.to(device), teacher)
+
+
+def _best_paths(teacher: TeacherBatch | None) -> Tensor:
+    if teacher is None or teacher.paths_BKT is None:
+        raise SignalError("unlabelled sentences need their teacher's best path; the transfer set holds none")
+    return teacher.paths_BKT[:, 0]
 
 
 def encode_part(table: pa.Table, vocabulary: StoredVocabulary) -> Part:

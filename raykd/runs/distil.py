@@ -93,7 +93,7 @@ class Course:
 
 
 class Distiller:
-    """Trains `model` on `data`; `evaluate` scores the dev part after each epoch and the best epoch's weights are kept."""
+    """Trains `model` on `data`; `evaluate` scores dev after each epoch, and the best epoch's weights are kept."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Distiller:
     def _losses(self, chain: Any, batch: Batch, lam: float) -> tuple[Tensor, Tensor]:
         # The gold term is computed even at weight 0: it touches every parameter, which DDP wants.
         gold_B = log_partition(chain) - score(chain, batch.reference_BT)
-        if lam == 0.0:
+        if lam == 0.0 or batch.teacher is None:
             return torch.zeros_like(gold_B), gold_B
         return self.course.objective.loss(chain, batch.teacher), gold_B
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ray.train
+import ray.train.torch
 import torch
 from ray.train.torch import TorchConfig, TorchTrainer
 from ray.tune.integration.ray_train import TuneReportCallback

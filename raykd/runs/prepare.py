@@ -1,4 +1,4 @@
-"""From a recipe to runs: the corpus and vocabularies are put into the store, and every identity is known before training."""
+"""From a recipe to runs: corpus and vocabularies go into the store, and every id is known before training."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import store_vocabulary
 from raykd.signals import Need, to_store
 from raykd.storage import Storage
+from raykd.teachers import HFTokenClassifierTeacher
 from raykd.transfer import Text, signal_ids
 
 
@@ -64,7 +65,9 @@ def prepare(recipe: Recipe, storage: Storage) -> Preparation:
 def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> Iterable[PlannedTeacher]:
     per_language = recipe.teachers.per == "language" and len(corpus.languages) > 1
     # A checkpoint that is given is named by its weights, not by where it lies.
-    teacher = recipe.teachers.pinned() if hasattr(recipe.teachers, "pinned") else recipe.teachers
+    teacher = (
+        recipe.teachers.pinned() if isinstance(recipe.teachers, HFTokenClassifierTeacher) else recipe.teachers
+    )
     groups = [(language,) for language in corpus.languages] if per_language else [tuple(corpus.languages)]
     for languages in groups:
         own = corpus.restricted(languages) if per_language else corpus

@@ -17,7 +17,7 @@ def probe(store_uri: str, runs: Sequence[Run], done: Callable[[], None]) -> None
     if not runs:
         return
     # A cluster may reserve a quiet node for this by the custom resource; otherwise any one CPU serves.
-    reserved = {PROBE: 1} if ray.cluster_resources().get(PROBE) else {}
+    reserved: dict[str, float] = {PROBE: 1} if ray.cluster_resources().get(PROBE) else {}
     task: Any = ray.remote(num_cpus=1, resources=reserved, max_calls=0)(_measure)
     for run in runs:
         ray.get(task.remote(store_uri, run.to_plain()))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from raykd.corpora.config import CorpusConfig
+from raykd.metrics import TagMetric
 from raykd.objectives import ObjectiveConfig
 from raykd.signals import missing
-from raykd.spec import Frozen
+from raykd.spec import Frozen, Trail
 from raykd.students import StudentConfig
 from raykd.teachers import TeacherConfig
 from raykd.training import ScheduleConfig, TrainingConfig
@@ -18,7 +20,9 @@ from raykd.training import ScheduleConfig, TrainingConfig
 Task = Literal["ner", "pos"]
 
 # task -> (tag scheme inside, metric that selects)
-TASKS = MappingProxyType({"ner": ("bioes", "f1"), "pos": ("flat", "accuracy")})
+TASKS: Mapping[str, tuple[str, TagMetric]] = MappingProxyType(
+    {"ner": ("bioes", "f1"), "pos": ("flat", "accuracy")}
+)
 
 
 class Resources(Frozen):
@@ -50,9 +54,9 @@ class Recipe(Frozen):
     resources: Resources = Resources()
 
 
-def recipe_faults(recipe: Recipe) -> list[tuple[tuple[str, ...], str]]:
+def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
     """What no section can see alone: (path, message) for each mismatch between sections."""
-    faults: list[tuple[tuple[str, ...], str]] = []
+    faults: list[tuple[Trail, str]] = []
     lacking = missing(recipe.objective.needs, recipe.teachers.offers)
     if lacking:
         faults.append((("objective", "kind"), f"{lacking} (teacher {recipe.teachers.kind!r})"))

@@ -24,9 +24,10 @@ class Source:
 class Run:
     """One model trained once, described completely.
 
-    `role` "teacher" trains `model` (a teacher's configuration) on gold tags; "student" distils `model`
-    with `objective` from `sources`. `corpus_id` names a stored corpus that holds exactly the languages trained on, so a
-    monolingual teacher is the same whatever languages a sweep adds. `unlabelled`: whether unlabelled text is trained on as well.
+    `role` "teacher" trains `model` (a teacher's configuration) on gold tags; "student" distils `model` with
+    `objective` from `sources`. `corpus_id` names a stored corpus that holds exactly the languages trained on, so
+    a monolingual teacher is the same whatever languages a sweep adds. `unlabelled`: whether unlabelled text is
+    trained on as well.
     """
 
     role: Literal["teacher", "student"]

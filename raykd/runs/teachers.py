@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import encode_text
@@ -14,6 +15,7 @@ from raykd.runs.execute import MODEL, load_model
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
+from raykd.structures import Chain
 
 
 class LoadedTeacher:
@@ -44,13 +46,15 @@ class LoadedTeacher:
         assert self._transitions is not None
         return self._transitions
 
-    def _remember(self, chain) -> None:
-        tags = chain.emissions_BTY.shape[-1]
-        parts = (chain.transitions, (tags, tags)), (chain.start, (tags,)), (chain.end, (tags,))
-        self._transitions = tuple(
-            np.zeros(shape, np.float32) if part is None else part.detach().float().cpu().numpy()
-            for part, shape in parts
-        )
+    def _remember(self, chain: Chain) -> None:
+        tags = chain.tags
+        self._transitions = (
+            _array(chain.transitions, (tags, tags)), _array(chain.start, (tags,)), _array(chain.end, (tags,))
+        )  # fmt: skip
+
+
+def _array(scores: Tensor | None, shape: tuple[int, ...]) -> np.ndarray:
+    return np.zeros(shape, np.float32) if scores is None else scores.detach().float().cpu().numpy()
 
 
 def load_teacher(storage: Storage, teacher_id: str) -> LoadedTeacher:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from raykd.errors import PlacementError, RunError
+from raykd.front import front_of, hypervolume_of
 from raykd.identity import identity
 from raykd.runs.cluster import concurrency
 from raykd.runs.cost import find_cost
@@ -23,7 +24,6 @@ from raykd.runs.transfer import compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering, grid_size
 from raykd.storage import Storage
 from raykd.sweep.foremen import Book, RunList, Trials, missing_results
-from raykd.sweep.front import front_of, hypervolume_of
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.spec import SweepFile, check_sweep, search_identity
@@ -122,9 +122,8 @@ def run_sweep(
     teachers = [_teacher_row(sweep)]
     sweep.records.save_teachers(teachers)
     for teacher in teachers:
-        listener.note(
-            f"teacher {teacher.name}: dev F1 {100 * (teacher.dev_f1 or 0):.1f}, test F1 {100 * (teacher.test_f1 or 0):.1f}"
-        )
+        dev, test = (100 * (f1 or 0.0) for f1 in (teacher.dev_f1, teacher.test_f1))
+        listener.note(f"teacher {teacher.name}: dev F1 {dev:.1f}, test F1 {test:.1f}")
     minutes = sweep.file.budget.minutes
     search = _Search(sweep, costs, tracker, listener, concurrent)
     search.trials(None if minutes is None else started + 60 * minutes)

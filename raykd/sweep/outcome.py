@@ -12,7 +12,7 @@ from raykd.trial import Teacher, Trial
 
 
 def flat_settings(run: Run) -> dict[str, Any]:
-    """Dotted path → value of everything that was set for the run: `student.embedding_dim`, `training.learning_rate`, …"""
+    """Dotted path → value of all that was set for the run: `student.embedding_dim`, `training.learning_rate`, …"""
     sections = {
         "student": run.model, "objective": run.objective, "schedule": run.schedule, "training": run.training
     }  # fmt: skip

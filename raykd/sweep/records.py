@@ -1,4 +1,4 @@
-"""What a sweep remembers: one file per trial in the store, each written in one piece. Nothing else is needed to resume."""
+"""What a sweep remembers: one file per trial in the store, each written in one piece. Resuming needs no more."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SweepRecords:
         there = self.folder.read_json("sweep.json")["sweep_id"]
         if there != sweep_id:
             raise StoreError(
-                f"sweep {self.name!r}", "was started with another search (corpus, teachers, space or objectives differ)",
+                f"sweep {self.name!r}", "was started with another search (corpus, teachers or space differ)",
                 "give this one another name: --set name=…",
             )  # fmt: skip
         if not resume:

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from raykd.errors import Fault, SpecError
+from raykd.front import OBJECTIVES, Metric
 from raykd.identity import identity
 from raykd.runs.recipe import Recipe, recipe_faults
-from raykd.spec import Document, Frozen, check, is_searched
+from raykd.spec import Document, Frozen, Trail, check, is_searched
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline"})
 SEARCHABLE = ("student", "objective", "schedule", "training")
-Metric = Literal["f1", "latency_ms", "parameters", "bytes"]
 
 
 class SearchConfig(Frozen):
@@ -22,7 +22,7 @@ class SearchConfig(Frozen):
 
     trials: Annotated[int, Field(ge=1)] = 16
     sampler: Literal["tpe", "random", "nsga2", "grid"] = "tpe"
-    objectives: dict[Metric, Literal["max", "min"]] = {"f1": "max", "latency_ms": "min", "parameters": "min"}
+    objectives: dict[Metric, Literal["max", "min"]] = Field(default_factory=lambda: dict(OBJECTIVES))
     seed: Annotated[int, Field(ge=0)] = 0
     """Of the search. Suggestions repeat exactly only with `resources.concurrency: 1`."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
@@ -52,7 +52,7 @@ class SweepFile(Recipe):
     tracking: TrackingConfig = TrackingConfig()
 
 
-def sweep_faults(sweep: SweepFile) -> list[tuple[tuple[str, ...], str]]:
+def sweep_faults(sweep: SweepFile) -> list[tuple[Trail, str]]:
     """Mismatches between sections of a plain sweep."""
     faults = recipe_faults(sweep)
     if "f1" not in sweep.search.objectives:

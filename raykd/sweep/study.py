@@ -1,4 +1,4 @@
-"""The search: Optuna's samplers over the sweep file's tree. The study lives in memory and is rebuilt from the records."""
+"""The search: Optuna's samplers over the sweep file's tree. The study is in memory, rebuilt from the records."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from raykd.front import front_of
 from raykd.runs.execute import MODEL, RESULT, WEIGHTS
 from raykd.runs.progress import Listener
 from raykd.storage import Storage
 from raykd.sweep.driver import Sweep
-from raykd.sweep.front import front_of
 from raykd.sweep.spec import search_identity
 from raykd.tracking import Tracker, git_commit
 from raykd.trial import Trial
