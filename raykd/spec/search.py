@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 WORDS = ("choice", "int", "float")
 _RANGE_KEYS = {"step", "log"}
@@ -48,6 +48,7 @@ class FloatRange:
 Search = Choice | IntRange | FloatRange
 
 
+@runtime_checkable
 class Suggest(Protocol):
     """Who decides: a sampler, a recorded trial, a test. Names are dotted paths and unique within a tree."""
 

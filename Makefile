@@ -1,0 +1,41 @@
+# Three commands are the whole build: `make demo`, `make test`, `make check`. Each sets up what it needs.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := raykd tests benchmarks
+
+.PHONY: venv demo test check format clean
+
+venv: $(READY)
+
+# Made anew whenever what is to be installed changes; an interrupted installation is simply continued.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
+		echo "raykd needs Python 3.11, which '$(PYTHON)' is not; give it: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+	@echo "Installing into $(VENV) (once; some minutes)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off \
+		-c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: venv
+	$(BIN)/raykd sweep sweeps/quickstart.yaml
+
+test: venv
+	$(BIN)/python -m pytest
+
+check: venv
+	$(BIN)/ruff format --check $(wildcard $(SOURCES))
+	$(BIN)/ruff check $(wildcard $(SOURCES))
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+format: venv
+	$(BIN)/ruff check --fix $(wildcard $(SOURCES))
+	$(BIN)/ruff format $(wildcard $(SOURCES))
+
+# What a sweep computed (.raykd, mlflow.db) is not touched.
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis raykd.egg-info
