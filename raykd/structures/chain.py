@@ -20,7 +20,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Bool
 
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -38,11 +38,12 @@ class Chain:
     Raises ValueError where shapes, dtypes, devices or lengths do not fit together.
     """
 
-    emissions_BTY: Float[Tensor, "batch time tag"]
-    lengths_B: Int[Tensor, " batch"]
-    transitions: Float[Tensor, "... tag tag"] | None = None
-    start: Float[Tensor, "... tag"] | None = None
-    end: Float[Tensor, "... tag"] | None = None
+    # plain Tensor, not a shape: it is __post_init__ that checks, and says what does not fit
+    emissions_BTY: Tensor
+    lengths_B: Tensor
+    transitions: Tensor | None = None
+    start: Tensor | None = None
+    end: Tensor | None = None
 
     def __post_init__(self) -> None:
         _check(self)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from raykd.structures.chain import Chain
 
 
-def score(chain: Chain, paths: Int[Tensor, "batch *best time"]) -> Float[Tensor, "batch *best"]:
+def score(chain: Chain, paths: Int[Tensor, "batch *best time"]) -> Float[Tensor, " batch *best"]:
     """Scores of given labellings: paths [B, T] to [B], or [B, K, T] to [B, K]. Differentiable in the chain.
 
     Tags on padding are not read. Raises ValueError where the shape does not fit the chain or a tag is out of range.

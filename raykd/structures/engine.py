@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from raykd.structures import reference, scaled
+from raykd.structures import independent, reference, scaled
 from raykd.structures.scaled import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from raykd.structures.chain import Chain
+
+
+log = logging.getLogger(__name__)
 
 
 @functools.cache
@@ -47,23 +51,19 @@ def kernels(chain: Chain) -> Any:
 
 
 def attempt(chain: Chain, compiled: Callable[[Any], Any], plain: Callable[[], Any]) -> Any:
-    """Run the compiled form if there is one; where it cannot be compiled, the plain form from then on."""
+    """Run the compiled form if there is one; where it fails (no compiler, say), the plain form from then on."""
     module = kernels(chain)
     if module is None:
         return plain()
     try:
         return compiled(module)
-    except (MemoryError, KeyboardInterrupt):
+    except MemoryError:
         raise
     except Exception as error:
-        if not _is_compilers(error):
-            raise
+        # inputs were checked when the chain was made: what fails here is the machine's compiler
         _broken.add(module.KIND)
+        log.warning("%s kernels are off, plain PyTorch computes instead: %r", module.KIND, error)
         return plain()
-
-
-def _is_compilers(error: Exception) -> bool:
-    return type(error).__module__.split(".")[0] in ("numba", "llvmlite", "triton")
 
 
 def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = False) -> Sums:
@@ -72,6 +72,8 @@ def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = F
     With `sides` the pairs' factors too; of these, rows with `ok` False are not to be used.
     """
     chain = chain.detach()
+    if chain.transitions is None and not sides:
+        return independent.sums(chain, pair=pair)
     found = attempt(
         chain,
         lambda module: module.sum_product(chain, token=token, pair=pair, sides=sides),
@@ -100,6 +102,8 @@ def _repeat(chain: Chain, *, token: bool, pair: bool) -> Sums:
 def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
     """The Hessian of log Z times a direction, certified: token and transition parts."""
     chain = chain.detach()
+    if chain.transitions is None and along_BYY is None:
+        return independent.covariance(chain, along_BTY), along_BTY.new_zeros(chain.batch, chain.tags, chain.tags)
 
     def plain() -> tuple[Tensor, Tensor, Tensor]:
         return scaled.covariance(chain, along_BTY, along_BYY)
@@ -130,6 +134,8 @@ def posterior(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient (token and transition parts), certified."""
     chain = chain.detach()
+    if chain.transitions is None:
+        return *independent.posterior(chain, teacher_BTY), chain.emissions_BTY.new_empty(0)
     value_B, token_BTY, pair_BYY, ok_B = attempt(
         chain,
         lambda module: module.posterior(chain, teacher_BTY, token=token, pair=pair),

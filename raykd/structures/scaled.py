@@ -53,7 +53,7 @@ class Packing:
     def unpack(self, values_NX: Tensor, time: int) -> Tensor:
         batch = len(self.order_B)
         out = values_NX.new_zeros(batch * time, values_NX.shape[1])
-        return out.index_copy_(0, self.row_N, values_NX).view(batch, time, -1)
+        return out.index_copy_(0, self.row_N, values_NX).view(batch, time, values_NX.shape[1])
 
     def sentence_sums(self, values_N: Tensor, time: int) -> Tensor:
         return self.unpack(values_N.double()[:, None], time).sum((1, 2))

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from raykd.structures.compiled.blocks import OPTIONS, bring_in, bring_out, lay_out
+from raykd.structures.compiled.blocks import bring_in, bring_out, kernel, lay_out
 from raykd.structures.compiled.lanes import (
     everywhere,
     larger,
@@ -45,7 +44,7 @@ class Candidates(NamedTuple):
     places: np.ndarray
 
 
-@njit(**OPTIONS)
+@kernel
 def k_best(problem, paths, scores, first_block, last_block):
     """Fill paths [B, K, T] (zero beyond the sentence and where none is left) and scores [B, K] in float64."""
     emissions, tags, time, k = problem.emissions, problem.tags, problem.time, scores.shape[1]
@@ -99,14 +98,14 @@ def k_best(problem, paths, scores, first_block, last_block):
             deviate(sentence, base[lane], candidates, paths[place], scores[place])
 
 
-@njit(**OPTIONS)
+@kernel
 def turn(transitions, at, into):
     for i in range(into.shape[0]):
         for j in range(into.shape[0]):
             into[j, i] = transitions[at + i * into.shape[0] + j]
 
 
-@njit(**OPTIONS)
+@kernel
 def lower(values, steps, tags, sizes, peaks, base):
     """Subtract each row's largest emission, which no choice of labelling can change; their sum per lane is `base`."""
     lanes = width(values)
@@ -125,7 +124,7 @@ def lower(values, steps, tags, sizes, peaks, base):
             store(values, row + y * lanes, load(values, row + y * lanes) - peak)
 
 
-@njit(**OPTIONS)
+@kernel
 def begin(problem, sentences, weights, best, second, tags):
     lanes = len(sentences)
     for y in range(tags):
@@ -135,7 +134,7 @@ def begin(problem, sentences, weights, best, second, tags):
             second[here] = -np.inf
 
 
-@njit(**OPTIONS)
+@kernel
 def advance(matrix, t, tags, k, weights, best, second):
     """Best and second-best ways into every tag at step t, the matrix shared."""
     lanes = width(best)
@@ -160,7 +159,7 @@ def advance(matrix, t, tags, k, weights, best, second):
         settle(weights, best, second, row + d * lanes, b3, s3)
 
 
-@njit(**OPTIONS)
+@kernel
 def advance_own(matrix, t, tags, k, weights, best, second):
     """The same with a matrix per lane."""
     lanes = width(best)
@@ -177,13 +176,13 @@ def advance_own(matrix, t, tags, k, weights, best, second):
         settle(weights, best, second, row + j * lanes, top, next_top)
 
 
-@njit(**OPTIONS)
+@kernel
 def settle(weights, best, second, at, top, next_top):
     store(best, at, top + load(weights, at))
     store(second, at, next_top)
 
 
-@njit(**OPTIONS)
+@kernel
 def deviate(sentence, base, candidates, paths, scores):
     """Write one sentence's k best labellings, best first."""
     k, last, tags = len(scores), sentence.size - 1, sentence.tags
@@ -218,7 +217,7 @@ def deviate(sentence, base, candidates, paths, scores):
             waiting = branch(sentence, path, rank, place, candidates, waiting, k - rank - 1)
 
 
-@njit(**OPTIONS)
+@kernel
 def follow(best, row, after_value, after_tag):
     """The best way out of a row that comes after (value, tag), in order of falling value, then rising tag."""
     top, tag = -np.inf, -1
@@ -229,7 +228,7 @@ def follow(best, row, after_value, after_tag):
     return top, tag
 
 
-@njit(**OPTIONS)
+@kernel
 def branch(sentence, path, rank, place, candidates, waiting, wanted):
     """Add the labellings that first depart from this one at a position up to `place`; returns how many wait."""
     tags, last = sentence.tags, sentence.size - 1
@@ -250,7 +249,7 @@ def branch(sentence, path, rank, place, candidates, waiting, wanted):
     return waiting
 
 
-@njit(**OPTIONS)
+@kernel
 def insert(candidates, waiting, wanted, score, value, parent, place, tag):
     """Put a candidate in its place among at most `wanted`; returns how many wait."""
     slot = min(waiting, wanted - 1)

@@ -7,6 +7,8 @@ Lanes beyond a sentence's length hold zeros throughout, so nothing has to be mas
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +30,19 @@ from raykd.structures.compiled.lanes import (
 OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
+def kernel(function: Callable) -> Callable:
+    """Compile a function when first called, and keep the result on disk.
+
+    np.int64(1) among a kernel's arguments: numba compiles a function anew for every literal it is called with.
+    """
+    return njit(**OPTIONS)(inspect.unwrap(function))  # unwrapped: tests wrap every function to check its shapes
+
+
+def reassociating_kernel(function: Callable) -> Callable:
+    """A kernel whose sums may be taken in any order."""
+    return njit(**OPTIONS, fastmath={"reassoc", "contract", "nsz"})(inspect.unwrap(function))
+
+
 class Problem(NamedTuple):
     """A batch of chains as flat arrays; `*_step` is Y·Y or Y where each sentence has its own scores, 0 where shared.
 
@@ -47,7 +62,7 @@ class Problem(NamedTuple):
     tags: int
 
 
-@njit(**OPTIONS)
+@kernel
 def lay_out(problem, block, sentences, sizes, limits):
     """Fill the block's sentences, sizes (lengths, 0 in an empty lane) and limits (the same as floats); count of lanes."""
     lanes = len(sentences)
@@ -60,7 +75,7 @@ def lay_out(problem, block, sentences, sizes, limits):
     return count
 
 
-@njit(**OPTIONS)
+@kernel
 def bring_in(source, sentences, stride, rows, target):
     """target[k][lane] = source[sentences[lane]·stride + k] for k < rows."""
     lanes = width(source)
@@ -76,7 +91,7 @@ def bring_in(source, sentences, stride, rows, target):
             target[k * lanes + lane] = source[starts[lane] + k]
 
 
-@njit(**OPTIONS)
+@kernel
 def bring_out(source, sentences, stride, rows, count, target):
     """target[sentences[lane]·stride + k] = source[k][lane] for k < rows, zero up to the stride; `count` lanes."""
     lanes = width(source)
@@ -94,7 +109,7 @@ def bring_out(source, sentences, stride, rows, count, target):
             target[k] = 0
 
 
-@njit(**OPTIONS)
+@kernel
 def exponentiate(values, rows):
     """Each lane's values become exp(value − their largest); the largest is left in the row after the last."""
     lanes = width(values)
@@ -108,7 +123,7 @@ def exponentiate(values, rows):
     store(values, rows * lanes, peak)
 
 
-@njit(**OPTIONS)
+@kernel
 def exponentiate_shared(scores, target):
     """target[k] = exp(scores[k] − the largest) for scores that all sentences share; returns the largest."""
     lanes = width(scores)
@@ -124,7 +139,7 @@ def exponentiate_shared(scores, target):
     return peak
 
 
-@njit(**OPTIONS)
+@kernel
 def weigh(values, limits, steps, tags, peaks):
     """Emissions [t][y][lane] become exp(e − max_y e), zero beyond each lane's limit; peaks[t][lane] are the maxima."""
     lanes = width(values)
@@ -143,16 +158,19 @@ def weigh(values, limits, steps, tags, peaks):
             store(values, at, where_above(limit, now, exp(load(values, at) - peak), zero))
 
 
-@njit(**OPTIONS)
+@kernel
 def multiply(matrix, row_step, column_step, own, x, x_at, out, out_at, tags):
-    """out_r = Σ_c matrix[r·row_step + c·column_step] · x_c, the matrix one number (or, if own, one row of lanes) each."""
+    """out_r = Σ_c matrix[r·row_step + c·column_step] · x_c; the entries are numbers or, if own, rows of lanes.
+
+    Steps (1, tags) move forwards through the matrix [from, to], (tags, 1) backwards.
+    """
     if own:
         _multiply_own(matrix, row_step, column_step, x, x_at, out, out_at, tags)
     else:
         _multiply_shared(matrix, row_step, column_step, x, x_at, out, out_at, tags)
 
 
-@njit(**OPTIONS)
+@kernel
 def _multiply_shared(matrix, row_step, column_step, x, x_at, out, out_at, tags):
     lanes = width(x)
     zero = everywhere(x, 0.0)
@@ -192,7 +210,7 @@ def _multiply_shared(matrix, row_step, column_step, x, x_at, out, out_at, tags):
         row += 1
 
 
-@njit(**OPTIONS)
+@kernel
 def _multiply_own(matrix, row_step, column_step, x, x_at, out, out_at, tags):
     lanes = width(x)
     zero = everywhere(x, 0.0)
@@ -227,31 +245,23 @@ def _multiply_own(matrix, row_step, column_step, x, x_at, out, out_at, tags):
         row += 1
 
 
-@njit(**OPTIONS)
+@kernel
 def outer(left, right, steps, tags, out):
     """out[i][j] += Σ_{t<steps} left[t][i] · right[t + 1][j], lane by lane."""
-    i = 0
-    while i + 4 <= tags:
-        j = 0
-        while j + 4 <= tags:
+    whole = tags // 4 * 4
+    for i in range(0, whole, 4):
+        for j in range(0, whole, 4):
             _outer_square(left, right, steps, tags, i, j, out)
-            j += 4
-        while j < tags:
-            _outer_strip(right, 1, j, left, 0, i, steps, tags, out, tags, i * tags + j)
-            j += 1
-        i += 4
-    while i < tags:
-        j = 0
-        while j + 4 <= tags:
-            _outer_strip(left, 0, i, right, 1, j, steps, tags, out, 1, i * tags + j)
-            j += 4
-        while j < tags:
+        for j in range(whole, tags):
+            _outer_strip(right, tags + j, left, i, steps, tags, out, tags, i * tags + j)
+    for i in range(whole, tags):
+        for j in range(0, whole, 4):
+            _outer_strip(left, i, right, tags + j, steps, tags, out, np.int64(1), i * tags + j)
+        for j in range(whole, tags):
             _outer_single(left, right, steps, tags, i, j, out)
-            j += 1
-        i += 1
 
 
-@njit(**OPTIONS)
+@kernel
 def _outer_square(left, right, steps, tags, i, j, out):
     lanes = width(left)
     zero = everywhere(left, 0.0)
@@ -282,12 +292,12 @@ def _outer_square(left, right, steps, tags, i, j, out):
     _add_four(out, o + 3 * row, lanes, s30, s31, s32, s33)
 
 
-@njit(**OPTIONS)
-def _outer_strip(one, one_time, i, four, four_time, j, steps, tags, out, step, place):
+@kernel
+def _outer_strip(one, one_row, four, four_row, steps, tags, out, step, place):
     lanes = width(one)
     zero = everywhere(one, 0.0)
     s0, s1, s2, s3 = zero, zero, zero, zero
-    a, b, row = (one_time * tags + i) * lanes, (four_time * tags + j) * lanes, tags * lanes
+    a, b, row = one_row * lanes, four_row * lanes, tags * lanes
     for _ in range(steps):
         value = load(one, a)
         s0 = s0 + value * load(four, b)
@@ -299,7 +309,7 @@ def _outer_strip(one, one_time, i, four, four_time, j, steps, tags, out, step, p
     _add_four(out, place * lanes, step * lanes, s0, s1, s2, s3)
 
 
-@njit(**OPTIONS)
+@kernel
 def _outer_single(left, right, steps, tags, i, j, out):
     lanes = width(left)
     total = everywhere(left, 0.0)
@@ -312,7 +322,7 @@ def _outer_single(left, right, steps, tags, i, j, out):
     store(out, o, load(out, o) + total)
 
 
-@njit(**OPTIONS)
+@kernel
 def _add_four(out, place, step, s0, s1, s2, s3):
     store(out, place, load(out, place) + s0)
     store(out, place + step, load(out, place + step) + s1)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raykd.structures.compiled import best, sums, tangents, targets
+from raykd.structures.compiled import best, blocks, cache, sums, tangents, targets
 from raykd.structures.compiled.blocks import Problem
 from raykd.structures.scaled import Sums
 
@@ -29,6 +29,7 @@ REGISTER_BYTES = 64
 _pools: dict[int, ThreadPoolExecutor] = {}
 # threads do not survive a fork; a child starts its own
 os.register_at_fork(after_in_child=_pools.clear)
+cache.keep_together((blocks, sums, targets, tangents, best))
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:

@@ -15,14 +15,13 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from raykd.structures.compiled.blocks import (
-    OPTIONS,
     bring_in,
     bring_out,
     exponentiate,
     exponentiate_shared,
+    kernel,
     lay_out,
     multiply,
     outer,
@@ -64,7 +63,7 @@ class Block(NamedTuple):
     worst: np.ndarray
 
 
-@njit(**OPTIONS)
+@kernel
 def new_block(problem, first_block):
     """Room for the longest block of a range (blocks are ordered by length)."""
     emissions, tags = problem.emissions, problem.tags
@@ -91,7 +90,7 @@ def new_block(problem, first_block):
     )
 
 
-@njit(**OPTIONS)
+@kernel
 def sum_product(problem, sums, first_block, last_block):
     """Fill `sums` for the sentences of some blocks."""
     block = new_block(problem, first_block)
@@ -119,7 +118,7 @@ def sum_product(problem, sums, first_block, last_block):
             bring_out(pairs, block.sentences, tags * tags, tags * tags, count, sums.pair)
 
 
-@njit(**OPTIONS)
+@kernel
 def open_block(problem, number, block, own):
     """Bring a block's scores in as weights; returns how many lanes hold a sentence."""
     tags = problem.tags
@@ -135,7 +134,7 @@ def open_block(problem, number, block, own):
     return count
 
 
-@njit(**OPTIONS)
+@kernel
 def bring_in_ends(scores, step, sentences, tags, target):
     lanes = len(sentences)
     for y in range(tags):
@@ -144,7 +143,7 @@ def bring_in_ends(scores, step, sentences, tags, target):
     exponentiate(target, tags)
 
 
-@njit(**OPTIONS)
+@kernel
 def run_forward(block, own, steps, tags):
     """a_t and c_t for every t, and the mass Σ a_last · end of each lane."""
     weights, forward = block.weights, block.forward
@@ -154,7 +153,7 @@ def run_forward(block, own, steps, tags):
     for t in range(steps):
         row = t * tags * lanes
         if t:
-            multiply(block.matrix, 1, tags, own, forward, row - tags * lanes, forward, row, tags)
+            multiply(block.matrix, np.int64(1), tags, own, forward, row - tags * lanes, forward, row, tags)
         scale = zero
         for y in range(tags):
             before = load(forward, row + y * lanes) if t else load(block.start, y * lanes)
@@ -168,7 +167,7 @@ def run_forward(block, own, steps, tags):
             store(forward, row + y * lanes, load(forward, row + y * lanes) * inverse)
 
 
-@njit(**OPTIONS)
+@kernel
 def run_backward(block, own, steps, tags):
     """Marginals into `backward`, w ∘ b / c into `weights`, max b · max(1, 1/c) into `worst`."""
     weights, forward, state = block.weights, block.forward, block.state
@@ -177,7 +176,7 @@ def run_backward(block, own, steps, tags):
     tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
     worst = zero
     state[:] = 0
-    ended = 0
+    ended = np.int64(0)
     for t in range(steps - 1, -1, -1):
         row = t * tags * lanes
         while ended < lanes and (block.sizes[ended] == t + 1 or block.sizes[ended] == 0):
@@ -200,11 +199,11 @@ def run_backward(block, own, steps, tags):
             store(block.backward, at, load(block.backward, at) * level)
             store(weights, at, load(weights, at) * load(state, y * lanes) * (inverse * level))
         if t:
-            multiply(block.matrix, tags, 1, own, weights, row, state, 0, tags)
+            multiply(block.matrix, tags, np.int64(1), own, weights, row, state, np.int64(0), tags)
     store(block.worst, 0, worst)
 
 
-@njit(**OPTIONS)
+@kernel
 def enter_lane(block, lane, t, tags):
     """Begin a lane's backward recursion at its last token: b = end / Σ a · end."""
     lanes = len(block.sizes)
@@ -217,7 +216,7 @@ def enter_lane(block, lane, t, tags):
         block.state[y * lanes + lane] = block.end[y * lanes + lane] / mass if mass > 0 else mass
 
 
-@njit(**OPTIONS)
+@kernel
 def conclude(problem, block, own, shift, count, sums):
     """log Z from the shifts and scales, and whether underflow can have mattered."""
     lanes, tags = len(block.sizes), problem.tags
@@ -242,7 +241,7 @@ def conclude(problem, block, own, shift, count, sums):
         sums.ok[sentence] = lost < LOST_MASS and abs(value) < np.inf
 
 
-@njit(**OPTIONS)
+@kernel
 def scale_pairs(pairs, matrix, own):
     """Expected transitions: the outer products times the transition weights."""
     lanes = width(pairs)

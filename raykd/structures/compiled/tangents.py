@@ -14,13 +14,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from raykd.structures.compiled.blocks import (
-    OPTIONS,
     bring_in,
     bring_out,
     exponentiate_shared,
+    kernel,
     multiply,
     outer,
 )
@@ -43,7 +42,7 @@ class Tangents(NamedTuple):
     pair: np.ndarray
 
 
-@njit(**OPTIONS)
+@kernel
 def tangent(problem, given, posterior, sums, tangents, first_block, last_block):
     """`given` is the direction v, or with `posterior` the teacher's marginals q; fills `tangents`, log Z and ok."""
     block = new_block(problem, first_block)
@@ -83,7 +82,7 @@ def tangent(problem, given, posterior, sums, tangents, first_block, last_block):
             bring_out(pairs, block.sentences, tags * tags, tags * tags, count, tangents.pair)
 
 
-@njit(**OPTIONS)
+@kernel
 def keep_backward(block, own, steps, tags):
     """b into `backward`, w/c into `weights`, max b · max(1, 1/c) into `worst`."""
     weights, forward, backward, state = block.weights, block.forward, block.backward, block.state
@@ -92,7 +91,7 @@ def keep_backward(block, own, steps, tags):
     tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
     worst = zero
     state[:] = 0
-    ended = 0
+    ended = np.int64(0)
     for t in range(steps - 1, -1, -1):
         row = t * tags * lanes
         while ended < lanes and (block.sizes[ended] == t + 1 or block.sizes[ended] == 0):
@@ -115,11 +114,11 @@ def keep_backward(block, own, steps, tags):
             store(weights, at, weight)
             store(block.turn, y * lanes, weight * after)
         if t:
-            multiply(block.matrix, tags, 1, own, block.turn, 0, state, 0, tags)
+            multiply(block.matrix, tags, np.int64(1), own, block.turn, np.int64(0), state, np.int64(0), tags)
     store(block.worst, 0, worst)
 
 
-@njit(**OPTIONS)
+@kernel
 def centre(block, along, steps, tags):
     """v_t loses its mean under p_t, which changes no covariance; zero beyond a lane's end."""
     lanes = width(along)
@@ -137,7 +136,7 @@ def centre(block, along, steps, tags):
             store(along, at, load(along, at) - mean)
 
 
-@njit(**OPTIONS)
+@kernel
 def diverge(block, along, steps, tags, value):
     """Teacher marginals q become the direction Σq − q/p; Σ KL(q ‖ p) of each lane, ∞ where p has lost what q needs."""
     lanes = width(along)
@@ -168,14 +167,14 @@ def diverge(block, along, steps, tags, value):
             value[lane] += block.state[lane]
 
 
-@njit(**OPTIONS)
+@kernel
 def carry_forward(block, own, along, carried, steps, tags):
     """ȧ for every step."""
     lanes = width(along)
     for t in range(steps):
         row = t * tags * lanes
         if t:
-            multiply(block.matrix, 1, tags, own, carried, row - tags * lanes, carried, row, tags)
+            multiply(block.matrix, np.int64(1), tags, own, carried, row - tags * lanes, carried, row, tags)
         for y in range(tags):
             at = row + y * lanes
             here = load(block.forward, at) * load(along, at)
@@ -184,7 +183,7 @@ def carry_forward(block, own, along, carried, steps, tags):
             store(carried, at, here)
 
 
-@njit(**OPTIONS)
+@kernel
 def carry_backward(block, own, along, carried, steps, tags):
     """Covariances into `backward`, u into `weights`, r into `along`."""
     lanes = width(along)
@@ -200,4 +199,4 @@ def carry_backward(block, own, along, carried, steps, tags):
             store(block.weights, at, weight * after)
             store(block.backward, at, covariance)
         if t:
-            multiply(block.matrix, tags, 1, own, along, row, state, 0, tags)
+            multiply(block.matrix, tags, np.int64(1), own, along, row, state, np.int64(0), tags)

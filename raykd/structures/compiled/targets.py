@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from raykd.structures.compiled.blocks import OPTIONS
+from raykd.structures.compiled.blocks import kernel, reassociating_kernel
 
 
 class Target(NamedTuple):
@@ -22,7 +21,7 @@ class Target(NamedTuple):
     end: np.ndarray
 
 
-@njit(**OPTIONS)
+@kernel
 def subtract_paths(problem, paths, weights, value, token, pair, first, last):
     """value ← Σ_k w_k (value − score(path_k)), token and pair ← Σ_k w_k (moments − counts of path_k)."""
     time, tags, best = problem.time, problem.tags, weights.shape[1]
@@ -57,13 +56,13 @@ def subtract_paths(problem, paths, weights, value, token, pair, first, last):
         value[sentence] = total * value[sentence] - score
 
 
-@njit(**OPTIONS)
+@kernel
 def scale_by(values, first, count, factor):
     for k in range(first, first + count):
         values[k] *= factor
 
 
-@njit(**OPTIONS)
+@kernel
 def subtract_moments(problem, target, value, token, pair, first, last):
     """value ← value − ⟨target, scores⟩, token and pair ← moments − target."""
     time, tags = problem.time, problem.tags
@@ -86,7 +85,7 @@ def subtract_moments(problem, target, value, token, pair, first, last):
             take_away(pair, target.pair, cell, tags * tags)
 
 
-@njit(**OPTIONS, fastmath={"reassoc", "contract", "nsz"})
+@reassociating_kernel
 def expected(scores, at, counts, first, count):
     """Σ scores · counts, where a count of zero outweighs a score of −∞."""
     total = 0.0
@@ -96,7 +95,7 @@ def expected(scores, at, counts, first, count):
     return total
 
 
-@njit(**OPTIONS)
+@kernel
 def take_away(values, counts, first, count):
     for k in range(first, first + count):
         values[k] -= counts[k]

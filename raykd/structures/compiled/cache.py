@@ -1,0 +1,47 @@
+"""Where compiled kernels are kept: one folder per user, named by the kernels' own text.
+
+numba's own choice, beside the source, is lost with every throw-away copy of the code (a Ray job's working directory), and
+notices a change in a kernel's file only, not in the files it calls. Here the folder's name is a hash of all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numba
+from numba.core import caching
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def keep_together(modules: tuple[ModuleType, ...]) -> None:
+    """Point the cache of every kernel in these modules at the shared folder; where that cannot be, leave numba's."""
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return  # the user has chosen
+    folder = _folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            return
+    except OSError:
+        return
+    for module in modules:
+        for value in vars(module).values():
+            cache = getattr(value, "_cache", None)
+            if isinstance(cache, caching.FunctionCache):
+                cache._cache_path = str(folder)
+                cache._cache_file = caching.IndexDataCacheFile(
+                    cache_path=str(folder), filename_base=cache._impl.filename_base, source_stamp=folder.name
+                )
+
+
+def _folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    text = hashlib.sha256(numba.__version__.encode())
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        text.update(file.read_bytes())
+    return Path(root) / "raykd" / "kernels" / text.hexdigest()[:16]
