@@ -82,7 +82,7 @@ def test_context_decides_what_an_ambiguous_name_is(parts):
 
 
 def test_capitals_alone_tell_nothing(parts):
-    """In every language a good share of capitalised words inside sentences is no name, and some text has none."""
+    """In every language many capitalised words inside sentences are no names, and some text has none."""
     for code in CODES:
         sentences = [sentence for sentence in parts["train"] if sentence.language == code]
         inside = [pair for s in sentences for pair in list(zip(s.tokens, s.tags, strict=True))[1:]]
