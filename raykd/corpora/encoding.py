@@ -3,8 +3,6 @@
 Shapes: B sentences of a batch, P pieces, T words, C characters; N sentences of the corpus.
 """
 
-# ruff: noqa: N815 (fields carry shape suffixes)
-
 from __future__ import annotations
 
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Dutch: names and sentence rules (see `grammar` for how they are written)."""
 
-# ruff: noqa: E501 (a sentence rule is one line)
-
 from raykd.corpora.builtin.grammar import Language
 
 NAMES = {
