@@ -101,6 +101,6 @@ def size_of(chain: Chain) -> float:
     """A bound of what a path's score can be."""
     largest = 0.0
     for part in chain.scores():
-        usable = part[part.isfinite()]
+        usable = part.detach()[part.isfinite()]
         largest = max(largest, float(usable.abs().max()) if usable.numel() else 0.0)
     return largest * chain.time

@@ -1,0 +1,107 @@
+"""Every derivative against finite differences, in float64: first order everywhere, second where it is promised."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+from raykd.structures import (
+    Chain,
+    cross_entropy,
+    entropy,
+    fenchel_young,
+    kl,
+    log_partition,
+    moments,
+    pairwise_marginals,
+    path_loss,
+    posterior_kl,
+    score,
+    token_marginals,
+)
+from tests.structures.chains import CODES, MINUS_INFINITY, using
+
+LENGTHS = torch.tensor([3, 1, 2])
+PATHS = torch.randint(0, 2, (3, 2, 3), generator=torch.Generator().manual_seed(5))
+WEIGHTS = torch.tensor([[0.5, 0.5], [0.9, 0.3], [1.0, 0.0]], dtype=torch.float64)
+TEACHER = torch.softmax(torch.randn(3, 3, 2, generator=torch.Generator().manual_seed(6)).double(), 2)
+OTHER = Chain(TEACHER, LENGTHS, torch.eye(2, dtype=torch.float64), torch.ones(2).double(), TEACHER[:, 0])
+
+
+def all_moments(chain: Chain) -> tuple[torch.Tensor, ...]:
+    found = moments(chain)
+    return found.token_BTY, found.transition_BYY, found.start_BY, found.end_BY
+
+
+TWICE = {
+    "log_partition": log_partition,
+    "token_marginals": token_marginals,
+    "moments": all_moments,
+    "path_loss": lambda chain: path_loss(chain, PATHS, WEIGHTS),
+    "fenchel_young": lambda chain: fenchel_young(chain, moments(OTHER)),
+    "posterior_kl": lambda chain: posterior_kl(TEACHER, chain),
+}
+ONCE = {
+    "pairwise_marginals": pairwise_marginals,
+    "score": lambda chain: score(chain, PATHS),
+    "entropy": entropy,
+    "cross_entropy": lambda chain: cross_entropy(chain, OTHER),
+    "kl": lambda chain: kl(chain, OTHER),
+    "kl_of_the_other": lambda chain: kl(OTHER, chain),
+}
+
+
+def inputs(own: bool, transitions: bool = True) -> tuple[torch.Tensor | None, ...]:
+    generator = torch.Generator().manual_seed(7)
+    batch = (3,) if own else ()
+    shapes = ((3, 3, 2), (*batch, 2, 2) if transitions else None, (*batch, 2), (*batch, 2))
+    return tuple(
+        None if shape is None else torch.randn(*shape, generator=generator).double().requires_grad_()
+        for shape in shapes
+    )
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("own", [False, True], ids=["shared", "own"])
+@pytest.mark.parametrize("name", [*TWICE, *ONCE])
+def test_first_derivatives(code, own, name):
+    operation = (TWICE | ONCE)[name]
+    with using(code):
+        assert gradcheck(lambda e, *rest: operation(Chain(e, LENGTHS, *rest)), inputs(own))
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["shared", "own"])
+@pytest.mark.parametrize("name", [*TWICE])
+def test_second_derivatives(own, name):
+    assert gradgradcheck(lambda e, *rest: TWICE[name](Chain(e, LENGTHS, *rest)), inputs(own))
+
+
+@pytest.mark.parametrize("name", [*TWICE, *ONCE])
+def test_first_derivatives_without_transitions(name):
+    operation = (TWICE | ONCE)[name]
+    emissions, _, start, end = inputs(False, transitions=False)
+    assert gradcheck(lambda e, s, f: operation(Chain(e, LENGTHS, None, s, f)), (emissions, start, end))
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("name", [*TWICE])
+def test_forbidden_transitions_leave_no_nan_in_any_derivative(code, name):
+    emissions, transitions, start, end = inputs(False)
+    with torch.no_grad():
+        transitions[0, 1] = start[1] = MINUS_INFINITY
+    leaves = (emissions, transitions, start, end)
+    with using(code):
+        out = TWICE[name](Chain(emissions, LENGTHS, transitions, start, end))
+        total = sum(part[part.isfinite()].sum() for part in (out if isinstance(out, tuple) else (out,)))
+        for gradient in torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True):
+            assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_second_backward_pass_gives_the_same_gradient(code):
+    leaves = inputs(False)
+    with using(code):
+        loss = path_loss(Chain(leaves[0], LENGTHS, *leaves[1:]), PATHS, WEIGHTS).sum()
+        first = torch.autograd.grad(loss, leaves, retain_graph=True)
+        again = torch.autograd.grad(loss, leaves)
+    for one, other in zip(first, again, strict=True):
+        assert torch.equal(one, other)
