@@ -11,9 +11,7 @@ SENTENCES = (
     ("Anna", "and", "Bob", "met", "near", "the", "river", "Amstel"),
     ("Bob", "slept"),
 )
-PIECES = WordPieceVocabulary.build(
-    [word for words in SENTENCES for word in words for _ in range(2)], size=60
-)
+PIECES = WordPieceVocabulary.build([word for words in SENTENCES for word in words for _ in range(2)], size=60)
 CHARACTERS = CharacterVocabulary.build([word for words in SENTENCES for word in words])
 
 
