@@ -1,0 +1,62 @@
+"""What all tests share: annotations checked as they run, and one small Ray cluster for those that need it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests import shape_checks
+
+shape_checks.install()
+
+# No deadline: how long an example takes says more about the machine's other work than about raykd.
+settings.register_profile("raykd", deadline=None, print_blob=True)
+settings.load_profile("raykd")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+RAY_ENVIRONMENT = {
+    "RAY_AUTH_MODE": "disabled",  # a private cluster; no token lies on the machine that runs the tests
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",  # the last report before a crash is lost at 2 s
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
+    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "120",
+    "RAY_TRAIN_V2_ENABLED": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": str(ROOT),  # workers import the tests' own helpers by name
+}
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Ray cluster of 4 logical CPUs on this machine, shut down with all its processes at the end.
+
+    The dashboard is on: Train's placement-group cleaner asks it, and waits for ever where there is none.
+    """
+    import ray
+
+    if ray.is_initialized():
+        raise RuntimeError("a test started Ray by itself before the shared cluster; it must shut it down")
+    previous = {name: os.environ.get(name) for name in RAY_ENVIRONMENT}
+    os.environ.update(RAY_ENVIRONMENT)
+    ray.init(
+        address="local",  # never a cluster that happens to run here
+        num_cpus=4,
+        num_gpus=0,
+        include_dashboard=True,
+        dashboard_port=0,
+        log_to_driver=False,
+        logging_level="error",
+        object_store_memory=256 * 2**20,
+    )
+    try:
+        yield
+    finally:
+        ray.shutdown()
+        for name, value in previous.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
