@@ -42,8 +42,8 @@ class TeacherBatch:
     """
 
     chain: Chain | None = None
-    paths_BKT: Int[Tensor, "batch best time"] | None = None  # noqa: N815
-    scores_BK: Float[Tensor, "batch best"] | None = None  # noqa: N815
+    paths_BKT: Int[Tensor, "batch best time"] | None = None
+    scores_BK: Float[Tensor, "batch best"] | None = None
 
 
 @dataclass(frozen=True)

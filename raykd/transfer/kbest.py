@@ -64,6 +64,5 @@ def _decode(
         end=torch.from_numpy(np.array(said.end_Y)),
     )
     paths_BKT, scores_BK = kbest(chain, k)
-    exists_BK = torch.isfinite(scores_BK)
-    paths_BTK = torch.where(exists_BK[:, :, None], paths_BKT, 0).transpose(1, 2).numpy()
+    paths_BTK = paths_BKT.transpose(1, 2).numpy()
     return paths_BTK[inside_BT], scores_BK.numpy()

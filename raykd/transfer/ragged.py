@@ -22,9 +22,9 @@ class Ragged:
     """Values per token of many sentences, spread over mapped blocks [P, W]; three arrays locate a row."""
 
     blocks: tuple[np.ndarray, ...]
-    block_G: np.ndarray  # noqa: N815
-    start_G: np.ndarray  # noqa: N815
-    length_G: np.ndarray  # noqa: N815
+    block_G: np.ndarray
+    start_G: np.ndarray
+    length_G: np.ndarray
 
     def gather(self, rows_B: Int[np.ndarray, " batch"]) -> np.ndarray:
         """The values of `rows_B` padded with 0 to the longest: [B, T, W]."""

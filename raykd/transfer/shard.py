@@ -53,9 +53,9 @@ class Header(Frozen):
 class Transitions:
     """What a chain teacher says once: `transitions_YY[from, to]`, scores of the first and the last tag."""
 
-    transitions_YY: Float[np.ndarray, "tag tag"]  # noqa: N815
-    start_Y: Float[np.ndarray, " tag"]  # noqa: N815
-    end_Y: Float[np.ndarray, " tag"]  # noqa: N815
+    transitions_YY: Float[np.ndarray, "tag tag"]
+    start_Y: Float[np.ndarray, " tag"]
+    end_Y: Float[np.ndarray, " tag"]
 
 
 def emission_batch(

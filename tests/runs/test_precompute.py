@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,34 @@ def test_a_flipped_byte_is_refused_by_name_and_removing_the_shard_mends_it(tmp_p
     assert compute(plan).computed_shards == 1
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole
     TransferSet.open(Storage(str(tmp_path)), covered, needs)
+
+
+def test_paths_follow_when_their_emissions_are_computed_anew(tmp_path, school):
+    plan = school.plan(tmp_path, {"en": ENGLISH}, k=2)
+    compute(plan)
+    folder = folder_of(tmp_path, "en", ENGLISH)
+    lost = min(folder.glob("*.arrow"))
+    lost.unlink()
+    school.teachers["en"].scale = 1.0
+    assert compute(plan).computed_shards == 1
+    kbest = read_manifest(Storage(str(folder_of(tmp_path, "en", ENGLISH, "kbest") / "k2")))
+    emissions = read_manifest(Storage(str(folder)))
+    assert [entry.source for entry in kbest.shards] == [entry.sha256 for entry in emissions.shards]
+
+
+def test_paths_of_other_emissions_are_refused_beside_these(tmp_path, school):
+    compute(school.plan(tmp_path / "one", {"en": ENGLISH}, k=2))
+    school.teachers["en"].scale = 1.0
+    compute(school.plan(tmp_path / "two", {"en": ENGLISH}, k=2))
+    swapped = folder_of(tmp_path / "one", "en", ENGLISH, "kbest") / "k2"
+    shutil.rmtree(swapped)
+    shutil.copytree(folder_of(tmp_path / "two", "en", ENGLISH, "kbest") / "k2", swapped)
+    store, covered = Storage(str(tmp_path / "one")), [(_source("en", ENGLISH), np.arange(35))]
+    with pytest.raises(
+        StoreError, match=r"k2/shard-00000000-00000010\.arrow: it was computed from emissions since"
+    ):
+        TransferSet.open(store, covered, [Need("emissions"), Need("kbest", 2)])
+    assert TransferSet.open(store, covered, [Need("kbest", 2)]).gather(np.arange(3)).chain is None
 
 
 def test_paths_are_never_derived_from_a_damaged_emission_shard(tmp_path, school):
