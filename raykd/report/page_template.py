@@ -11,14 +11,14 @@ body { margin: 0; color: #1d2733; background: #fff;
   font: 14px/1.45 Inter, "Segoe UI", "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
 main { max-width: 1180px; margin: 0 auto; padding: 22px 28px 40px; }
 h1 { font-size: 22px; margin: 0 0 14px; font-weight: 650; }
-.tiles { display: flex; flex-wrap: wrap; gap: 12px; margin: 0 0 14px; }
-.tile { border: 1px solid #e3e7eb; border-radius: 8px; padding: 9px 14px; flex: 1 1 190px; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(155px, 1fr)); gap: 12px; margin: 0 0 14px; }
+.tile { border: 1px solid #e3e7eb; border-radius: 8px; padding: 9px 14px; }
 .tile b { display: block; font-size: 20px; font-weight: 650; }
 .tile span { color: #66727f; }
-.bar { display: flex; justify-content: space-between; align-items: center; margin-top: 4px; }
+.bar { display: flex; justify-content: space-between; align-items: center; gap: 16px; margin-top: 4px; }
 .switch { display: inline-flex; border: 1px solid #cfd6dd; border-radius: 7px; overflow: hidden; }
 .switch button { border: 0; background: #fff; color: #1d2733; padding: 5px 14px;
-  font: inherit; cursor: pointer; }
+  font: inherit; cursor: pointer; white-space: nowrap; }
 .switch button[aria-pressed=true] { background: #1d2733; color: #fff; }
 .note { color: #66727f; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }

@@ -16,6 +16,8 @@ from raykd.report.front import FrontRow, front_rows
 from raykd.trial import Teacher, Trial
 
 Scored = Teacher | Trial
+MARKDOWN_LEFT_OUT = 3
+"""Columns from this number on are left out in Markdown: MLflow gives a description half of its page."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,10 @@ def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = 
 
 
 def front_markdown(trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, sweep: str = "") -> str:
-    """The front as a Markdown table under its headline, with the columns that a wide terminal shows."""
+    """The front as a narrow Markdown table under its headline; baselines show in what was gained over them."""
     trials = list(trials)
     rows = front_rows(trials, teachers)
-    some = columns(languages_of([row.trial for row in rows], teachers))
+    some = [column for column in columns([]) if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
         f"**{headline(trials, rows, sweep=sweep)}** (F1 in percent, selected on dev)",
         "",
@@ -128,10 +130,7 @@ def front_markdown(trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *,
         _line("---" if column.justify == "left" else "---:" for column in some),
         *(_line(column.teacher(teacher) for column in some) for teacher in teachers),
     ]
-    for row in rows:
-        lines.append(_line(_student_cell(column, row) for column in some))
-        if row.baseline is not None:
-            lines.append(_line(_baseline_cell(column, row.baseline) for column in some))
+    lines += [_line(_student_cell(column, row) for column in some) for row in rows]
     return "\n".join(lines)
 
 

@@ -65,8 +65,16 @@ class Record:
     datasets: list[Dataset] = field(default_factory=list)
     artifacts: dict[str, bytes] = field(default_factory=dict)
     models: dict[str, Path] = field(default_factory=dict)
+    told: dict[str, float] = field(default_factory=dict)
+    """Results told last: the same figure told twice is one point."""
     shown_points: dict[str, set[tuple[int, float | None]]] = field(default_factory=dict)
     """Of an inherited run, per metric that was asked for: the points it shows."""
+
+    def tell(self, figures: Mapping[str, float], moment_ms: int) -> None:
+        """Add results that are new or have changed."""
+        new = {key: value for key, value in figures.items() if self.told.get(key) != value}
+        self.metrics += [Metric(key, value, moment_ms, 0) for key, value in new.items()]
+        self.told |= new
 
     @property
     def waiting(self) -> int:
@@ -122,8 +130,12 @@ def text(value: Any) -> str:
 
 
 def results(trial: Trial) -> dict[str, float]:
-    """The trial's final metrics by their names in MLflow."""
-    return flatten({name: getattr(trial, name) for name in RESULTS})
+    """The trial's final metrics by their names in MLflow, to five digits: MLflow's pages show all there are.
+
+    The store and the reports keep what was measured.
+    """
+    exact = flatten({name: getattr(trial, name) for name in RESULTS})
+    return {name: value if value.is_integer() else float(f"{value:.5g}") for name, value in exact.items()}
 
 
 def trial_tags(trial: Trial) -> dict[str, str]:

@@ -12,6 +12,7 @@ import math
 import os
 import socket
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.tracking.record import clean
+from raykd.tracking.views import experiment_tags
 
 PROBE_SECONDS = 5.0
 LOCAL_DEFAULT = "sqlite:///mlflow.db"
@@ -149,7 +151,8 @@ def _quiet_migrations() -> Iterator[None]:
 
 
 def experiment_of(client: MlflowClient, uri: str, name: str, artifacts: str | None) -> str:
-    """The id of the experiment called `name`, made if there is none, with its files below `artifacts`.
+    """The id of the experiment called `name`, made if there is none, with its files below `artifacts`; it
+    gets our views.
 
     Raises TrackingError if somebody deleted the experiment.
     """
@@ -158,10 +161,16 @@ def experiment_of(client: MlflowClient, uri: str, name: str, artifacts: str | No
         if artifacts is None and urlsplit(uri).scheme == "sqlite":
             # MLflow would put the files below whatever the working directory is.
             artifacts = (Path(uri.removeprefix("sqlite:///")).parent / "mlruns" / clean(name)).as_uri()
-        return client.create_experiment(name, artifact_location=artifacts)
-    if found.lifecycle_stage == "deleted":
+        experiment_id, shown = client.create_experiment(name, artifact_location=artifacts), {}
+    elif found.lifecycle_stage == "deleted":
         raise TrackingError(
             f"tracking: the experiment {name!r} was deleted in MLflow; give the sweep another name, or "
             f"restore it: mlflow experiments restore --experiment-id {found.experiment_id}"
         )
-    return found.experiment_id
+    else:
+        experiment_id, shown = found.experiment_id, found.tags
+    for key, value in experiment_tags(experiment_id, int(time.time() * 1000)).items():
+        # What people changed there stays.
+        if key not in shown:
+            client.set_experiment_tag(experiment_id, key, value)
+    return experiment_id

@@ -26,6 +26,7 @@ from raykd.errors import TrackingError
 from raykd.tracking.origin import origin
 from raykd.tracking.record import STATUS, Record, clean, flatten, results, text, trial_tags
 from raykd.tracking.server import check, experiment_of, reachable
+from raykd.tracking.views import NOTE_TAG, file_link, view_link
 from raykd.tracking.writer import Writer, adopt
 from raykd.trial import Trial
 
@@ -104,10 +105,14 @@ class Tracker:
         return self
 
     def start_trial(self, trial: Trial, *, tags: Mapping[str, Any] | None = None) -> None:
-        """Show `trial` as running, with its settings as parameters. A trial told before is taken up again."""
+        """Show `trial` as running, with its settings and what is known of it before training (its costs).
+
+        A trial told before is taken up again.
+        """
         with self._lock:
             record = self._record(trial)
             record.status, record.ended_ms = "RUNNING", None
+            record.tell(results(trial), _now_ms())
             self._tag(record, trial, tags)
 
     def log_epoch(
@@ -136,7 +141,7 @@ class Tracker:
         with self._lock:
             record = self._record(trial)
             record.status, record.ended_ms = STATUS[trial.state], _now_ms()
-            record.metrics += [Metric(key, value, _now_ms(), 0) for key, value in results(trial).items()]
+            record.tell(results(trial), record.ended_ms)
             self._tag(record, trial, tags)
 
     def log_corpus(
@@ -178,9 +183,12 @@ class Tracker:
             self._sweep.artifacts[name] = data
 
     def describe(self, markdown: str) -> None:
-        """What the parent run's page opens with: the front as a table, in Markdown."""
+        """What the parent run's page opens with: links to picture and runs of the front, then `markdown`."""
+        experiment_id = self._writer.experiment_id
+        picture = file_link(experiment_id, str(self._sweep.run_id), "front.html")
+        links = f"[The front as a picture]({picture}) · [as runs]({view_link(experiment_id, 'raykd-front')})"
         with self._lock:
-            self._sweep.tags["mlflow.note.content"] = text(markdown)
+            self._sweep.tags[NOTE_TAG] = text(f"{links}\n\n{markdown}")
 
     def log_model(self, number: int, folder: str | Path, *, name: str | None = None) -> None:
         """Log a trial's student as a model: all files of `folder` (safetensors + JSON) as they are.

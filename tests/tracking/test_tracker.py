@@ -10,6 +10,7 @@ from mlflow.tracking import MlflowClient
 from raykd.errors import TrackingError
 from raykd.tracking import Tracker, git_commit
 from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, flatten, text
+from raykd.tracking.views import VIEWS
 from raykd.trial import Trial
 
 SETTINGS = {
@@ -262,7 +263,9 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     assert [f.path for f in client.list_artifacts(parent.info.run_id)] == ["front.html"]
     got = client.download_artifacts(parent.info.run_id, "front.html", str(tmp_path))
     assert Path(got).read_bytes() == b"new"
-    assert parent.data.tags["mlflow.note.content"] == "| a front |"
+    told = parent.data.tags["mlflow.note.content"]
+    assert told.endswith("\n\n| a front |")
+    assert f"/runs/{parent.info.run_id}/artifacts/front.html" in told
 
 
 def test_a_front_student_is_logged_as_a_model_once(database, client, name, tmp_path):
@@ -310,6 +313,47 @@ def test_a_deleted_experiment_is_told_with_the_mend(database, client, name):
     client.delete_experiment(client.get_experiment_by_name(name).experiment_id)
     with pytest.raises(TrackingError, match="mlflow experiments restore"):
         opened(database, name)
+
+
+def test_what_is_known_before_training_is_shown_and_not_told_twice(database, client, name):
+    tracker = opened(database, name)
+    tracker.start_trial(trial(1, "RUNNING", latency_ms=1.5, parameters=100))
+    assert tracker.sync() == ()
+    assert runs(client, name)[1][1].data.metrics == {"latency_ms": 1.5, "parameters": 100}
+    tracker.finish_trial(trial(1, latency_ms=1.5, parameters=100, dev_f1=0.123456789))
+    assert tracker.close() == ()
+    child = runs(client, name)[1][1]
+    assert points(client, child, "latency_ms") == [(0, 1.5)]
+    assert points(client, child, "dev_f1") == [(0, 0.12346)]
+
+
+def test_the_experiment_offers_views_that_name_what_is_shown(database, client, name):
+    """The format is MLflow's own Save view: an envelope with a name, and the state of the page as JSON."""
+    tracker = opened(database, name)
+    tracker.finish_trial(trial(1, dev_f1=0.5, test_f1=0.5, latency_ms=1.0, parameters=5))
+    tracker.mark_front({1})
+    assert tracker.close() == ()
+    experiment = client.get_experiment_by_name(name)
+    assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
+    child = runs(client, name)[1][1].data
+    known = {f"metrics.`{key}`" for key in child.metrics} | {f"tags.`{key}`" for key in child.tags}
+    for key in VIEWS:
+        envelope = json.loads(experiment.tags[f"mlflow.sharedViewState.{key}"])
+        assert set(envelope) == {"name", "createdAt", "updatedAt", "state"}
+        state = json.loads(envelope["state"])
+        assert set(state["selectedColumns"]) <= known
+        assert state["orderByKey"] in known
+        client.search_runs([experiment.experiment_id], state["searchFilter"])
+        assert f"viewStateShareKey={key}&" in experiment.tags["mlflow.note.content"]
+    front = json.loads(json.loads(experiment.tags["mlflow.sharedViewState.raykd-front"])["state"])
+    (found,) = client.search_runs([experiment.experiment_id], front["searchFilter"])
+    assert found.info.run_name.startswith("#01")
+
+
+def test_what_people_wrote_about_an_experiment_stays(database, client, name):
+    client.create_experiment(name, tags={"mlflow.note.content": "mine"})
+    opened(database, name).close()
+    assert client.get_experiment_by_name(name).tags["mlflow.note.content"] == "mine"
 
 
 def test_what_is_no_number_is_left_out():

@@ -1,0 +1,122 @@
+"""Saved views of an experiment, so that MLflow's pages answer "which student do I ship?" when they open.
+
+By itself MLflow lists runs by date without a single metric and charts the ten newest. An experiment's tags
+can carry views with columns, order, filter and charts; they stand in the menu Views and open by link. The
+format is that of MLflow 3.17's own Save view; an MLflow that does not know it shows nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+VIEW_TAG = "mlflow.sharedViewState."
+# Without it MLflow takes an experiment for one of prompts and hides training runs behind another menu.
+EXPERIMENT_KIND = ("mlflow.experimentKind", "custom_model_development")
+# Which of its two faces MLflow shows: the other one is for prompts.
+TRAINING = "workflowType=machine_learning"
+NOTE_TAG = "mlflow.note.content"
+COLUMNS = (
+    *(f"metrics.`{name}`" for name in ("dev_f1", "test_f1", "latency_ms", "parameters")),
+    *(f"tags.`{name}`" for name in ("on_front", "objective")),
+)
+# Wide enough for `#07 structural T=4 · E64 H128 maxent`.
+WIDTHS = MappingProxyType({"attributes.`Run Name`": 330} | dict.fromkeys(COLUMNS, 105))
+
+VIEWS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "raykd-front": ("The front, by dev F1", "tags.on_front = 'true'"),
+        "raykd-students": ("All students, by dev F1", "tags.role = 'search'"),
+        "raykd-baselines": ("Gold baselines, by dev F1", "tags.role = 'baseline'"),
+    }
+)
+"""Id → (name in the menu, filter)."""
+
+
+def experiment_tags(experiment_id: str, now_ms: int) -> dict[str, str]:
+    """The tags of an experiment that hold the views, say what kind it is and link the views in its
+    description.
+    """
+    views = {f"{VIEW_TAG}{key}": _view(name, filter_, now_ms) for key, (name, filter_) in VIEWS.items()}
+    links = " · ".join(f"[{name}]({view_link(experiment_id, key)})" for key, (name, _) in VIEWS.items())
+    return {**views, **dict([EXPERIMENT_KIND]), NOTE_TAG: links}
+
+
+def view_link(experiment_id: str, key: str) -> str:
+    """Where a view opens, from any page of the server."""
+    return f"#/experiments/{experiment_id}/runs?viewStateShareKey={key}&{TRAINING}"
+
+
+def file_link(experiment_id: str, run_id: str, name: str) -> str:
+    """Where a run's file is shown, from any page of the server."""
+    return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{name}?{TRAINING}"
+
+
+def _view(name: str, filter_: str, now_ms: int) -> str:
+    state = {
+        "searchFilter": filter_,
+        "orderByKey": "metrics.`dev_f1`",
+        "orderByAsc": False,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": list(COLUMNS),
+        "columnOrder": list(WIDTHS),
+        "columnWidths": dict(WIDTHS),
+        "runsHiddenMode": "SHOW_ALL",
+        "isAccordionReordered": True,
+        "compareRunSections": [
+            {
+                "uuid": key,
+                "name": title,
+                "display": True,
+                "isReordered": True,
+                "deleted": False,
+                "isGenerated": False,
+            }
+            for key, title in SECTIONS.items()
+        ],
+        "compareRunCharts": _charts(),
+    }
+    return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(state)})
+
+
+SECTIONS = MappingProxyType({"trade": "What F1 costs", "epochs": "Training"})
+
+
+def _charts() -> list[dict[str, Any]]:
+    def scatter(key: str, x: str, y: str) -> dict[str, Any]:
+        return _chart(key, "trade", "SCATTER", xaxis=_axis(x), yaxis=_axis(y), runsCountToCompare=100)
+
+    sizes = ("student.embedding_dim", "student.hidden_dim", "student.decoder", "objective.kind")
+    return [
+        scatter("latency", "latency_ms", "dev_f1"),
+        scatter("size", "parameters", "dev_f1"),
+        _chart(
+            "parallel", "trade", "PARALLEL",
+            selectedParams=list(sizes), selectedMetrics=["latency_ms", "dev_f1"], showAllRuns=True,
+        ),
+        _line("curve-f1", "epoch/dev_f1"),
+        _line("curve-loss", "epoch/loss"),
+    ]  # fmt: skip
+
+
+def _line(key: str, metric: str) -> dict[str, Any]:
+    return _chart(
+        key, "epochs", "LINE",
+        metricKey=metric, selectedMetricKeys=[metric], xAxisKey="step", yAxisKey="metric", lineSmoothness=0,
+        scaleType="linear", xAxisScaleType="linear", useGlobalXaxisKey=True, useGlobalLineSmoothing=True,
+        range={}, selectedXAxisMetricKey="", yAxisExpressions=[], ignoreOutliers=False, runsCountToCompare=100,
+    )  # fmt: skip
+
+
+def _chart(key: str, section: str, kind: str, **more: Any) -> dict[str, Any]:
+    common = {"uuid": key, "type": kind, "metricSectionId": section, "deleted": False, "isGenerated": False}
+    return {**common, **more}
+
+
+def _axis(metric: str) -> dict[str, str]:
+    return {"key": metric, "type": "METRIC"}
