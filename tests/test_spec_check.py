@@ -14,7 +14,7 @@ Temperature = Annotated[float, Field(gt=0)]
 
 class Corpus(Frozen):
     source: Literal["builtin", "conll"]
-    languages: tuple[str, ...] = ("en",)
+    languages: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)] = ("en",)
     cap: int | dict[str, int] | None = None
 
 
@@ -65,7 +65,9 @@ class Schedule(Frozen):
 
 
 class Sweep(Frozen):
-    name: str
+    name: Annotated[
+        str, Field(min_length=1, pattern="^[a-z]*$", description="what the sweep is called. Longer.")
+    ]
     corpus: Corpus
     student: Student
     objective: Annotated[TopWK | Posterior, Field(discriminator="kind")]
@@ -146,12 +148,16 @@ training: {batch_tokens: 12_000, epochs: 3, nesterov: yes}
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("name: good\n", "", "x.yaml:1 name: missing; required: write `name: …`"),
-        ("  kind: bilstm\n", "", "x.yaml:3 student.kind: missing; required: write `kind: …`"),
+        ("name: good\n", "", "x.yaml:1 name: missing; write `name: …` (what the sweep is called)"),
+        ("  kind: bilstm\n", "", "x.yaml:3 student.kind: missing; write `kind: …`"),
         ("name: good", "name: 3", "x.yaml:1 name: got 3; expected text; write '3' in quotes"),
         ("name: good", "name: {choice: [a, 3]}", "x.yaml:1 name.choice.1: got 3; expected text; write '3' in quotes"),
+        ("name: good", "name: ''", "x.yaml:1 name: got '' (text); must not be empty"),
+        ("name: good", "name: A b", "x.yaml:1 name: got 'A b' (text); must match ^[a-z]*$"),
         ("[en, no]", "{en: 1}", 'x.yaml:2 corpus.languages: got {"en": 1}; expected a list'),
         ("[en, no]", "[en, 3]", "x.yaml:2 corpus.languages.1: got 3; expected text; write '3' in quotes"),
+        ("[en, no]", "[]", "x.yaml:2 corpus.languages: got []; must not be empty"),
+        ("[en, no]", "[a, b, c]", 'x.yaml:2 corpus.languages: got ["a", "b", "c"]; must have at most 2 items'),
         ("source: builtin", "source: bultin", "x.yaml:2 corpus.source: unknown 'bultin'; did you mean 'builtin'? (builtin, conll)"),
         ("source: builtin", "source: xyz", "x.yaml:2 corpus.source: unknown 'xyz'; allowed: builtin, conll"),
         ("[en, no]}", "[en], cap: x}", "x.yaml:2 corpus.cap: got 'x' (text); expected a whole number or a mapping"),
@@ -163,7 +169,7 @@ training: {batch_tokens: 12_000, epochs: 3, nesterov: yes}
         ("training: {learning_rate: 1e-4}", "training:", "x.yaml:12 training: got null; expected a mapping"),
         ("choice: [1, 2, 3]", "choice: [1, 0]", "x.yaml:10 objective.choice.0.temperature.choice.1: got 0; must be above 0"),
         ("float: [0.5, 2.0]", "float: [0.0, 2.0]", "x.yaml:11 objective.choice.1.temperature: got 0.0; must be above 0"),
-        ("{kind: posterior, ", "{", "x.yaml:11 objective.choice.1.kind: missing; required, one of: posterior, top_wk"),
+        ("{kind: posterior, ", "{", "x.yaml:11 objective.choice.1.kind: missing; write `kind: …`, one of posterior, top_wk"),
         ("kind: posterior, ", "kind: posterior, k: 3, ", "x.yaml:11 objective.choice.1.k: unknown key 'k'; allowed: kind, temperature"),
         ("size: {choice: [100, 200]}", "size: {choice: []}", "x.yaml:7 student.vocabulary.choice.1.size: choice has no options; list at least one"),
         ("size: {choice: [100, 200]}", "sizes: 3", "x.yaml:7 student.vocabulary.choice.1.sizes: unknown key 'sizes'; did you mean 'size'? (kind, size)"),

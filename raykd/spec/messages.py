@@ -31,6 +31,12 @@ _BOUNDS = {
     "less_than_equal": ("at most", "le"),
     "multiple_of": ("a multiple of", "multiple_of"),
 }
+_LENGTHS = {
+    "string_too_short": ("at least", "characters", "min_length"),
+    "string_too_long": ("at most", "characters", "max_length"),
+    "too_short": ("at least", "items", "min_length"),
+    "too_long": ("at most", "items", "max_length"),
+}
 
 
 def unknown(got: Any, allowed: tuple[str, ...], *, what: str = "") -> str:
@@ -69,11 +75,18 @@ def type_message(got: Any, kinds: list[str]) -> str:
 
 
 def bound_message(error_type: str, context: dict[str, Any], got: Any) -> str | None:
-    """A number outside its bounds."""
-    if error_type not in _BOUNDS:
-        return None
-    words, key = _BOUNDS[error_type]
-    return f"got {shown(got)}; must be {words} {context[key]:g}"
+    """A number outside its bounds, or a text or list that is too short, too long or of the wrong form."""
+    if error_type in _BOUNDS:
+        words, key = _BOUNDS[error_type]
+        return f"got {shown(got)}; must be {words} {context[key]:g}"
+    if error_type in ("string_too_short", "too_short") and context["min_length"] == 1:
+        return f"got {shown(got)}; must not be empty"
+    if error_type in _LENGTHS:
+        words, unit, key = _LENGTHS[error_type]
+        return f"got {shown(got)}; must have {words} {context[key]} {unit}"
+    if error_type == "string_pattern_mismatch":
+        return f"got {shown(got)}; must match {context['pattern']}"
+    return None
 
 
 def literals(expected: str) -> tuple[str, ...]:

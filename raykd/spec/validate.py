@@ -144,7 +144,7 @@ def _sentence(place: _Place, tree: Any, model: type[BaseModel]) -> tuple[Trail, 
         key = str(context["discriminator"]).strip("'")
         allowed = tags_at(model, path, tree, key)
         if sort == "union_tag_not_found":
-            return (*path, key), f"missing; required, one of: {', '.join(allowed)}"
+            return (*path, key), f"missing; write `{key}: …`, one of {', '.join(allowed)}"
         return (*path, key), messages.unknown(context["tag"], allowed)
     if sort == "literal_error":
         return path, messages.unknown(got, messages.literals(context["expected"]))
@@ -168,5 +168,6 @@ def _unknown_key(place: _Place, tree: Any, model: type[BaseModel]) -> str:
 def _missing(path: Trail, tree: Any, model: type[BaseModel]) -> str:
     key = str(path[-1])
     fields = [found.model_fields.get(key) for found in models_at(model, path[:-1], tree)]
-    described = next((f", {field.description}" for field in fields if field and field.description), "")
-    return f"missing; required{described}: write `{key}: …`"
+    described = next((field.description for field in fields if field and field.description), "")
+    meaning = described.partition(". ")[0].strip().rstrip(".")
+    return f"missing; write `{key}: …`" + (f" ({meaning})" if meaning else "")
