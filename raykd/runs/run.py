@@ -55,6 +55,10 @@ class Run:
         if self.objective["kind"] == "gold":
             # λ does not matter without a teacher: every annealing rate is the same run.
             fields["schedule"] = {"epochs": self.schedule["epochs"]}
+        if self.model.get("checksum"):
+            # A checkpoint that is given is named by its files' content, wherever they lie.
+            fields["model"] = {key: value for key, value in self.model.items() if key != "path"}
+            del fields["vocabulary_id"]
         return fields
 
     @property
