@@ -21,7 +21,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: venv
-	$(BIN)/raykd sweep sweeps/quickstart.yaml
+	$(BIN)/raykd sweep sweeps/quickstart.yaml --resume
 
 test: venv
 	$(BIN)/python -m pytest
