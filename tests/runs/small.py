@@ -1,0 +1,58 @@
+"""A recipe that trains in a second, prepared in a store without Ray: corpus, teachers and transfer sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from raykd.runs.distil import Worker
+from raykd.runs.execute import execute
+from raykd.runs.precompute import precompute
+from raykd.runs.prepare import Preparation, prepare, transfer_needs
+from raykd.runs.recipe import Recipe
+from raykd.runs.shard_teacher import ShardTeacher
+from raykd.runs.transfer import transfer_plan
+from raykd.storage import Storage
+
+TREE = {
+    "task": "ner",
+    "corpus": {
+        "source": "builtin", "languages": ("en", "de"), "train": 24, "dev": 8, "test": 8, "unlabelled": 10
+    },
+    "teachers": {
+        "kind": "bilstm_crf", "per": "language", "embedding_dim": 6, "hidden_dim": 6, "character_dim": 4,
+        "character_hidden": 4, "epochs": 1, "training": {"batch_tokens": 200, "learning_rate": 1e-2},
+    },
+    "student": {
+        "kind": "bilstm", "embedding_dim": 8, "hidden_dim": 6, "vocabulary": {"kind": "wordpiece", "size": 200}
+    },
+    "objective": {"kind": "structural"},
+    "schedule": {"epochs": 2, "anneal_horizon": 3},
+    "training": {"batch_tokens": 200, "learning_rate": 1e-2, "dropout": 0.3},
+}  # fmt: skip
+
+
+def recipe(**changes: Any) -> Recipe:
+    """The small recipe, each change laid over the section of its name; another `kind` replaces the section."""
+    tree: dict[str, Any] = dict(TREE)
+    for name, value in changes.items():
+        laid_over = isinstance(value, dict) and "kind" not in value and name in tree
+        tree[name] = {**tree[name], **value} if laid_over else value
+    return Recipe.model_validate(tree)
+
+
+def prepared(store: str, *recipes: Recipe) -> Preparation:
+    """What serves all `recipes`, computed in this process; corpus and teachers are those of the first."""
+    preparation = prepare(recipes[0], Storage(store))
+    for teacher in preparation.teachers:
+        execute(store, teacher.run, worker=Worker(), report=lambda _: None)
+    needs = transfer_needs(recipes, preparation.corpus)
+    plan = transfer_plan(preparation.storage, preparation.teachers, needs)
+    if plan is not None:
+        precompute(plan, launch=in_this_process)
+    return preparation
+
+
+def in_this_process(plan: Any, rows: Iterable[dict[str, Any]], placement: Any) -> Iterable[dict[str, Any]]:
+    """Launches the precompute pipeline without Ray."""
+    return map(ShardTeacher(plan.store, plan.assignments(), plan.token_budget), rows)
