@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from raykd.front import OBJECTIVES, Directions
 from raykd.report.front import front
 from raykd.report.table import languages_of
 from raykd.trial import Trial
@@ -23,7 +24,7 @@ REAL = (
 )
 
 
-def trials_table(trials: Iterable[Trial]) -> pa.Table:
+def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> pa.Table:
     """One row per trial, in the order of their numbers; columns: what it was, its figures, F1 by language,
     its settings.
 
@@ -31,7 +32,7 @@ def trials_table(trials: Iterable[Trial]) -> pa.Table:
     as JSON.
     """
     trials = sorted(trials, key=lambda trial: trial.number)
-    standing = {trial.number for trial in front(trials)}
+    standing = {trial.number for trial in front(trials, objectives=objectives)}
     columns: dict[str, pa.Array] = {
         "number": pa.array([t.number for t in trials], pa.int64()),
         "name": pa.array([t.name for t in trials], pa.string()),
@@ -49,17 +50,17 @@ def trials_table(trials: Iterable[Trial]) -> pa.Table:
     return pa.table(columns)
 
 
-def trials_csv(trials: Iterable[Trial]) -> bytes:
+def trials_csv(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> bytes:
     """`trials_table` as CSV with a heading line, UTF-8."""
     sink = io.BytesIO()
-    pa_csv.write_csv(trials_table(trials), sink)
+    pa_csv.write_csv(trials_table(trials, objectives=objectives), sink)
     return sink.getvalue()
 
 
-def trials_parquet(trials: Iterable[Trial]) -> bytes:
+def trials_parquet(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> bytes:
     """`trials_table` as a Parquet file."""
     sink = io.BytesIO()
-    pq.write_table(trials_table(trials), sink)
+    pq.write_table(trials_table(trials, objectives=objectives), sink)
     return sink.getvalue()
 
 

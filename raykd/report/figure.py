@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
+from raykd.front import OBJECTIVES, Directions
 from raykd.report.form import count, gain, milliseconds, percent, spread, times
 from raykd.report.front import FrontRow, competes, front_rows
 from raykd.trial import Teacher, Trial, teacher_f1
@@ -37,14 +38,20 @@ LOG_FROM = 6.0
 
 
 def front_figure(
-    trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, part: Part = "dev"
+    trials: Iterable[Trial],
+    teachers: Sequence[Teacher] = (),
+    *,
+    part: Part = "dev",
+    objectives: Directions = OBJECTIVES,
 ) -> go.Figure:
     """F1 of dev or test (percent) against latency (ms, p50 at batch 1).
 
     The front is chosen on dev whichever part is shown, so on test its line may bend.
     """
     trials = list(trials)
-    rows = [row for row in front_rows(trials, teachers) if _f1(row.trial, part) is not None]
+    rows = [
+        row for row in front_rows(trials, teachers, objectives=objectives) if _f1(row.trial, part) is not None
+    ]
     standing = {row.trial.number for row in rows}
     others = [t for t in trials if competes(t) and t.number not in standing and _f1(t, part) is not None]
     size = Sizes([row.trial for row in rows] + others)

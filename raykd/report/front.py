@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from raykd.pareto import hypervolume, non_dominated
+from raykd.front import OBJECTIVES, Directions, front_of
 from raykd.trial import Teacher, Trial, teacher_f1
-
-DIRECTIONS = ("max", "min", "min")
-"""Of dev F1, latency and parameters, in this order."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +29,10 @@ class FrontRow:
         return _difference(self.trial.test_f1, self.baseline and self.baseline.test_f1)
 
 
-def front_rows(trials: Iterable[Trial], teachers: Sequence[Teacher] = ()) -> list[FrontRow]:
-    """The students that no other beats in dev F1, latency and parameters at once, the fastest first.
+def front_rows(
+    trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, objectives: Directions = OBJECTIVES
+) -> list[FrontRow]:
+    """The students that no other beats in all `objectives` at once, the fastest first.
 
     Only complete trials of the search compete: baselines stand beside the students of their shape.
     """
@@ -43,24 +40,19 @@ def front_rows(trials: Iterable[Trial], teachers: Sequence[Teacher] = ()) -> lis
     reference = teacher_f1(teachers)
     rows = [
         FrontRow(trial, baseline_of(trial, trials), trial.dev_f1 / reference if reference else None)
-        for trial in front(trials)
+        for trial in front(trials, objectives=objectives)
         if trial.dev_f1 is not None
     ]
     return sorted(rows, key=lambda row: (row.trial.latency_ms or 0.0, row.trial.parameters or 0))
 
 
-def front(trials: Iterable[Trial]) -> list[Trial]:
-    """The non-dominated trials, in the order given."""
-    able = [trial for trial in trials if competes(trial)]
-    if not able:
-        return []
-    return [
-        trial for trial, stands in zip(able, non_dominated(_values(able), DIRECTIONS), strict=True) if stands
-    ]
+def front(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> list[Trial]:
+    """The students that no other beats in all `objectives` at once, in the order given."""
+    return front_of([trial for trial in trials if competes(trial)], objectives)
 
 
 def competes(trial: Trial) -> bool:
-    """Whether `trial` may stand on the front: searched, complete, and measured in every objective."""
+    """Whether `trial` may stand on the front and in its picture: searched, complete, and measured."""
     measured = None not in (trial.dev_f1, trial.latency_ms, trial.parameters)
     return trial.role == "search" and trial.state == "COMPLETE" and measured
 
@@ -70,23 +62,6 @@ def baseline_of(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
     shape = _student(trial)
     twins = (t for t in trials if t.role == "baseline" and t.state == "COMPLETE" and _student(t) == shape)
     return max(twins, key=lambda twin: twin.dev_f1 or 0.0, default=None)
-
-
-def front_hypervolume(trials: Iterable[Trial], *, latency_ms: float, parameters: float) -> float:
-    """Hypervolume of the front as a share of the box from F1 0 to 1 below `latency_ms` and `parameters`.
-
-    Both are fixed for a sweep (the teacher's, or those of its slowest and largest student), so that the
-    share grows with the front and lies between 0 and 1.
-    """
-    able = [trial for trial in trials if competes(trial)]
-    if not able:
-        return 0.0
-    return hypervolume(_values(able), (0.0, latency_ms, parameters), DIRECTIONS) / (latency_ms * parameters)
-
-
-def _values(trials: Sequence[Trial]) -> np.ndarray:
-    """[trials, 3]: dev F1, latency, parameters."""
-    return np.array([[t.dev_f1, t.latency_ms, t.parameters] for t in trials], dtype=np.float64)
 
 
 def _student(trial: Trial) -> dict[str, object]:

@@ -8,6 +8,7 @@ from statistics import median
 
 from plotly.offline import get_plotlyjs
 
+from raykd.front import OBJECTIVES, Directions
 from raykd.report.figure import Part, colours, front_figure
 from raykd.report.form import count, gain, milliseconds, percent, times
 from raykd.report.front import FrontRow, front_rows
@@ -21,12 +22,20 @@ GOOD_ENOUGH = 0.95
 """The share of the teacher's F1 for which the page names the fastest student."""
 
 
-def front_html(trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, sweep: str = "") -> str:
+def front_html(
+    trials: Iterable[Trial],
+    teachers: Sequence[Teacher] = (),
+    *,
+    sweep: str = "",
+    objectives: Directions = OBJECTIVES,
+) -> str:
     """The whole page as text; it opens from a file, without a network."""
     trials = list(trials)
-    rows = front_rows(trials, teachers)
+    rows = front_rows(trials, teachers, objectives=objectives)
     languages = languages_of(trials, teachers)
-    pictures = {part: front_figure(trials, teachers, part=part).to_json() for part in PARTS}
+    pictures = {
+        part: front_figure(trials, teachers, part=part, objectives=objectives).to_json() for part in PARTS
+    }
     heading = escape(headline(trials, rows, sweep=sweep))
     tiles = (
         f"<div class='tile on-{part}'><b>{value}</b><span>{told}</span></div>"

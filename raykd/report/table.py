@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from raykd.front import OBJECTIVES, Directions
 from raykd.report.form import NONE, count, gain, milliseconds, percent, spread, times
 from raykd.report.front import FrontRow, front_rows
 from raykd.trial import Teacher, Trial
@@ -98,11 +99,16 @@ class FrontTable:
 
 
 def front_table(
-    trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, sweep: str = "", best: int | None = None
+    trials: Iterable[Trial],
+    teachers: Sequence[Teacher] = (),
+    *,
+    sweep: str = "",
+    best: int | None = None,
+    objectives: Directions = OBJECTIVES,
 ) -> FrontTable:
     """The front of `trials` as a rich renderable. `best`: the number of a trial to point out."""
     trials = list(trials)
-    rows = front_rows(trials, teachers)
+    rows = front_rows(trials, teachers, objectives=objectives)
     return FrontTable(headline(trials, rows, sweep=sweep), rows, teachers, best)
 
 
@@ -118,10 +124,16 @@ def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = 
     return f"{sweep}: {', '.join(parts)}" if sweep else ", ".join(parts)
 
 
-def front_markdown(trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, sweep: str = "") -> str:
+def front_markdown(
+    trials: Iterable[Trial],
+    teachers: Sequence[Teacher] = (),
+    *,
+    sweep: str = "",
+    objectives: Directions = OBJECTIVES,
+) -> str:
     """The front as a narrow Markdown table under its headline; baselines show in what was gained over them."""
     trials = list(trials)
-    rows = front_rows(trials, teachers)
+    rows = front_rows(trials, teachers, objectives=objectives)
     some = [column for column in columns([]) if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
         f"**{headline(trials, rows, sweep=sweep)}** (F1 in percent, selected on dev)",

@@ -14,7 +14,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -117,13 +117,15 @@ def _mend(uri: str, error: Exception) -> str:
     return f"{told[:300]}; is this the address of an MLflow server?"
 
 
-@contextmanager
-def _quick_requests(seconds: float) -> Iterator[None]:
+def _quick_requests(seconds: float) -> AbstractContextManager[None]:
     """One try, no retries, for the requests made inside (MLflow's own: 7 retries, 120 s each)."""
-    wanted = {
-        "MLFLOW_HTTP_REQUEST_TIMEOUT": str(max(1, math.ceil(seconds))),
-        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
-    }
+    timeout = str(max(1, math.ceil(seconds)))
+    return environment(MLFLOW_HTTP_REQUEST_TIMEOUT=timeout, MLFLOW_HTTP_REQUEST_MAX_RETRIES="0")
+
+
+@contextmanager
+def environment(**wanted: str) -> Iterator[None]:
+    """Settings that MLflow takes from the process's environment only, put back as they were."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

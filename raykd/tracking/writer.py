@@ -13,6 +13,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.tracking.record import CURVES, Record, point
+from raykd.tracking.server import environment
 
 # MLflow takes 1000 values in one request, 100 of them parameters and 100 tags.
 METRICS_PER_BATCH, PAIRS_PER_BATCH = 900, 90
@@ -50,19 +51,17 @@ class Writer:
 
     def _attach(self, record: Record) -> str:
         """The id of the record's run, found again by its tag or made now."""
-        if record.run_id is None:
-            found = next(self.find(*record.found_by), None)
-            if found is not None:
-                adopt(record, found)
-            else:
-                tags = dict([record.found_by]) | record.tags
-                run = self.client.create_run(
-                    self.experiment_id, start_time=record.started_ms, tags=tags, run_name=record.name
-                )
-                record.shown_tags, record.shown_status = tags, "RUNNING"
-                record.run_id = run.info.run_id
-        assert record.run_id is not None
-        return record.run_id
+        if record.run_id is not None:
+            return record.run_id
+        found = next(self.find(*record.found_by), None)
+        if found is not None:
+            return adopt(record, found)
+        tags = dict([record.found_by]) | record.tags
+        run = self.client.create_run(
+            self.experiment_id, start_time=record.started_ms, tags=tags, run_name=record.name
+        )
+        record.run_id, record.shown_tags, record.shown_status = run.info.run_id, tags, "RUNNING"
+        return run.info.run_id
 
     def _pairs(self, record: Record, run_id: str) -> None:
         with self._lock:
@@ -147,18 +146,22 @@ class Writer:
         if record.status == "RUNNING":
             self.client.update_run(run_id, status="RUNNING")
         else:
-            self.client.set_terminated(run_id, record.status, end_time=record.ended_ms)
+            # MLflow prints a link for each run that ends on a server: only cli/ prints.
+            with environment(MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true"):
+                self.client.set_terminated(run_id, record.status, end_time=record.ended_ms)
         record.shown_status = record.status
 
 
-def adopt(record: Record, run: MlflowRun) -> None:
-    """Let `record` stand for a run that an earlier driver made: parameters and tags shown there wait no
-    longer.
+def adopt(record: Record, run: MlflowRun) -> str:
+    """Let `record` stand for a run that an earlier driver made: what it shows waits no longer.
+
+    Returns its id.
     """
     record.run_id, record.inherited = run.info.run_id, True
     record.shown_tags, record.shown_status = dict(run.data.tags), run.info.status
     record.params = {key: value for key, value in record.params.items() if key not in run.data.params}
     record.datasets = []
+    return run.info.run_id
 
 
 def _own_tags(tags: dict[str, str]) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from raykd.report import front, front_hypervolume, front_rows
+from raykd.report import front, front_html, front_markdown, front_rows, front_table, trials_table
 from raykd.report.front import baseline_of
 from raykd.trial import Teacher, Trial, teacher_f1
-from tests.report.fake_sweep import TEACHER, fake_trials
 
 
 def trial(number, f1, ms, parameters, *, role="search", state="COMPLETE", shape=None, **more):
@@ -74,19 +73,17 @@ def test_a_baseline_answers_to_the_whole_student_not_to_its_short_name():
 
 def test_no_trials_no_front():
     assert front_rows([], []) == []
-    assert front_hypervolume([], latency_ms=1, parameters=1) == 0.0
+    assert front([]) == []
 
 
-def test_hypervolume_is_a_share_of_the_box_and_never_shrinks():
-    """One student at half the latency and half the size with F1 0.8 fills 0.8 / 4 of the box."""
-    assert front_hypervolume([trial(0, 0.8, 5, 50)], latency_ms=10, parameters=100) == pytest.approx(0.2)
-    trials = fake_trials()
-    grown = [
-        front_hypervolume(trials[:n], latency_ms=TEACHER.latency_ms, parameters=TEACHER.parameters)
-        for n in range(len(trials) + 1)
-    ]
-    assert grown == sorted(grown)
-    assert 0 < grown[-1] < 1
+def test_a_sweep_may_compete_in_fewer_objectives():
+    trials = [trial(0, 0.9, 9, 900), trial(1, 0.8, 1, 500), trial(2, 0.7, 5, 100)]
+    two = {"f1": "max", "latency_ms": "min"}
+    assert [row.trial.number for row in front_rows(trials, objectives=two)] == [1, 0]
+    assert "2 of 3 students on the front" in front_html(trials, objectives=two)
+    assert "2 of 3 students on the front" in front_markdown(trials, objectives=two)
+    assert len(front_table(trials, objectives=two).rows) == 2
+    assert trials_table(trials, objectives=two)["on_front"].to_pylist() == [True, True, False]
 
 
 def test_the_reference_is_the_mean_over_languages_of_monolingual_teachers():
