@@ -26,12 +26,11 @@ INK, QUIET, GRID, GREY = "#1d2733", "#66727f", "#edf0f3", "#b9c2cb"
 GOLD, TIE = "#c58a00", "#e3c47d"
 PALETTE = ("#0b6fb8", "#d1495b", "#2a9d6f", "#7b4fb5", "#c2571a", "#1595a3", "#8a6d3b", "#5a6b7b")
 FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
-SMALLEST, LARGEST = 11.0, 34.0
+SMALLEST, LARGEST = 11.0, 31.0
 """Marker diameters in pixels; area is in proportion to the number of parameters between them."""
-FAR = 2.0
-"""Times the slowest student from which a teacher is drawn beyond the edge: it would leave half of the
-picture empty.
-"""
+FAR = 0.5
+"""How far right of the slowest student, in widths of the students' range, a teacher is still drawn: one
+farther would leave the picture empty."""
 HOVER_WIDTH = 76
 LOG_FROM = 6.0
 """Slowest over fastest from which the latency axis is logarithmic."""
@@ -56,7 +55,7 @@ def front_figure(
     others = [t for t in trials if competes(t) and t.number not in standing and _f1(t, part) is not None]
     size = Sizes([row.trial for row in rows] + others)
     latencies = [t.latency_ms for t in (*(row.trial for row in rows), *others) if t.latency_ms]
-    reach = FAR * max(latencies, default=0.0)
+    reach = _reach(latencies)
     near = [t.latency_ms for t in teachers if t.latency_ms and t.latency_ms <= reach]
     loud = [
         _percent(t, part) for row in rows for t in (row.trial, row.baseline) if t and _f1(t, part) is not None
@@ -214,6 +213,13 @@ def _teacher_line(teacher: Teacher, part: Part) -> str:
     f1 = percent(getattr(teacher, f"{part}_f1"))
     cost = f"{count(teacher.parameters)} parameters · {milliseconds(teacher.latency_ms)} ms"
     return f"<b>{escape(teacher.name)}</b><br>{part} F1 {f1} · {cost}"
+
+
+def _reach(latencies: Sequence[float]) -> float:
+    """The latency up to which a teacher is drawn where it stands."""
+    if not latencies:
+        return 0.0
+    return max(latencies) + FAR * max(max(latencies) - min(latencies), 0.6 * max(latencies))
 
 
 def _layout(figure: go.Figure, part: Part) -> None:

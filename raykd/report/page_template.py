@@ -16,11 +16,12 @@ h1 { font-size: 22px; margin: 0 0 14px; font-weight: 650; }
 .tile b { display: block; font-size: 20px; font-weight: 650; }
 .tile span { color: #66727f; }
 .bar { display: flex; justify-content: space-between; align-items: center; gap: 16px; margin-top: 4px; }
-.switch { display: inline-flex; border: 1px solid #cfd6dd; border-radius: 7px; overflow: hidden; }
+.switch { display: inline-flex; flex: none; border: 1px solid #cfd6dd; border-radius: 7px; overflow: hidden; }
 .switch button { border: 0; background: #fff; color: #1d2733; padding: 5px 14px;
   font: inherit; cursor: pointer; white-space: nowrap; }
 .switch button[aria-pressed=true] { background: #1d2733; color: #fff; }
 .note { color: #66727f; }
+.wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: right; font-weight: 600; color: #66727f; cursor: pointer;
   white-space: nowrap; user-select: none; border-bottom: 1px solid #cfd6dd; padding: 6px 9px; }
@@ -47,7 +48,7 @@ students below the line stand there for their size.</span></div>
 <div id="plot"></div>
 <div class="bar"><span class="note">$languages</span>
 <label class="note"><input type="checkbox" id="all"> show all $all trials</label></div>
-<table id="table"><thead><tr>$head</tr></thead><tbody>$body</tbody></table>
+<div class="wide"><table id="table"><thead><tr>$head</tr></thead><tbody>$body</tbody></table></div>
 </main>
 <script>$plotly</script>
 <script type="application/json" id="figures">$figures</script>

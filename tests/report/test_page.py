@@ -119,7 +119,7 @@ def test_the_latency_axis_is_logarithmic_where_the_range_needs_it(slowest, kind)
     assert front_figure(trials).layout.xaxis.type == kind
 
 
-@pytest.mark.parametrize(("latency_ms", "star"), [(2.5, True), (300.0, False)])
+@pytest.mark.parametrize(("latency_ms", "star"), [(1.9, True), (2.1, False), (300.0, False)])
 def test_a_teacher_far_slower_does_not_empty_the_picture(latency_ms, star):
     students = [Trial(0, "COMPLETE", dev_f1=0.5, latency_ms=1.5, parameters=9)]
     figure = front_figure(students, [Teacher("t", dev_f1=0.6, latency_ms=latency_ms)])
