@@ -82,26 +82,28 @@ def concurrency(resources: Resources, cluster: dict[str, float]) -> int:
     Raises:
         PlacementError: if one run, or as many as are asked for, cannot be placed; the arithmetic is shown.
     """
-    fits = _fits(trial_cpus(resources), cluster.get("CPU", 0.0), "CPUs", resources.cpus_per_worker, resources)
-    gpus = resources.workers * resources.gpus_per_worker
-    if gpus:
-        fits = min(fits, _fits(gpus, cluster.get("GPU", 0.0), "GPUs", resources.gpus_per_worker, resources))
-    wanted = resources.concurrency
-    if wanted is not None and wanted > fits:
+    asks = {"CPU": trial_cpus(resources), "GPU": resources.workers * resources.gpus_per_worker}
+    fits = {unit: _fits(unit, one, cluster, resources) for unit, one in asks.items() if one}
+    scarce = min(fits, key=lambda unit: fits[unit])
+    wanted, one, there = resources.concurrency, asks[scarce], cluster.get(scarce, 0.0)
+    if wanted is not None and wanted > fits[scarce]:
         raise PlacementError(
-            f"resources.concurrency: {wanted} runs at once take {wanted} × {trial_cpus(resources):g} = "
-            f"{wanted * trial_cpus(resources):g} CPUs, the cluster has {cluster.get('CPU', 0.0):g}; "
-            f"set it to at most {fits}"
+            f"resources.concurrency: {wanted} runs at once take {wanted} × {one:g} = {wanted * one:g} {scarce}s, "
+            f"the cluster has {there:g}; set it to at most {fits[scarce]}"
         )
-    return wanted or fits
+    return wanted or fits[scarce]
 
 
-def _fits(one: float, there: float, unit: str, each: float, resources: Resources) -> int:
+def _fits(unit: str, one: float, cluster: dict[str, float], resources: Resources) -> int:
+    there = cluster.get(unit, 0.0)
+    # A quotient such as 9.999999999999998 is 10.
     count = floor(there / one + 1e-9)
     if count < 1:
+        each, several = f"{unit.lower()}s_per_worker", resources.workers > 1
+        workers = f"{resources.workers} workers" if several else "1 worker"
+        driver = f" + {DRIVER_CPUS:g} for its driver" if several and unit == "CPU" else ""
         raise PlacementError(
-            f"resources: one run takes {resources.workers} workers × {each:g} {unit}"
-            f"{' + 0.1 for its driver' if unit == 'CPUs' and resources.workers > 1 else ''} = {one:g} {unit}, "
-            f"the cluster has {there:g}; lower resources.workers or resources.{unit[:3].lower()}s_per_worker"
+            f"resources: one run takes {workers} × {getattr(resources, each):g} {unit}s{driver} = {one:g} {unit}s, "
+            f"the cluster has {there:g}; lower {'resources.workers or ' if several else ''}resources.{each}"
         )
     return count

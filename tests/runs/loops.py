@@ -1,4 +1,4 @@
-"""Parts of one training loop as the tests look at them: built without a launcher, scored by a whim, compared bit by bit."""
+"""One training loop as the tests look at it: built without a launcher, scored by a whim, compared bit by bit."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_a_run_killed_again_and_again(small, tmp_path):
     assert not folder.exists(CHECKPOINT)
 
 
-class Interrupted(Exception):
+class BrokenOffError(Exception):
     pass
 
 
@@ -59,15 +59,15 @@ def interrupted(loop, *, step: int | None = None, epoch: int | None = None):
 
     def stepped(*_):
         if next(steps) == step:
-            raise Interrupted
+            raise BrokenOffError
 
     def reported(report):
         if report.epoch == epoch:
-            raise Interrupted
+            raise BrokenOffError
 
     watching = register_optimizer_step_post_hook(stepped)
     try:
-        with pytest.raises(Interrupted):
+        with pytest.raises(BrokenOffError):
             loop.train(reported)
     finally:
         watching.remove()

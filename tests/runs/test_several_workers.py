@@ -10,7 +10,6 @@ import torch.multiprocessing
 
 from raykd.runs.distil import Worker
 from raykd.runs.prepare import student_run
-
 from tests.runs.loops import distiller
 from tests.runs.small import prepared, recipe
 from tests.runs.workers import WORLDS, trained, work

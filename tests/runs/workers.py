@@ -14,7 +14,6 @@ from raykd.runs.data import corpus_of, evaluation_part
 from raykd.runs.distil import Worker
 from raykd.runs.run import Run
 from raykd.storage import Storage
-
 from tests.runs.loops import distiller, weights_of
 
 WORLDS = (2, 4)
