@@ -11,7 +11,7 @@ None are zero: without transitions the chain is a product of independent tags (a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Bool
 
-_HALF = (torch.float16, torch.bfloat16)
+_FIELDS = ("emissions_BTY", "lengths_B", "transitions", "start", "end")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +47,12 @@ class Chain:
 
     def __post_init__(self) -> None:
         _check(self)
+        # one float64 part makes the whole chain float64
+        dtype = torch.float64 if any(part.dtype == torch.float64 for part in self.scores()) else torch.float32
         for name in ("emissions_BTY", "transitions", "start", "end"):
             value = getattr(self, name)
-            if value is not None and value.dtype in _HALF:
-                object.__setattr__(self, name, value.float())
-        wide = {v.dtype for v in self.scores()}
-        if len(wide) > 1:  # one float64 part makes the whole chain float64
-            for name in ("emissions_BTY", "transitions", "start", "end"):
-                value = getattr(self, name)
-                object.__setattr__(self, name, None if value is None else value.double())
+            if value is not None and value.dtype != dtype:
+                object.__setattr__(self, name, value.to(dtype))
 
     @property
     def batch(self) -> int:
@@ -87,37 +84,47 @@ class Chain:
         parts = (self.emissions_BTY, self.transitions, self.start, self.end)
         return tuple(part for part in parts if part is not None)
 
+    @classmethod
+    def known_good(cls, *parts: Tensor | None) -> Chain:
+        """A chain of parts (in the order of the fields) that come from a checked one: nothing is checked twice."""
+        chain = object.__new__(cls)
+        chain.__dict__.update(zip(_FIELDS, parts, strict=True))
+        return chain
+
+    def parts(self) -> tuple[Tensor | None, ...]:
+        """All fields in order, as arguments of an autograd function."""
+        return (self.emissions_BTY, self.lengths_B, self.transitions, self.start, self.end)
+
     def map(self, change: Callable[[Tensor], Tensor]) -> Chain:
-        """The chain whose every score tensor is `change(tensor)`."""
-        parts = ("emissions_BTY", "transitions", "start", "end")
-        return replace(self, **{n: change(v) for n in parts if (v := getattr(self, n)) is not None})
+        """The chain whose every score tensor is `change(tensor)`; checked as any other."""
+        rest = (self.transitions, self.start, self.end)
+        changed = (None if part is None else change(part) for part in rest)
+        return Chain(change(self.emissions_BTY), self.lengths_B, *changed)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Chain:
+        """As `map`, for changes that cannot make a good chain a bad one."""
+        rest = (self.transitions, self.start, self.end)
+        changed = (None if part is None else change(part) for part in rest)
+        return Chain.known_good(change(self.emissions_BTY), self.lengths_B, *changed)
 
     def detach(self) -> Chain:
         """The same chain outside every gradient."""
-        return self.map(Tensor.detach)
+        return self._each(Tensor.detach)
 
     def double(self) -> Chain:
         """The same chain in float64."""
-        return self.map(Tensor.double)
+        return self._each(Tensor.double)
 
     def to(self, device: torch.device | str) -> Chain:
         """The same chain on a device."""
-        moved = {f.name: v.to(device) for f in fields(self) if (v := getattr(self, f.name)) is not None}
-        return Chain(**moved)
+        moved = (None if part is None else part.to(device) for part in self.parts())
+        return Chain.known_good(*moved)
 
     def select(self, rows: Tensor) -> Chain:
         """The chain of some sentences of the batch, by index or mask; shared parts stay shared."""
-
-        def pick(value: Tensor | None, shared: int) -> Tensor | None:
-            return value if value is None or value.dim() == shared else value[rows]
-
-        return Chain(
-            self.emissions_BTY[rows],
-            self.lengths_B[rows],
-            pick(self.transitions, 2),
-            pick(self.start, 1),
-            pick(self.end, 1),
-        )
+        rest = ((self.transitions, 2), (self.start, 1), (self.end, 1))
+        picked = (part if part is None or part.dim() == shared else part[rows] for part, shared in rest)
+        return Chain.known_good(self.emissions_BTY[rows], self.lengths_B[rows], *picked)
 
     def filled(self) -> tuple[Tensor, Tensor, Tensor]:
         """transitions [1|B, Y, Y], start [1|B, Y] and end [1|B, Y], zeros in place of None."""
@@ -125,7 +132,11 @@ class Chain:
         zero_YY = self.emissions_BTY.new_zeros(self.tags, self.tags)
         transitions = zero_YY if self.transitions is None else self.transitions
         start, end = (zero_Y if v is None else v for v in (self.start, self.end))
-        return tuple(v[None] if v.dim() == d else v for v, d in ((transitions, 2), (start, 1), (end, 1)))
+        return (
+            transitions[None] if transitions.dim() == 2 else transitions,
+            start[None] if start.dim() == 1 else start,
+            end[None] if end.dim() == 1 else end,
+        )
 
 
 def _check(chain: Chain) -> None:

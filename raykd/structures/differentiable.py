@@ -1,7 +1,7 @@
-"""Losses and marginals as autograd functions: value and gradient from one forward-backward sweep, no graph through time.
+"""Losses and marginals as autograd functions: value and gradient from one sweep, no graph through time.
 
-Shapes: B batch, T time, Y tags, K paths. A value per sentence has a gradient known up to one number per sentence, so it is
-computed together with the value and `backward` only scales it. Beyond the first order the reference recursion is
+Shapes: B batch, T time, Y tags, K paths. A value per sentence has a gradient known up to one number per sentence, so it
+is computed together with the value and `backward` only scales it. Beyond the first order the reference recursion is
 differentiated instead, as often as asked.
 """
 
@@ -18,13 +18,6 @@ from raykd.structures.chain import Chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-PARTS = 5  # a chain as arguments of an autograd function: emissions, lengths, transitions, start, end
-
-
-def parts_of(chain: Chain) -> tuple[Tensor | None, ...]:
-    """The chain as the first arguments of an autograd function."""
-    return chain.emissions_BTY, chain.lengths_B, chain.transitions, chain.start, chain.end
 
 
 def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
@@ -71,7 +64,7 @@ def through_reference(
     inputs = [part for part in chain.scores() if part.requires_grad]
     found = torch.autograd.grad(value(chain), inputs, cotangents, create_graph=True, materialize_grads=True)
     by_id = {id(part): gradient for part, gradient in zip(inputs, found, strict=True)}
-    return tuple(None if part is None else by_id.get(id(part)) for part in parts_of(chain))
+    return tuple(None if part is None else by_id.get(id(part)) for part in chain.parts())
 
 
 class LogPartition(Function):
@@ -81,12 +74,12 @@ class LogPartition(Function):
     def forward(ctx: Any, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(*parts)
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[2]}
-        ctx.found = engine.sums(Chain(*parts), **ctx.wanted)
+        ctx.found = engine.sums(Chain.known_good(*parts), **ctx.wanted)
         return ctx.found.log_z_B.clone()
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain(*ctx.saved_tensors)
+        chain = Chain.known_good(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             return through_reference(chain, lambda c: (reference.log_partition(c).double(),), (scale_B,))
         found, ctx.found = ctx.found, None  # its rows are scaled in place: a second backward computes anew
@@ -100,12 +93,12 @@ class Marginals(Function):
     @staticmethod
     def forward(ctx: Any, pair: bool, *parts: Tensor) -> tuple[Tensor, Tensor | None]:
         ctx.save_for_backward(*parts)
-        found = engine.sums(Chain(*parts), pair=pair)
+        found = engine.sums(Chain.known_good(*parts), pair=pair)
         return found.token_BTY, found.pair_BYY if pair else None
 
     @staticmethod
     def backward(ctx: Any, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain(*ctx.saved_tensors)
+        chain = Chain.known_good(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             return None, *through_reference(chain, *_marginals_again(along_BTY, along_BYY))
         if along_BYY is not None and not bool(along_BYY.any()):
@@ -130,12 +123,12 @@ class PathLoss(Function):
         ctx.save_for_backward(*parts)
         ctx.paths_BKT, ctx.weights_BK = paths_BKT, weights_BK
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[4]}
-        ctx.found = engine.path_loss(Chain(*parts), paths_BKT, weights_BK, **ctx.wanted)
+        ctx.found = engine.path_loss(Chain.known_good(*parts), paths_BKT, weights_BK, **ctx.wanted)
         return ctx.found.log_z_B.clone()
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain(*ctx.saved_tensors)
+        chain = Chain.known_good(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             value = lambda c: (reference.path_loss(c, ctx.paths_BKT, ctx.weights_BK),)  # noqa: E731
             return None, None, *through_reference(chain, value, (scale_B,))
@@ -152,22 +145,20 @@ class MomentLoss(Function):
         ctx.save_for_backward(*parts)
         ctx.target = target
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
-        ctx.found = engine.moment_loss(Chain(*parts), target, **ctx.wanted)
+        ctx.found = engine.moment_loss(Chain.known_good(*parts), target, **ctx.wanted)
         return ctx.found.log_z_B.clone()
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain, target = Chain(*ctx.saved_tensors), ctx.target
+        chain, target = Chain.known_good(*ctx.saved_tensors), ctx.target
         if torch.is_grad_enabled():
             value = lambda c: (reference.log_partition(c).double() - reference.expected_score(c, *target),)  # noqa: E731
             return None, *through_reference(chain, value, (scale_B,))
         found, ctx.found = ctx.found, None
         found = found or engine.moment_loss(chain, target, **ctx.wanted)
-        token_BTY, ends = found.token_BTY, None
-        if chain.start is not None or chain.end is not None:
-            # the rows hold p − μ* of the tokens; a first or last tag's own moment may differ from them
-            ends = _end_gradients(chain, token_BTY, *target)
-        return None, *spread_gradient(chain, scale_B, token_BTY, found.pair_BYY, ends)
+        # the rows hold p − μ* of the tokens; a first or last tag's own moment may differ from them
+        ends = _end_gradients(chain, found.token_BTY, *target)
+        return None, *spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY, ends)
 
 
 def _end_gradients(
@@ -194,15 +185,15 @@ class PosteriorKL(Function):
         ctx.save_for_backward(*parts)
         ctx.teacher_BTY = teacher_BTY
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
-        value_B, *ctx.found = engine.posterior(Chain(*parts), teacher_BTY, **ctx.wanted)
+        value_B, *ctx.found = engine.posterior(Chain.known_good(*parts), teacher_BTY, **ctx.wanted)
         return value_B
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain(*ctx.saved_tensors)
+        chain = Chain.known_good(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             value = lambda c: (reference.posterior_kl(c, ctx.teacher_BTY).double(),)  # noqa: E731
             return None, *through_reference(chain, value, (scale_B,))
         found, ctx.found = ctx.found, None
         found = found or engine.posterior(chain, ctx.teacher_BTY, **ctx.wanted)[1:]
-        return None, *spread_gradient(chain, scale_B, *found)
+        return None, *spread_gradient(chain, scale_B, found[0], found[1])

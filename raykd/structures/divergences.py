@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures.differentiable import PosteriorKL, parts_of
+from raykd.structures.differentiable import PosteriorKL
 from raykd.structures.moments import expected_score, moments
 from raykd.structures.partition import log_partition_64
 
@@ -50,7 +50,7 @@ def posterior_kl(teacher_token_BTY: Float[Tensor, "batch time tag"], chain: Chai
         raise ValueError(
             f"teacher marginals must be {list(chain.emissions_BTY.shape)}; got {list(teacher_token_BTY.shape)}"
         )
-    return PosteriorKL.apply(teacher_token_BTY.detach().to(chain.dtype), *parts_of(chain)).to(chain.dtype)
+    return PosteriorKL.apply(teacher_token_BTY.detach().to(chain.dtype), *chain.parts()).to(chain.dtype)
 
 
 def _check_alike(p: Chain, q: Chain) -> None:

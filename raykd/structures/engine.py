@@ -1,6 +1,6 @@
 """Which code computes: compiled kernels on the CPU, Triton on CUDA, plain PyTorch anywhere; never a user's flag.
 
-Whatever ran, a sentence whose certificate fails in float32 is repeated in float64, and one that fails there in log space.
+Whatever ran, a sentence whose certificate fails in float32 is repeated in float64, and there in log space if need be.
 """
 
 from __future__ import annotations
@@ -35,34 +35,37 @@ def _module(name: str) -> Any:
 
 
 def has_kernels(chain: Chain) -> bool:
-    """True where losses may be fused: compiled CPU kernels that have not failed to compile."""
-    return chain.device.type == "cpu" and kernels(chain) is not None
+    """True where losses may be fused: kernels that take targets away in place and have not failed to compile."""
+    return kernels(chain, "subtract_paths") is not None
 
 
 _broken: set[str] = set()
 
 
-def kernels(chain: Chain) -> Any:
-    """The compiled kernels for this chain's device, or None."""
+def kernels(chain: Chain, operation: str = "sum_product") -> Any:
+    """The compiled module for this chain's device that has an operation, or None."""
     kind = {"cpu": "compiled.launch", "cuda": "triton_kernels"}.get(chain.device.type)
     if kind is None or kind in _broken or chain.batch == 0:
         return None
-    return _module(kind)
+    module = _module(kind)
+    return module if hasattr(module, operation) else None
 
 
-def attempt(chain: Chain, compiled: Callable[[Any], Any], plain: Callable[[], Any]) -> Any:
-    """Run the compiled form if there is one; where it fails (no compiler, say), the plain form from then on."""
-    module = kernels(chain)
+def attempt(chain: Chain, operation: str, plain: Callable[[], Any], *inputs: Any, **options: Any) -> Any:
+    """Run the compiled operation if there is one; where it fails (no compiler, say), the plain form from then on."""
+    module = kernels(chain, operation)
     if module is None:
         return plain()
     try:
-        return compiled(module)
-    except MemoryError:
+        return getattr(module, operation)(chain, *inputs, **options)
+    except NotImplementedError:
+        return plain()
+    except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         # inputs were checked when the chain was made: what fails here is the machine's compiler
         _broken.add(module.KIND)
-        log.warning("%s kernels are off, plain PyTorch computes instead: %r", module.KIND, error)
+        log.warning("%s: compiled kernels are off, plain PyTorch computes instead: %r", module.KIND, error)
         return plain()
 
 
@@ -71,16 +74,19 @@ def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = F
 
     With `sides` the pairs' factors too; of these, rows with `ok` False are not to be used.
     """
-    chain = chain.detach()
     if chain.transitions is None and not sides:
-        return independent.sums(chain, pair=pair)
+        return independent.sums(chain.detach(), pair=pair)
     found = attempt(
         chain,
-        lambda module: module.sum_product(chain, token=token, pair=pair, sides=sides),
-        lambda: scaled.sum_product(chain, pair=pair, sides=sides),
+        "sum_product",
+        lambda: scaled.sum_product(chain.detach(), pair=pair, sides=sides),
+        token=token,
+        pair=pair,
+        sides=sides,
     )
-    bad_N = (~found.ok_B).nonzero().squeeze(1)
-    if len(bad_N):
+    if not bool(found.ok_B.all()):
+        bad_N = (~found.ok_B).nonzero().squeeze(1)
+        chain = chain.detach()
         again = _repeat(chain.select(bad_N), token=token, pair=pair)
         for name, wanted in (("log_z_B", True), ("token_BTY", token), ("pair_BYY", pair)):
             if wanted:
@@ -103,18 +109,17 @@ def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tup
     """The Hessian of log Z times a direction, certified: token and transition parts."""
     chain = chain.detach()
     if chain.transitions is None and along_BYY is None:
-        return independent.covariance(chain, along_BTY), along_BTY.new_zeros(chain.batch, chain.tags, chain.tags)
+        return independent.covariance(chain, along_BTY), along_BTY.new_zeros(
+            chain.batch, chain.tags, chain.tags
+        )
 
     def plain() -> tuple[Tensor, Tensor, Tensor]:
         return scaled.covariance(chain, along_BTY, along_BYY)
 
-    if along_BYY is None:
-        found = attempt(chain, lambda module: module.covariance(chain, along_BTY), plain)
-    else:
-        found = plain()
-    token_BTY, pair_BYY, ok_B = found
-    bad_N = (~ok_B).nonzero().squeeze(1)
-    if len(bad_N):
+    kernels_can = along_BYY is None
+    token_BTY, pair_BYY, ok_B = attempt(chain, "covariance", plain, along_BTY) if kernels_can else plain()
+    if not bool(ok_B.all()):
+        bad_N = (~ok_B).nonzero().squeeze(1)
         again = _covariance_again(
             chain.select(bad_N), along_BTY[bad_N], None if along_BYY is None else along_BYY[bad_N]
         )
@@ -137,12 +142,10 @@ def posterior(
     if chain.transitions is None:
         return *independent.posterior(chain, teacher_BTY), chain.emissions_BTY.new_empty(0)
     value_B, token_BTY, pair_BYY, ok_B = attempt(
-        chain,
-        lambda module: module.posterior(chain, teacher_BTY, token=token, pair=pair),
-        lambda: _posterior(chain, teacher_BTY),
+        chain, "posterior", lambda: _posterior(chain, teacher_BTY), teacher_BTY, token=token, pair=pair
     )
-    bad_N = (~ok_B).nonzero().squeeze(1)
-    if len(bad_N):
+    if not bool(ok_B.all()):
+        bad_N = (~ok_B).nonzero().squeeze(1)
         again = _posterior_again(chain.select(bad_N), teacher_BTY[bad_N])
         value_B[bad_N] = again[0]
         for part, new, wanted in ((token_BTY, again[1], token), (pair_BYY, again[2], pair)):
@@ -174,9 +177,7 @@ def _posterior_again(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor,
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     """The k best labellings [B, K, T] and their scores [B, K]."""
     chain = chain.detach()
-    paths_BKT, scores_BK = attempt(
-        chain, lambda module: module.k_best(chain, k), lambda: reference.k_best(chain, k)
-    )
+    paths_BKT, scores_BK = attempt(chain, "k_best", lambda: reference.k_best(chain, k), k)
     return paths_BKT, scores_BK.to(chain.dtype)
 
 
@@ -185,7 +186,7 @@ def path_loss(
 ) -> Sums:
     """Sums whose log Z is −Σ_k w_k log p(path_k) instead, and whose token and pair are its gradient."""
     found = sums(chain, token=token, pair=pair)
-    _module("compiled.launch").subtract_paths(chain.detach(), paths_BKT, weights_BK, found)
+    _module("compiled.launch").subtract_paths(chain, paths_BKT, weights_BK, found)
     return found
 
 
@@ -194,5 +195,5 @@ def moment_loss(
 ) -> Sums:
     """Sums whose log Z is the Fenchel–Young loss against target moments, and whose token and pair are its gradient."""
     found = sums(chain, token=token, pair=pair)
-    _module("compiled.launch").subtract_moments(chain.detach(), target, found)
+    _module("compiled.launch").subtract_moments(chain, target, found)
     return found

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from raykd.structures import engine, reference
 from raykd.structures.decoding import checked_paths
-from raykd.structures.differentiable import MomentLoss, PathLoss, end_rows, parts_of
+from raykd.structures.differentiable import MomentLoss, PathLoss, end_rows
 from raykd.structures.partition import log_partition_64, moments_of
 from raykd.structures.tempering import local_pair_moments, local_token_moments
 
@@ -66,7 +66,7 @@ def path_moments(
 
     A path of weight zero counts for nothing, whatever tags it names within 0..tags-1.
     """
-    B, K, T = paths_BKT.shape
+    B, _, T = paths_BKT.shape
     paths_BKT = paths_BKT.long()
     mask_BT = torch.arange(T, device=paths_BKT.device) < lengths[:, None]
     weights_BKT = weights_BK[:, :, None] * mask_BT[:, None]
@@ -87,9 +87,10 @@ def tempered_moments(
     """The chain's moments at a temperature ϑ (Wang et al., ACL 2021, section on temperature).
 
     global: divide the scores by ϑ, then take the moments.
-    local: take the marginals at ϑ = 1 over the student's substructures, divide their logarithms by ϑ and renormalise each.
-    With `pairwise` the substructures are those of a chain student: the first tag, every neighbouring pair (with the second
-    tag's emission) and the last tag; otherwise the single tags of a MaxEnt student.
+    local: take the marginals at ϑ = 1 over the student's substructures, divide their logarithms by ϑ, renormalise each.
+    With `pairwise` the substructures are those of a chain student: the first tag, every neighbouring pair (with the
+    second tag's emission) and the last tag; otherwise the single tags of a MaxEnt student. Constants: no gradient flows
+    back where ϑ ≠ 1 and the mode is local.
     Raises ValueError for a temperature that is not positive or an unknown mode.
     """
     if not temperature > 0:
@@ -113,13 +114,13 @@ def expected_score(chain: Chain, target: Moments) -> Float[Tensor, " batch"]:
     return reference.expected_score(chain, *_counted(chain, target))
 
 
-def _counted(chain: Chain, target: Moments) -> tuple[Tensor | None, ...]:
+def _counted(chain: Chain, target: Moments) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """The moments that the chain has scores for."""
     if target.token_BTY.shape != chain.emissions_BTY.shape:
         raise ValueError(
             f"token moments must be {list(chain.emissions_BTY.shape)}; got {list(target.token_BTY.shape)}"
         )
-    parts = [target.token_BTY]
+    parts: list[Tensor | None] = []
     counts = (target.transition_BYY, target.start_BY, target.end_BY)
     for name, count in zip(("transitions", "start", "end"), counts, strict=True):
         scored = getattr(chain, name) is not None
@@ -128,7 +129,7 @@ def _counted(chain: Chain, target: Moments) -> tuple[Tensor | None, ...]:
                 f"the chain has {name} scores but the moments do not count them; take moments with pairwise=True"
             )
         parts.append(count if scored else None)
-    return tuple(parts)
+    return target.token_BTY, *parts  # type: ignore[return-value]
 
 
 def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
@@ -142,8 +143,8 @@ def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
     if any(part is not None and part.requires_grad for part in target) or not engine.has_kernels(chain):
         value_B = log_partition_64(chain) - reference.expected_score(chain, *target)
         return value_B.to(chain.dtype)
-    target = tuple(None if part is None else part.to(chain.dtype) for part in target)
-    return MomentLoss.apply(target, *parts_of(chain)).to(chain.dtype)
+    constant = tuple(None if part is None else part.to(chain.dtype) for part in target)
+    return MomentLoss.apply(constant, *chain.parts()).to(chain.dtype)
 
 
 def path_loss(
@@ -168,4 +169,4 @@ def path_loss(
         scores_BK = torch.where(weights_BK != 0, reference.score(chain, paths_BKT), 0)
         value_B = weights_BK.sum(1) * log_partition_64(chain) - (weights_BK * scores_BK).sum(1)
         return value_B.to(chain.dtype)
-    return PathLoss.apply(paths_BKT, weights_BK, *parts_of(chain)).to(chain.dtype)
+    return PathLoss.apply(paths_BKT, weights_BK, *chain.parts()).to(chain.dtype)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures import engine, reference
-from raykd.structures.differentiable import LogPartition, Marginals, parts_of
+from raykd.structures.differentiable import LogPartition, Marginals
 from raykd.structures.scaled import transition_weights
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def log_partition(chain: Chain) -> Float[Tensor, " batch"]:
 
 def log_partition_64(chain: Chain) -> Tensor:
     """log Z [B] in float64, for differences of large numbers; the gradients have the chain's dtype."""
-    return LogPartition.apply(*parts_of(chain))  # type: ignore[return-value]
+    return LogPartition.apply(*chain.parts())  # type: ignore[return-value]
 
 
 def token_marginals(chain: Chain) -> Float[Tensor, "batch time tag"]:
@@ -40,7 +40,7 @@ def token_marginals(chain: Chain) -> Float[Tensor, "batch time tag"]:
 
 def moments_of(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
     """Token marginals [B, T, Y] and, if asked, expected transitions summed over time [B, Y, Y]."""
-    return Marginals.apply(pairwise, *parts_of(chain))  # type: ignore[return-value]
+    return Marginals.apply(pairwise, *chain.parts())  # type: ignore[return-value]
 
 
 def pairwise_marginals(chain: Chain) -> Float[Tensor, "batch time tag tag"]:

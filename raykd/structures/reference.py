@@ -11,14 +11,10 @@ against enumeration.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from raykd.structures.chain import Chain
+from raykd.structures.chain import Chain
 
 MINUS_INFINITY = float("-inf")
 
@@ -39,7 +35,7 @@ def _emissions(chain: Chain) -> Tensor:
 
 
 def forward_scores(chain: Chain) -> Tensor:
-    """α [B, T, Y]: log of the summed exponentiated scores of all prefixes ending in each tag; padding repeats the last."""
+    """α [B, T, Y]: log Σ exp of the scores of all prefixes ending in each tag; padding repeats the last token's."""
     emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
     transitions_BYY, start_BY, _ = chain.filled()
     alpha_BY = start_BY + emissions_BTY[:, 0]
@@ -94,7 +90,7 @@ def _normalised(log_weights: Tensor, log_total: Tensor, keep: Tensor) -> Tensor:
 
 
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
-    """The K best labellings and their scores by a K-best Viterbi: paths [B, K, T], scores [B, K] (−∞ where none is left)."""
+    """The K best labellings by a K-best Viterbi: paths [B, K, T], scores [B, K] (−∞ where none is left)."""
     B, T, Y = chain.emissions_BTY.shape
     emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
     transitions_BYY, start_BY, end_BY = chain.filled()
@@ -213,7 +209,8 @@ def _leaves(chain: Chain) -> tuple[Chain, tuple[Tensor, Tensor]]:
     transitions_BYY, _, _ = chain.filled()
     emissions_BTY = chain.emissions_BTY.detach().requires_grad_()
     own_BYY = transitions_BYY.detach().expand(chain.batch, -1, -1).clone().requires_grad_()
-    return replace(chain, emissions_BTY=emissions_BTY, transitions=own_BYY), (emissions_BTY, own_BYY)
+    inner = Chain.known_good(emissions_BTY, chain.lengths_B, own_BYY, chain.start, chain.end)
+    return inner, (emissions_BTY, own_BYY)
 
 
 def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -221,8 +218,8 @@ def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor
     with torch.enable_grad():
         inner, leaves = _leaves(chain)
         value_B = posterior_kl(inner, teacher_BTY.to(chain.dtype))
-        gradient = torch.autograd.grad(value_B.sum(), leaves, materialize_grads=True)
-    return value_B.detach(), *gradient
+        token_BTY, pair_BYY = torch.autograd.grad(value_B.sum(), leaves, materialize_grads=True)
+    return value_B.detach(), token_BTY, pair_BYY
 
 
 def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -232,4 +229,5 @@ def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tup
         total = (token_marginals(inner) * along_BTY).sum()
         if along_BYY is not None:
             total = total + (transition_moments(inner) * along_BYY).sum()
-        return torch.autograd.grad(total, leaves, materialize_grads=True)
+        token_BTY, pair_BYY = torch.autograd.grad(total, leaves, materialize_grads=True)
+    return token_BTY, pair_BYY

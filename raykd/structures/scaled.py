@@ -1,13 +1,13 @@
 """Forward-backward in plain PyTorch, in scaled probability space: the path of every device without compiled kernels.
 
-Shapes: B batch, T time, Y tags, N tokens of the batch, packed time-major with the longest sentence first, so that step t
-works on the first rows only. With w = exp(e − max e), P = exp(a − max a), each forward row divided by its sum c
+Shapes: B batch, T time, Y tags, N tokens of the batch, packed time-major with the longest sentence first, so that step
+t works on the first rows only. With w = exp(e − max e), P = exp(a − max a), each forward row divided by its sum c
 (Rabiner 1989, section V.A):
 
     a_t = w_t ∘ (a_{t-1} P) / c_t          b_{t-1} = P (w_t ∘ b_t) / c_t          p_t = a_t ∘ b_t,  Σ p_t = 1
 
-In float32 this is a hundred times closer to the truth than log space. What underflows is bounded after the fact: at most
-T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings can be lost; `ok` says for which sentences that is nothing.
+In float32 this is far closer to the truth than log space. What underflows is bounded after the fact: at most
+T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings can be lost; `ok` says where that is nothing.
 """
 
 from __future__ import annotations
@@ -176,8 +176,8 @@ def _backward(backward_NY: Tensor, weights_NY: Tensor, matrix_BYY: Tensor, count
 def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """The Hessian of log Z times a direction: token [B, T, Y] and transition [B, Y, Y] parts, and `ok` [B].
 
-    The Hessian is the covariance of the parts' counts, and symmetric, so one more scaled recursion, with the direction's
-    score V carried along, gives the product without a graph through time: Cov(count, V) = E[count · V] − E[count] E[V].
+    The Hessian is the covariance of the parts' counts, and symmetric, so one more scaled recursion that carries the
+    direction's score V along gives the product without a graph through time: E[count · V] − E[count] E[V].
     """
     run, time = recur(chain), chain.time
     plan, a_NY, b_NY = run.plan, run.forward_NY, run.backward_NY * run.level_N1

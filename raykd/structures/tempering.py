@@ -61,7 +61,8 @@ def _rooted_factors(wide: Chain, temperature: float) -> tuple[Tensor, Tensor, Te
     found = None if temperature > HOTTEST else engine.sums(wide, token=False, pair=False, sides=True)
     if found is not None and bool(found.ok_B.all()):
         weights_BYY, _ = transition_weights(wide)
-        return tuple(part ** (1 / temperature) for part in (found.left_BTY, found.right_BTY, weights_BYY))
+        power = 1 / temperature
+        return found.left_BTY**power, found.right_BTY**power, weights_BYY**power
     transitions_BYY, _, _ = wide.filled()
     right_BTY = wide.emissions_BTY.masked_fill(~wide.mask_BT[:, :, None], 0) + reference.backward_scores(wide)
     logs = (reference.forward_scores(wide), right_BTY, transitions_BYY.flatten(1))

@@ -27,7 +27,7 @@ def using(code: str) -> Iterator[None]:
     """Run the compiled kernels, or plain PyTorch as on a machine that has none."""
     kept = engine.kernels
     if code == "torch":
-        engine.kernels = lambda chain: None
+        engine.kernels = lambda chain, operation="": None
     try:
         yield
         assert not engine._broken, "the compiled kernels have failed: what was tested is plain PyTorch"
@@ -61,7 +61,9 @@ def chains(
 
     present = [draw(st.booleans()) if transitions is None else transitions]
     present += [draw(st.booleans()) for _ in range(2)]
-    parts = [own_or_shared(*shape) if p else None for p, shape in zip(present, ((Y, Y), (Y,), (Y,)), strict=True)]
+    parts = [
+        own_or_shared(*shape) if p else None for p, shape in zip(present, ((Y, Y), (Y,), (Y,)), strict=True)
+    ]
     emissions = part(B, T, Y)
     chain = Chain(emissions, lengths, *parts)
     emissions[~chain.mask_BT] = float("nan")  # what stands on padding must never be read

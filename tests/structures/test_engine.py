@@ -35,7 +35,9 @@ def some_chain(batch: int = 40, time: int = 12, tags: int = 5) -> Chain:
 
 
 def test_the_cpu_has_compiled_kernels_here():
-    assert engine.has_kernels(some_chain()), "numba is a dependency: without it every kernel test would test nothing"
+    assert engine.has_kernels(some_chain()), (
+        "numba is a dependency: without it every kernel test would test nothing"
+    )
 
 
 def test_kernels_that_fail_are_given_up_for_plain_pytorch(monkeypatch, caplog):
@@ -61,7 +63,9 @@ def test_a_machine_without_numba_computes_in_pytorch(monkeypatch):
     chain = some_chain()
     expected = log_partition(chain)
     engine._module.cache_clear()
-    monkeypatch.setitem(sys.modules, "raykd.structures.compiled.launch", None)  # importing it raises ImportError
+    monkeypatch.setitem(
+        sys.modules, "raykd.structures.compiled.launch", None
+    )  # importing it raises ImportError
     try:
         assert not engine.has_kernels(chain)
         torch.testing.assert_close(log_partition(chain), expected)
@@ -164,7 +168,9 @@ def test_compiled_code_is_kept_per_user_and_not_beside_the_source(tmp_path):
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
     assert all(line.startswith(str(tmp_path / "raykd" / "kernels")) for line in out.stdout.split())
     own = {**environment, "NUMBA_CACHE_DIR": str(tmp_path / "mine")}
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=own)

@@ -21,7 +21,17 @@ from raykd.structures import (
     tempered_moments,
 )
 from tests.oracles.chains import enumerate_chain, one_hot, pair_counts
-from tests.structures.chains import CODES, MINUS_INFINITY, SETTINGS, chains, close, like, padded, size_of, using
+from tests.structures.chains import (
+    CODES,
+    MINUS_INFINITY,
+    SETTINGS,
+    chains,
+    close,
+    like,
+    padded,
+    size_of,
+    using,
+)
 
 FREE = {"forbid": False, "magnitudes": (0.1, 1.0, 5.0)}
 
@@ -97,7 +107,9 @@ def test_path_moments_count(chain):
         n = int(chain.lengths_B[b])
         both = [tuple(path[:n].tolist()) for path in paths[b]]
         token = sum(w * one_hot(path, chain.tags) for w, path in zip((0.25, 2.0), both, strict=True))
-        pair = sum(w * pair_counts(path, chain.tags).sum(0) for w, path in zip((0.25, 2.0), both, strict=True))
+        pair = sum(
+            w * pair_counts(path, chain.tags).sum(0) for w, path in zip((0.25, 2.0), both, strict=True)
+        )
         torch.testing.assert_close(found.token_BTY[b, :n].double(), token)
         torch.testing.assert_close(found.transition_BYY[b].double(), pair)
         torch.testing.assert_close(found.start_BY[b].double(), token[0])
@@ -115,7 +127,12 @@ def test_fenchel_young_is_the_cross_entropy_to_the_moments_owner(code, teacher):
     pairs = zip(enumerate_chain(teacher), enumerate_chain(student), strict=True)
     expected = torch.stack([t.cross_entropy(s) for t, s in pairs])
     close(loss, expected, teacher, size=size_of(teacher))
-    close(floor, torch.stack([law.entropy() for law in enumerate_chain(teacher)]), teacher, size=size_of(teacher))
+    close(
+        floor,
+        torch.stack([law.entropy() for law in enumerate_chain(teacher)]),
+        teacher,
+        size=size_of(teacher),
+    )
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -216,6 +233,8 @@ def test_losses_do_not_see_padding(code, chain):
         close(here, there, chain, size=size_of(chain))
         target = moments(like(chain))
         more = moments(like(padded(chain, 2)))
-        stretched = Moments(torch.zeros_like(more.token_BTY), target.transition_BYY, target.start_BY, target.end_BY)
+        stretched = Moments(
+            torch.zeros_like(more.token_BTY), target.transition_BYY, target.start_BY, target.end_BY
+        )
         stretched.token_BTY[:, : chain.time] = target.token_BTY
         close(fenchel_young(longer, stretched), fenchel_young(chain, target), chain, size=size_of(chain))

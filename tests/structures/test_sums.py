@@ -1,10 +1,12 @@
 """log Z, marginals and moments against enumeration."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
 
-from raykd.structures import Chain, log_partition, moments, pairwise_marginals, token_marginals
+from raykd.structures import Chain, log_partition, moments, pairwise_marginals, reference, token_marginals
 from tests.oracles.chains import enumerate_chain
 from tests.structures.chains import (
     CODES,
@@ -76,7 +78,7 @@ def test_order_of_the_batch_and_extra_padding_change_nothing(code, chain):
 def test_when_all_but_one_path_is_forbidden_it_has_all_the_mass(code, own):
     path = [2, 0, 1, 1, 2]
     transitions = torch.full((3, 3), MINUS_INFINITY)
-    for i, j in zip(path, path[1:], strict=False):
+    for i, j in pairwise(path):
         transitions[i, j] = 0.5
     start = torch.tensor([MINUS_INFINITY, MINUS_INFINITY, 1.0])
     end = torch.tensor([MINUS_INFINITY, MINUS_INFINITY, -1.0])
@@ -118,11 +120,11 @@ def test_what_is_not_a_number_shows_in_its_own_sentence_only(code, bad, transiti
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize(("batch", "time", "tags"), [(1, 1, 1), (17, 3, 9), (33, 20, 17), (5, 4, 41), (40, 2, 7)])
+@pytest.mark.parametrize(
+    ("batch", "time", "tags"), [(1, 1, 1), (17, 3, 9), (33, 20, 17), (5, 4, 41), (40, 2, 7)]
+)
 @pytest.mark.parametrize("own", [False, True])
 def test_shapes_beyond_enumeration_agree_with_the_plain_recursion(code, batch, time, tags, own):
-    from raykd.structures import reference
-
     generator = torch.Generator().manual_seed(batch)
     shape = (batch, tags, tags) if own else (tags, tags)
     chain = Chain(

@@ -1,8 +1,8 @@
 """The K best labellings, exactly: Viterbi over lanes, then Lawler's deviations, O(T·Y² + K·T) per sentence.
 
-The forward sweep keeps, for every tag, the best and the second-best way into it. A labelling found at rank q then names its
-successors: for each position left of where it departed from its parent, the second-best way into what follows. Only where
-two departures meet at one position is a third-best looked for. (Lawler 1972; Nilsson and Goldberger 2001.)
+The forward sweep keeps, for every tag, the best and the second-best way into it. A labelling that has been found names
+its successors: for each position left of where it departed from its parent, the second-best way into what follows. Only
+where two departures meet at one position is a third-best looked for (Lawler 1972).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raykd.structures.compiled.lanes import (
 
 
 class Sentence(NamedTuple):
-    """One sentence's rows: best score of a prefix ending in a tag, second-best way into it, emissions less their peak."""
+    """One sentence's rows: best score of a prefix ending in a tag, second-best way into it, lowered emissions."""
 
     best: np.ndarray
     second: np.ndarray
@@ -238,7 +238,7 @@ def branch(sentence, path, rank, place, candidates, waiting, wanted):
         tag = path[t]
         here = sentence.best[t * tags + tag] + row[tag]
         if t <= place:
-            if t == place or t == last:
+            if t in (place, last):
                 other, _ = follow(sentence.best[t * tags :], row, here, tag)
             else:
                 other = sentence.second[(t + 1) * tags + path[t + 1]]

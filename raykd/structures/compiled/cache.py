@@ -1,7 +1,7 @@
 """Where compiled kernels are kept: one folder per user, named by the kernels' own text.
 
-numba's own choice, beside the source, is lost with every throw-away copy of the code (a Ray job's working directory), and
-notices a change in a kernel's file only, not in the files it calls. Here the folder's name is a hash of all of them.
+numba's own choice, beside the source, is lost with every throw-away copy of the code (a Ray job's working directory),
+and notices a change in a kernel's file only, not in the files it calls. Here the folder's name is a hash of them all.
 """
 
 from __future__ import annotations

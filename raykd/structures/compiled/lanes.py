@@ -8,7 +8,9 @@ reached (docs/decisions/0003). Arrays are flat; a row of lanes begins at an elem
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from math import factorial, log
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -29,6 +31,11 @@ class Lanes(types.Type):
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type) -> None:
         super().__init__(dmm, fe_type, _vector(fe_type))
+
+
+def instruction(function: Callable) -> Callable[..., Any]:
+    """numba's `intrinsic`, typed: kernels call it without the first parameter, the typing context."""
+    return intrinsic(function)
 
 
 def _vector(lanes: Lanes) -> ir.VectorType:
@@ -64,7 +71,7 @@ def _aligned_to_element(instruction, lanes: Lanes):
     return instruction
 
 
-@intrinsic
+@instruction
 def width(typing_context, array):
     """Lanes per vector for this array's dtype, a compile-time constant."""
     count = Lanes(array.dtype).count
@@ -75,7 +82,7 @@ def width(typing_context, array):
     return types.intp(array), generate
 
 
-@intrinsic
+@instruction
 def load(typing_context, array, offset):
     """The lanes at array[offset : offset + width]."""
     lanes = Lanes(array.dtype)
@@ -87,7 +94,7 @@ def load(typing_context, array, offset):
     return lanes(array, types.intp), generate
 
 
-@intrinsic
+@instruction
 def store(typing_context, array, offset, value):
     """array[offset : offset + width] = value."""
 
@@ -99,7 +106,7 @@ def store(typing_context, array, offset, value):
     return types.void(array, types.intp, value), generate
 
 
-@intrinsic
+@instruction
 def spread(typing_context, array, offset):
     """array[offset] in every lane."""
     lanes = Lanes(array.dtype)
@@ -111,7 +118,7 @@ def spread(typing_context, array, offset):
     return lanes(array, types.intp), generate
 
 
-@intrinsic
+@instruction
 def everywhere(typing_context, array, value):
     """A number in every lane, in the array's dtype."""
     lanes = Lanes(array.dtype)
@@ -142,7 +149,7 @@ for _symbol, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (o
 _operator(operator.truediv, "fdiv")
 
 
-@intrinsic
+@instruction
 def larger(typing_context, left, right):
     """Lane by lane maximum; the right one where either is not a number."""
 
@@ -152,7 +159,7 @@ def larger(typing_context, left, right):
     return left(left, right), generate
 
 
-@intrinsic
+@instruction
 def smaller(typing_context, left, right):
     """Lane by lane minimum; the right one where either is not a number."""
 
@@ -162,7 +169,7 @@ def smaller(typing_context, left, right):
     return left(left, right), generate
 
 
-@intrinsic
+@instruction
 def where_above(typing_context, left, right, then, otherwise):
     """`then` where left > right, else `otherwise` (also where either is not a number)."""
 
@@ -181,7 +188,7 @@ def _polynomial(builder, x, coefficients, lanes: Lanes):
     return total
 
 
-@intrinsic
+@instruction
 def exp(typing_context, x):
     """e^x for x ≤ 0 to one unit in the last place; exactly 0 below the smallest normal number."""
 
@@ -214,13 +221,13 @@ def exp(typing_context, x):
 _LN2_LOW = {True: -2.12194440054690583e-4, False: 1.90821492927058770002e-10}
 
 
-@intrinsic
+@instruction
 def ln(typing_context, x):
     """log x for normal x > 0, by log m = 2 atanh((m−1)/(m+1)); what it gives elsewhere means nothing."""
 
     def generate(context, builder, signature, args):
         single = x.dtype.bitwidth == 32
-        shift, bias, terms = (23, 127, 5) if single else (52, 1023, 11)
+        shift, terms = (23, 5) if single else (52, 11)
         one, integers = _constant(x, 1.0), _integers(x)
         bits = builder.bitcast(args[0], integers)
 
@@ -252,7 +259,7 @@ def _transposed(builder, rows, lanes: Lanes):
     return rows
 
 
-@intrinsic
+@instruction
 def gather_block(typing_context, source, starts, offset, target, place):
     """target[place + k·width + lane] = source[starts[lane] + offset + k] for k < width: `width` rows in, transposed."""
     lanes = Lanes(source.dtype)
@@ -273,7 +280,7 @@ def gather_block(typing_context, source, starts, offset, target, place):
     return types.void(source, starts, types.intp, target, types.intp), generate
 
 
-@intrinsic
+@instruction
 def scatter_block(typing_context, source, place, target, starts, offset, count):
     """target[starts[lane] + offset + k] = source[place + k·width + lane] for k < width and lane < count."""
     lanes = Lanes(source.dtype)

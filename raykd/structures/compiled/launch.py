@@ -1,21 +1,22 @@
 """From tensors to kernels: flat arrays, threads, and the cache of compiled code.
 
-Threads are Python's, not numba's: the kernels release the interpreter lock, so a plain pool runs ranges of sentences side
-by side, with no threading layer that a fork, a Ray actor or a second caller could upset. As many threads work as torch has
-been given (`torch.get_num_threads`); with one there is no pool at all.
+Threads are Python's, not numba's: the kernels release the interpreter lock, so a plain pool runs ranges of sentences
+side by side, with no threading layer that a fork, a Ray actor or a second caller could upset. As many threads work as
+torch has been given (`torch.get_num_threads`); with one there is no pool at all.
 """
 
 from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from raykd.structures.compiled import best, blocks, cache, sums, tangents, targets
+from raykd.structures.compiled import best, blocks, cache, products, sums, tangents, targets
 from raykd.structures.compiled.blocks import Problem
 from raykd.structures.scaled import Sums
 
@@ -29,7 +30,7 @@ REGISTER_BYTES = 64
 _pools: dict[int, ThreadPoolExecutor] = {}
 # threads do not survive a fork; a child starts its own
 os.register_at_fork(after_in_child=_pools.clear)
-cache.keep_together((blocks, sums, targets, tangents, best))
+cache.keep_together((blocks, products, sums, targets, tangents, best))
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
@@ -109,7 +110,18 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
 
 
 def problem_of(chain: Chain) -> Problem:
-    """A detached CPU chain as the kernels see it."""
+    """A CPU chain as the kernels see it; kept with the chain, as a loss asks for it more than once."""
+    kept = chain.__dict__.get("_problem")
+    if kept is not None:
+        return kept
+    problem = _problem_of(chain)
+    # what is not contiguous was copied: the copy would not follow the tensor if that is written to
+    if all(part is None or part.is_contiguous() for part in chain.parts()):
+        chain.__dict__["_problem"] = problem
+    return problem
+
+
+def _problem_of(chain: Chain) -> Problem:
     _, T, Y = chain.emissions_BTY.shape
     transitions, start, end = chain.filled()
     lengths = chain.lengths_B.long().numpy()
@@ -151,7 +163,7 @@ def _share_out(costs: np.ndarray, work: Callable[[int, int], None]) -> None:
         return
     shares = costs[-1] * np.arange(1, threads) / threads
     edges = [0, *np.searchsorted(costs, shares), len(costs)]
-    ranges = [(int(a), int(b)) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    ranges = [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
     waiting = [_pool(threads).submit(work, *part) for part in ranges[1:]]
     work(*ranges[0])
     for one in waiting:

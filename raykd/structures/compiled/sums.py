@@ -23,11 +23,10 @@ from raykd.structures.compiled.blocks import (
     exponentiate_shared,
     kernel,
     lay_out,
-    multiply,
-    outer,
     weigh,
 )
 from raykd.structures.compiled.lanes import everywhere, larger, load, spread, store, where_above, width
+from raykd.structures.compiled.products import multiply, outer
 
 LOST_MASS = 1e-6
 

@@ -1,10 +1,11 @@
 """The Hessian of log Z times a direction, and the posterior divergence with its gradient, which is such a product.
 
-Write V(y) = Σ_t v[t, y_t] for a direction v. The product is Cov(count, V) for every part's count. With the rows a, b and
-w/c of `sums`, and v centred so that E[V] = 0, one more recursion carries V along (its prefix part in ȧ, its suffix in ḃ):
+Write V(y) = Σ_t v[t, y_t] for a direction v. The product is Cov(count, V) for every part's count. With the rows a, b
+and w/c of `sums`, and v centred so that E[V] = 0, one more recursion carries V along, prefixes in ȧ, suffixes in ḃ:
 
     ȧ_t = w_t/c_t ∘ (ȧ_{t-1} P) + a_t ∘ v_t        ḃ_{t-1} = P r_t,   r_t = w_t/c_t ∘ (ḃ_t + v_t ∘ b_t)
-    Cov(tag y at t, V) = ȧ_t ∘ b_t + a_t ∘ ḃ_t     Cov(transitions, V) = P ∘ Σ_t (ȧ_{t-1} u_tᵀ + a_{t-1} r_tᵀ),  u = w/c ∘ b
+    Cov(tag y at t, V) = ȧ_t ∘ b_t + a_t ∘ ḃ_t
+    Cov(transitions, V) = P ∘ Σ_t (ȧ_{t-1} u_tᵀ + a_{t-1} r_tᵀ),   u_t = w_t/c_t ∘ b_t
 
 Σ_t KL(q_t ‖ p_t) has the derivative −q/p in each p, hence the gradient of direction v = 1 − q/p.
 """
@@ -20,10 +21,9 @@ from raykd.structures.compiled.blocks import (
     bring_out,
     exponentiate_shared,
     kernel,
-    multiply,
-    outer,
 )
 from raykd.structures.compiled.lanes import everywhere, larger, ln, load, store, where_above, width
+from raykd.structures.compiled.products import multiply, outer
 from raykd.structures.compiled.sums import (
     conclude,
     enter_lane,

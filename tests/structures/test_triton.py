@@ -1,0 +1,71 @@
+"""The fused CUDA kernel against plain PyTorch: on a GPU where there is one, else in Triton's interpreter.
+
+The interpreter shows that the kernel's arithmetic is right, not that it compiles or is fast. Each test is a process of
+its own, as Triton reads its environment once.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None,
+    reason="Triton is not installed: it comes with CUDA builds of torch, and needs none of this machine's hardware",
+)
+
+COMPARE = """
+import sys, torch
+from raykd.structures import Chain, scaled, triton_kernels
+device, dtype, own = sys.argv[1], getattr(torch, sys.argv[2]), sys.argv[3] == "own"
+B, T, Y = 5, 6, 5
+generator = torch.Generator().manual_seed(0)
+part = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+transitions = part(*((B,) if own else ()), Y, Y)
+transitions[..., 0, 1] = float("-inf")
+lengths = torch.tensor([6, 1, 3, 2, 6])
+emissions = part(B, T, Y) * 3
+emissions[torch.arange(T) >= lengths[:, None]] = float("nan")
+chain = Chain(emissions, lengths, transitions, part(Y), part(B, Y)).to(device)
+found = triton_kernels.sum_product(chain, token=True, pair=True, sides=True)
+plain = scaled.sum_product(chain, pair=True, sides=True)
+tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+for name in found._fields:
+    one, other = getattr(found, name).double(), getattr(plain, name).double()
+    torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance, msg=lambda text: name + ": " + text)
+impossible = Chain(torch.zeros(1, 3, 2), torch.tensor([3]), torch.full((2, 2), float("-inf"))).to(device)
+assert not triton_kernels.sum_product(impossible, token=True, pair=True).ok_B.any()
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("own", ["shared", "own"])
+def test_the_fused_kernel_agrees_with_plain_pytorch(dtype, own):
+    cuda = torch.cuda.is_available()
+    environment = os.environ if cuda else {**os.environ, "TRITON_INTERPRET": "1"}
+    command = [sys.executable, "-c", COMPARE, "cuda" if cuda else "cpu", dtype, own]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+
+
+@CUDA
+def test_on_cuda_every_operation_agrees_with_the_cpu():
+    from raykd.structures import Chain, kbest, log_partition, moments, posterior_kl
+
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(1, 21, (40,), generator=generator)
+    emissions = torch.randn(40, 20, 9, generator=generator)
+    here = Chain(emissions, lengths, torch.randn(9, 9, generator=generator))
+    there = here.to("cuda")
+    torch.testing.assert_close(log_partition(there).cpu(), log_partition(here), rtol=1e-5, atol=1e-5)
+    for name in ("token_BTY", "transition_BYY"):
+        torch.testing.assert_close(getattr(moments(there), name).cpu(), getattr(moments(here), name))
+    torch.testing.assert_close(kbest(there, 3)[1].cpu(), kbest(here, 3)[1])
+    teacher = torch.softmax(emissions, 2)
+    torch.testing.assert_close(posterior_kl(teacher.cuda(), there).cpu(), posterior_kl(teacher, here))
