@@ -34,9 +34,9 @@ def front(
     records = _records(sweep, store)
     trials, teachers = [record.trial for record in records.load()], records.teachers()
     if condition is None and best is None:
-        for name, data in report_files(trials, teachers, records.name).items():
+        for name, data in report_files(trials, teachers, records).items():
             records.folder.write(name, data)
-        stdout.print(front_table(trials, teachers, sweep=records.name))
+        stdout.print(front_table(trials, teachers, sweep=records.name, objectives=records.objectives))
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.uri}. "
             f"Next: raykd front {sweep} --where 'f1 >= 0.95 * teacher' --best latency_ms",
@@ -44,19 +44,21 @@ def front(
         )  # fmt: skip
         return
     reference = teacher_f1(teachers)
-    chosen = [row.trial for row in front_rows(trials, teachers)]
+    chosen = [row.trial for row in front_rows(trials, teachers, objectives=records.objectives)]
     if condition is not None:
         chosen = [trial for trial in chosen if condition.accepts(trial, reference)]
     chosen = best_first(chosen, best or "latency_ms")
     _print_choice(chosen, best is not None, records)
 
 
-def report_files(trials: list[Trial], teachers: list[Teacher], name: str) -> dict[str, bytes]:
+def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
     """The report as files."""
     return {
-        "front.html": front_html(trials, teachers, sweep=name).encode(),
-        "front.csv": trials_csv(trials),
-        "trials.parquet": trials_parquet(trials),
+        "front.html": front_html(
+            trials, teachers, sweep=records.name, objectives=records.objectives
+        ).encode(),
+        "front.csv": trials_csv(trials, objectives=records.objectives),
+        "trials.parquet": trials_parquet(trials, objectives=records.objectives),
     }
 
 

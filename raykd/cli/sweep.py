@@ -30,6 +30,7 @@ def sweep(
     loaded = document(file, set_)
     with listener() as heard:
         planned = Sweep(loaded)
+        objectives = planned.file.search.objectives
         for warning in planned.preparation.corpus.report.warnings():
             heard.warn(warning)
         with (
@@ -38,12 +39,12 @@ def sweep(
             connected(address) as cluster,
         ):
             trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=heard, resume=resume)
-            files = report_files(trials, teachers, planned.file.name)
+            files = report_files(trials, teachers, planned.records)
             for name, data in files.items():
                 planned.records.folder.write(name, data)
-            table = front_markdown(trials, teachers, sweep=planned.file.name)
+            table = front_markdown(trials, teachers, sweep=planned.file.name, objectives=objectives)
             publish(planned, tracker, trials, files, table, Path(scratch))
-    stdout.print(front_table(trials, teachers, sweep=planned.file.name))
+    stdout.print(front_table(trials, teachers, sweep=planned.file.name, objectives=objectives))
     stdout.print(
         f"sweep: {len(trials)} trials. The front is in {planned.records.folder.uri}/front.html\n"
         f"Next: raykd front {file} --where 'f1 >= 0.95 * teacher' --best latency_ms, or\n"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from raykd.errors import StoreError
+from raykd.front import OBJECTIVES, Directions
 from raykd.storage import Storage
 from raykd.trial import Teacher, Trial
 
@@ -71,6 +73,12 @@ class SweepRecords:
     def sweep_id(self) -> str:
         """The sweep's identity, as tracked."""
         return self.folder.read_json("sweep.json")["sweep_id"]
+
+    @property
+    def objectives(self) -> Directions:
+        """What the sweep searches for."""
+        tree = json.loads(self.folder.read_json("sweep.json")["file"])
+        return tree.get("search", {}).get("objectives", OBJECTIVES)
 
     def load(self) -> list[Record]:
         """All trials by number."""
