@@ -9,8 +9,7 @@ from rich.syntax import Syntax
 from raykd.cli.console import stdout
 from raykd.cli.options import Overrides, SweepPath, document
 from raykd.spec import covering, grid_size
-from raykd.sweep.driver import plain_sweep
-from raykd.sweep.spec import check_sweep
+from raykd.sweep.spec import check_sweep, plain_sweep
 
 
 def check(file: SweepPath, set_: Overrides = None) -> None:

@@ -19,10 +19,9 @@ from raykd.corpora.export import conll_text
 from raykd.errors import StoreError
 from raykd.spec import covering
 from raykd.storage import Storage
-from raykd.sweep.driver import plain_sweep
-from raykd.sweep.spec import check_sweep
+from raykd.sweep.spec import check_sweep, plain_sweep
 
-app = typer.Typer(no_args_is_help=True, help="Make and look at corpora.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make and look at corpora.")
 
 
 @app.command()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from raykd.cli.console import listener, stdout
+from raykd.cli.cluster import at_work
+from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, SweepPath, document
 from raykd.errors import RunError
-from raykd.runs.cluster import concurrency, connected
+from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
 from raykd.runs.fleet import work
 from raykd.runs.transfer import compute_transfer
@@ -16,13 +17,12 @@ from raykd.sweep.foremen import RunList, missing_results
 
 def distill(file: SweepPath, set_: Overrides = None, address: Address = None) -> None:
     """Distil one student: FILE's values, the first alternative of each choice (fix others with --set)."""
-    loaded = document(file, set_)
-    with listener() as heard, connected(address) as cluster:
-        sweep = Sweep(loaded)
+    sweep = Sweep(document(file, set_))
+    with at_work(sweep, address) as (cluster, heard):
         concurrent = concurrency(sweep.file.resources, cluster)
         train_teachers(sweep, concurrent, heard)
         compute_transfer(sweep.transfer(), sweep.file.resources, cluster, heard)
-        runs = [(run.id, run) for run in sweep.runs_of(covering(loaded.tree)[0].tree)]
+        runs = [(run.id, run) for run in sweep.runs_of(covering(sweep.document.tree)[0].tree)]
         todo = missing_results(sweep.storage, runs)
         heard.begin("distill", sum(run.schedule["epochs"] for _, run in todo))
         foreman = RunList(todo, "distill", heard)

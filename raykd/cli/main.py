@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from raykd.cli import check, corpus, distill, front, plan, precompute, sweep
 from raykd.cli.console import stderr
 from raykd.errors import RaykdError
 
+VERBS = MappingProxyType(
+    {
+        "check": "Validate FILE, every alternative of it, and show the first one with all defaults.",
+        "plan": "Show trials, teachers, transfer sets with their bytes, and size and latency of every student shape.",
+        "sweep": "Train teachers, compute what they know once, search students, and end with their front.",
+        "precompute": "Train the teachers that are missing and compute what they know, once.",
+        "distill": "Distil one student: FILE's values, the first alternative of each choice (fix others with --set).",
+        "front": "Show the front of SWEEP, and with --where and --best the student to ship.",
+        "corpus": "Make and look at corpora.",
+    }
+)
+
+
+class Verbs(TyperGroup):
+    """A verb's module is imported when the verb is called: Ray and MLflow take seconds, `raykd check` needs neither."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return TyperCommand(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and _imported(str(name)), rest
+
+
+def _imported(verb: str) -> Any:
+    module = importlib.import_module(f"raykd.cli.{verb}")
+    if hasattr(module, "app"):
+        return typer.main.get_command(module.app)
+    alone = typer.Typer(add_completion=False)
+    alone.command(name=verb)(getattr(module, verb))
+    return typer.main.get_command(alone)
+
+
 app = typer.Typer(
-    name="raykd", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    name="raykd", cls=Verbs, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
     help="Find the smallest and fastest sequence labeller that keeps a teacher's accuracy.",
 )  # fmt: skip
-app.command(name="check")(check.check)
-app.command(name="plan")(plan.plan)
-app.command(name="sweep")(sweep.sweep)
-app.command(name="precompute")(precompute.precompute)
-app.command(name="distill")(distill.distill)
-app.command(name="front")(front.front)
-app.add_typer(corpus.app, name="corpus")
+
+
+@app.callback()
+def _verbs() -> None:
+    """Makes a group of `app`, whose verbs `Verbs` knows."""
 
 
 def main() -> None:
@@ -46,7 +81,9 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except TyperException as error:  # unknown verbs and flags
-        stderr.print(f"[red]error[/red] {escape(error)}; see raykd --help", highlight=False)
+        # Without arguments there is no message: the help was shown.
+        if told := str(error).rstrip("."):
+            stderr.print(f"[red]error[/red] {escape(told)}; see raykd --help", highlight=False)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -11,7 +11,6 @@ import typer
 
 from raykd.errors import Fault, SpecError
 from raykd.spec import Document, load
-from raykd.tracking import is_relative
 
 SweepPath = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file.", show_default=False)]
 Overrides = Annotated[
@@ -30,13 +29,15 @@ def document(path: Path, overrides: list[str] | None) -> Document:
         SpecError: if it cannot be read, or runs as a Ray job with paths that vanish with the job.
     """
     loaded = load(path, overrides or ())
-    if os.environ.get("RAY_JOB_ID_HEX") or os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR"):
+    if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # Ray tells a job's entry point so
         _refuse_relative(loaded)
     return loaded
 
 
 def _refuse_relative(loaded: Document) -> None:
     # In a job the working directory is a throw-away copy: what is written there is gone with the job.
+    from raykd.tracking import is_relative  # MLflow takes seconds to import, and few commands run in a job
+
     tracking = loaded.tree.get("tracking")
     store = loaded.tree.get("store", ".raykd")
     uri = tracking.get("uri", "sqlite:///mlflow.db") if isinstance(tracking, dict) else "sqlite:///mlflow.db"

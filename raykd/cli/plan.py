@@ -6,9 +6,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from raykd.cli.console import listener, stdout
+from raykd.cli.cluster import at_work
+from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, SweepPath, document
-from raykd.runs.cluster import concurrency, connected
+from raykd.runs.cluster import concurrency
 from raykd.runs.cost import find_cost
 from raykd.runs.execute import find_result
 from raykd.runs.precompute import Estimate, estimate
@@ -18,9 +19,8 @@ from raykd.trial import shape_name
 
 def plan(file: SweepPath, set_: Overrides = None, address: Address = None) -> None:
     """Show trials, teachers, transfer sets with their bytes, and size and latency of every student shape."""
-    loaded = document(file, set_)
-    with listener() as heard, connected(address) as cluster:
-        sweep = Sweep(loaded)
+    sweep = Sweep(document(file, set_))
+    with at_work(sweep, address) as (cluster, heard):
         at_once = concurrency(sweep.file.resources, cluster)
         measure_costs(sweep, heard)
     transfer = sweep.transfer()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from raykd.cli.console import listener, stdout
+from raykd.cli.cluster import at_work
+from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, SweepPath, document
-from raykd.runs.cluster import concurrency, connected
+from raykd.runs.cluster import concurrency
 from raykd.runs.transfer import compute_transfer
 from raykd.sweep.driver import Sweep, train_teachers
 
 
 def precompute(file: SweepPath, set_: Overrides = None, address: Address = None) -> None:
     """Train the teachers that are missing and compute what they know, once."""
-    loaded = document(file, set_)
-    with listener() as heard, connected(address) as cluster:
-        sweep = Sweep(loaded)
+    sweep = Sweep(document(file, set_))
+    with at_work(sweep, address) as (cluster, heard):
         train_teachers(sweep, concurrency(sweep.file.resources, cluster), heard)
         done = compute_transfer(sweep.transfer(), sweep.file.resources, cluster, heard)
     told = "no objective reads a teacher"

@@ -8,13 +8,15 @@ from typing import Annotated
 
 import typer
 
-from raykd.cli.console import listener, stdout
+from raykd.cli.cluster import at_work
+from raykd.cli.console import stdout
 from raykd.cli.front import report_files
 from raykd.cli.options import Address, Overrides, SweepPath, document
 from raykd.report import front_markdown, front_table
-from raykd.runs.cluster import connected
+from raykd.runs.cluster import concurrency
 from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.track import publish, tracked
+from raykd.tracking import check as check_tracking
 
 
 def sweep(
@@ -27,18 +29,15 @@ def sweep(
     ] = False,
 ) -> None:
     """Train teachers, compute what they know once, search students, and end with their front."""
-    loaded = document(file, set_)
-    with listener() as heard:
-        planned = Sweep(loaded)
-        objectives = planned.file.search.objectives
-        for warning in planned.preparation.corpus.report.warnings():
-            heard.warn(warning)
-        with (
-            tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
-            tracked(planned, heard) as tracker,
-            connected(address) as cluster,
-        ):
-            trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=heard, resume=resume)
+    planned = Sweep(document(file, set_))
+    objectives = planned.file.search.objectives
+    # All that can refuse the sweep comes before anything is computed, kept or told to MLflow.
+    check_tracking(planned.file.tracking.uri)
+    with at_work(planned, address) as (cluster, heard):
+        concurrency(planned.file.resources, cluster)
+        planned.begin(resume=resume)
+        with tempfile.TemporaryDirectory(prefix="raykd-") as scratch, tracked(planned, heard) as tracker:
+            trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=heard)
             files = report_files(trials, teachers, planned.records)
             for name, data in files.items():
                 planned.records.folder.write(name, data)

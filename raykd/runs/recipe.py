@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from raykd.corpora.config import CorpusConfig
-from raykd.metrics import TagMetric
 from raykd.objectives import ObjectiveConfig
 from raykd.signals import missing
 from raykd.spec import Frozen, Trail
 from raykd.students import StudentConfig
 from raykd.teachers import TeacherConfig
 from raykd.training import ScheduleConfig, TrainingConfig
+
+if TYPE_CHECKING:
+    from raykd.metrics import TagMetric  # brings seqeval, which takes a second to import
 
 Task = Literal["ner", "pos"]
 
@@ -69,4 +71,10 @@ def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
                 f"{recipe.objective.kind!r} is between MaxEnt models, got {told}; use 'structural'",
             )
         )
+    trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
+    faults += [
+        ((*path, "precision"), "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32")
+        for path, training in trained.items()
+        if training.precision == "fp16" and not recipe.resources.gpus_per_worker
+    ]
     return faults

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
-from raykd.errors import PlacementError, RunError
+from raykd.errors import RunError
 from raykd.front import front_of, hypervolume_of
 from raykd.identity import identity
 from raykd.runs.cluster import concurrency
@@ -21,28 +21,21 @@ from raykd.runs.probe import probe
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
 from raykd.runs.transfer import compute_transfer, transfer_plan
-from raykd.spec import Document, assignments, covering, grid_size
+from raykd.signals import Need
+from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
 from raykd.sweep.foremen import Book, RunList, Trials, missing_results
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.records import Record, SweepRecords
-from raykd.sweep.spec import SweepFile, check_sweep, search_identity
+from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import signal_ids
 from raykd.trial import Teacher, Trial
 
-# Every student shape is measured before the search; more of them than this is a space written too finely.
-MOST_SHAPES = 256
-
-
-def plain_sweep(tree: Any) -> SweepFile:
-    """The typed sweep of a tree without searches."""
-    return SweepFile.model_validate_json(json.dumps(tree))
-
 
 class Sweep:
-    """A sweep file with its corpus and teachers prepared in the store. Trains nothing by itself."""
+    """A valid sweep file. Its corpus is read, and put into the store, when first asked for; nothing is trained."""
 
     def __init__(self, document: Document):
         check_sweep(document)
@@ -51,8 +44,25 @@ class Sweep:
         self.file = self.variants[0]
         self.storage = Storage(self.file.store)
         self.records = SweepRecords(self.storage, self.file.name)
-        self.preparation: Preparation = prepare(self.file, self.storage)
-        self.needs = transfer_needs(self.variants, self.preparation.corpus)
+
+    @cached_property
+    def preparation(self) -> Preparation:
+        """Corpus and teachers, in the store."""
+        return prepare(self.file, self.storage)
+
+    @cached_property
+    def needs(self) -> tuple[Need, ...]:
+        """The stored signals that serve every trial."""
+        return transfer_needs(self.variants, self.preparation.corpus)
+
+    def begin(self, *, resume: bool) -> None:
+        """Start the sweep in the store, or take it up again.
+
+        Raises:
+            StoreError: a sweep of this name exists and `resume` is not set, or it searches something else.
+        """
+        text = json.dumps(self.document.tree)
+        self.records.open(sweep_id=search_identity(self.document), text=text, resume=resume)
 
     @property
     def trials(self) -> int:
@@ -71,17 +81,7 @@ class Sweep:
         return tuple(with_seed(run, i) for i in range(sweep.search.runs_per_setting))
 
     def shapes(self) -> list[Run]:
-        """One run for each student shape of the space.
-
-        Raises:
-            PlacementError: for more shapes than can sensibly be measured.
-        """
-        size = grid_size(self.document.tree["student"])
-        if size is None or size > MOST_SHAPES:
-            raise PlacementError(
-                f"{self.document.file} student: its space has {size or 'infinitely many'} shapes and each is measured "
-                f"before the search; give ranges a step or choices (at most {MOST_SHAPES} shapes)"
-            )
+        """One run for each student shape of the space."""
         base = next(iter(covering(self.document.tree))).tree
         trees = ({**base, "student": student} for student in assignments(self.document.tree["student"]))
         return [gold_run(student_run(plain_sweep(tree), self.preparation)) for tree in trees]
@@ -102,20 +102,17 @@ class Sweep:
 
 
 def run_sweep(
-    sweep: Sweep, cluster: dict[str, float], *, tracker: Tracker, listener: Listener, resume: bool
+    sweep: Sweep, cluster: dict[str, float], *, tracker: Tracker, listener: Listener
 ) -> tuple[list[Trial], list[Teacher]]:
     """Do the whole sweep: teachers, transfer sets, costs, trials, baseline. Ends with all trials and the teacher row.
 
     Raises:
         PlacementError: before anything starts, if a run cannot be placed.
         RunError: if a teacher could not be trained.
-        StoreError: if a sweep of this name exists and `resume` is not set, or the store fails.
+        StoreError: if the store fails.
     """
     concurrent = concurrency(sweep.file.resources, cluster)
     started = time.monotonic()
-    sweep.records.open(
-        sweep_id=search_identity(sweep.document), text=json.dumps(sweep.document.tree), resume=resume
-    )
     train_teachers(sweep, concurrent, listener)
     compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
     costs = measure_costs(sweep, listener)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,11 +11,13 @@ from raykd.errors import Fault, SpecError
 from raykd.front import OBJECTIVES, Metric
 from raykd.identity import identity
 from raykd.runs.recipe import Recipe, recipe_faults
-from raykd.spec import Document, Frozen, Trail, check, is_searched
+from raykd.spec import Document, Frozen, Trail, check, grid_size, is_searched
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline"})
 SEARCHABLE = ("student", "objective", "schedule", "training")
+# Every student shape is measured before the search; more of them than this is a space written too finely.
+MOST_SHAPES = 256
 
 
 class SearchConfig(Frozen):
@@ -68,20 +71,56 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[Trail, str]]:
     return faults
 
 
+def plain_sweep(tree: Any) -> SweepFile:
+    """The typed sweep of a tree without searches."""
+    return SweepFile.model_validate_json(json.dumps(tree))
+
+
 def check_sweep(document: Document) -> None:
-    """Validate every alternative of the sweep file.
+    """Validate every alternative of the sweep file, and that its space can be searched as it says.
 
     Raises:
-        SpecError: with all faults together.
+        SpecError: with all faults together, in the order of the file.
     """
-    faults = [
-        Fault(document.file, document.line((section,)), section, "cannot be searched; give a plain value")
-        for section, value in document.tree.items()
-        if section not in SEARCHABLE and is_searched(value)
-    ]
+    faults = _searched_in_vain(document)
+    try:
+        check(document, SweepFile, extra=sweep_faults)
+    except SpecError as error:
+        faults += error.faults
+    else:
+        faults += _unbounded(document)
     if faults:
-        raise SpecError(tuple(faults))
-    check(document, SweepFile, extra=sweep_faults)
+        raise SpecError(tuple(sorted(faults, key=lambda fault: (fault.line or 0, fault.path))))
+
+
+def _searched_in_vain(document: Document) -> list[Fault]:
+    """Searches where none is possible. A malformed one is told by `check`."""
+    faults = []
+    for section, value in document.tree.items():
+        try:
+            searched = section not in SEARCHABLE and is_searched(value)
+        except ValueError:
+            continue
+        if searched:
+            faults.append(document.fault((section,), "cannot be searched; give a plain value"))
+    return faults
+
+
+def _unbounded(document: Document) -> list[Fault]:
+    """Spaces with more settings than can be gone through one by one."""
+    faults = []
+    shapes = grid_size(document.tree["student"])
+    if shapes is None or shapes > MOST_SHAPES:
+        many = "infinitely many" if shapes is None else shapes
+        message = (
+            f"its space has {many} shapes, and each is measured before the search; "
+            f"write choices, or ranges with a step (at most {MOST_SHAPES} shapes)"
+        )
+        faults.append(document.fault(("student",), message))
+    if document.tree.get("search", {}).get("sampler") == "grid" and grid_size(document.tree) is None:
+        message = "a grid needs a step in every float range; give one, or use sampler: tpe"
+        faults.append(document.fault(("search", "sampler"), message))
+    return faults
 
 
 def search_identity(document: Document) -> str:
