@@ -15,6 +15,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Column
 
 stdout = Console()
 stderr = Console(stderr=True)
@@ -27,11 +28,18 @@ class Drawn:
     """A listener that draws a bar per stage on a terminal."""
 
     def __init__(self) -> None:
+        # Where the terminal is narrow it is the last column that gives way, not the figures.
+        told = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._progress = Progress(
-            SpinnerColumn(finished_text="[green]✓"), TextColumn("[bold]{task.description:<11}"),
-            BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("[dim]{task.fields[told]}"),
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("[bold]{task.description:<10}", table_column=Column(min_width=10)),
+            BarColumn(bar_width=12, table_column=Column(min_width=12)),
+            MofNCompleteColumn(table_column=Column(min_width=7)),
+            TimeElapsedColumn(table_column=Column(min_width=7)),
+            TextColumn("[dim]{task.fields[told]}", table_column=told),
             console=stdout,
-        )  # fmt: skip
+            expand=True,
+        )
         self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Drawn:

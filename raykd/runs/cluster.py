@@ -23,6 +23,8 @@ ENVIRONMENT = {
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "60",
     "RAY_AIR_NEW_OUTPUT": "0",
+    # Ray Data's actor pools log an error about their own constructor arguments, on the driver's screen.
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",

@@ -75,8 +75,9 @@ class Book:
         """One of its runs finished an epoch."""
         self._log(trial, metrics)
         seed = f" seed {trial.run_ids.index(metrics['run_id'])}" if len(trial.run_ids) > 1 else ""
-        told = f"{trial.name}:{seed} epoch {metrics['epoch'] + 1}, dev F1 {100 * metrics['dev_f1']:.1f}"
-        self.listener.detail(self.stage, told)
+        # Figures first: on a narrow terminal the end of the line is cut off.
+        told = f"#{trial.number:02d}{seed} epoch {metrics['epoch'] + 1}, dev F1 {100 * metrics['dev_f1']:.1f}"
+        self.listener.detail(self.stage, f"{told}, {trial.method} · {trial.shape}")
 
     def end(self, record: Record, results: Sequence[dict[str, Any]]) -> None:
         """A trial ended, in whichever state."""
