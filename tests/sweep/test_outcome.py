@@ -1,0 +1,41 @@
+"""Costs against the teachers, and the row that stands for all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from raykd.sweep.outcome import against_teachers, flat_settings, teacher_row
+from tests.sweep.samples import run_of
+
+TEACHERS = [
+    {"parameters": 6000, "bytes": 24000, "latency_ms": 4.0},
+    {"parameters": 4000, "bytes": 16000, "latency_ms": 8.0},
+]
+
+
+def test_all_teachers_are_served_but_each_sentence_meets_one():
+    cost = against_teachers({"parameters": 1000, "latency_ms": 1.5}, TEACHERS)
+    assert cost == {"parameters": 1000, "latency_ms": 1.5, "compression": 10.0, "speedup": 4.0}
+
+
+def test_each_language_is_scored_by_its_own_teacher():
+    results = [
+        {part: {"mean": f1, "by_language": {language: f1}} for part in ("dev", "test")}
+        for language, f1 in (("en", 0.8), ("de", 0.6))
+    ]
+    row = teacher_row("bilstm_crf", results, TEACHERS)
+    assert row.name == "bilstm_crf × 2"
+    assert row.dev_f1 == pytest.approx(0.7)
+    assert dict(row.test_f1_by_language) == {"en": 0.8, "de": 0.6}
+    assert (row.parameters, row.bytes, row.latency_ms) == (10000, 40000, 6.0)
+
+
+def test_settings_are_flat_paths_with_plain_values():
+    tree = {
+        "student": {"kind": "bilstm", "vocabulary": {"kind": "word", "min_count": 2}},
+        "objective": {"kind": "gold"}, "schedule": {"epochs": 1},
+    }  # fmt: skip
+    assert flat_settings(run_of(tree, seed=3)) == {
+        "student.kind": "bilstm", "student.vocabulary.kind": "word", "student.vocabulary.min_count": 2,
+        "objective.kind": "gold", "schedule.epochs": 1, "training.seed": 3,
+    }  # fmt: skip

@@ -1,0 +1,99 @@
+"""Sweep files: what is refused, with all faults together, and what makes two sweeps the same search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raykd.errors import SpecError
+from raykd.spec import load
+from raykd.sweep.spec import check_sweep, search_identity
+
+ROOT = Path(__file__).parents[2]
+SWEEPS = sorted((ROOT / "sweeps").rglob("*.yaml"))
+GOOD = """\
+name: good
+corpus: {source: builtin}
+teachers: {kind: bilstm_crf}
+student: {kind: bilstm, embedding_dim: {choice: [8, 16]}, hidden_dim: 8}
+objective: {kind: top_wk, k: {int: [1, 5]}}
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text: str, *overrides: str):
+        path = tmp_path / "sweep.yaml"
+        path.write_text(text)
+        return load(path, overrides)
+
+    return write
+
+
+def faults(document) -> list[str]:
+    """line, path and message of all faults."""
+    with pytest.raises(SpecError) as refused:
+        check_sweep(document)
+    return [f"{fault.line} {fault.path}: {fault.message}" for fault in refused.value.faults]
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.name)
+def test_every_sweep_file_is_valid_and_says_what_it_is_for(path):
+    check_sweep(load(path))
+    comment = [
+        line.removeprefix("#").strip() for line in path.read_text().splitlines() if line.startswith("#")
+    ]
+    assert len(comment[0]) > 20, "the first line says the purpose"
+    for heading in ("Paper:", "Command:", "Hardware:"):
+        assert any(line.startswith(heading) for line in comment), f"{path.name} has no line {heading}"
+    assert f"raykd sweep {path.relative_to(ROOT)}" in path.read_text()
+
+
+def test_faults_of_every_kind_are_told_together(written):
+    text = GOOD.replace("builtin}", "builtin, seed: {choice: [0, 1]}}").replace("top_wk, k", "top_wk, kk")
+    document = written(
+        text + "teachers_: 1\nsearch: {sampler: tpee}\ntraining: {learning_rate: {float: [1, 0]}}\n"
+    )
+    told = faults(document)
+    assert [line.split(": ")[0] for line in told] == [
+        "2 corpus", "5 objective.kk", "6 teachers_", "7 search.sampler", "8 training.learning_rate"
+    ]  # fmt: skip
+    assert "plain value" in told[0]
+    assert "did you mean 'k'" in told[1]
+
+
+def test_a_malformed_search_where_none_is_allowed_is_a_fault_like_others(written):
+    (told,) = faults(written(GOOD.replace("bilstm_crf", "bilstm_crf, hidden_dim: {choice: 64}")))
+    assert told.startswith("3 teachers.hidden_dim: choice takes a list")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("hidden_dim: 8", "hidden_dim: {int: [1, 1000]}", "4 student: its space has 2000 shapes"),
+        ("", "search: {sampler: grid}\ntraining: {learning_rate: {float: [1e-4, 1e-2]}}\n", "search.sampler: a grid"),
+        ("", "search: {objectives: {latency_ms: min}}\n", "f1 must be among them"),
+        ("", "search: {objectives: {f1: min}}\n", "search.objectives.f1: got 'min'; f1 is wanted at its max"),
+        ("", "training: {precision: fp16}\n", "6 training.precision: 'fp16' needs a GPU"),
+        ("{kind: top_wk, k: {int: [1, 5]}}", "{kind: token}", "5 objective.kind: 'token' is between MaxEnt models"),
+        ("name: good", "name: ../elsewhere", "1 name:"),
+    ],
+    ids=["shapes", "grid", "f1 missing", "direction", "fp16", "token", "name"],
+)  # fmt: skip
+def test_sections_that_do_not_fit_together_are_refused(written, old, new, told):
+    text = GOOD.replace(old, new) if old else GOOD + new
+    assert any(told in line for line in faults(written(text)))
+
+
+@pytest.mark.parametrize(
+    ("override", "same"),
+    [
+        ("search.trials=99", True), ("budget.minutes=1", True), ("resources.workers=4", True),
+        ("store=elsewhere", True), ("baseline=gold", True), ("tracking.uri=http://mlflow:5000", True),
+        ("search.seed=1", False), ("student.hidden_dim=9", False), ("training.seed=1", False),
+        ("corpus.seed=1", False), ("search.runs_per_setting=2", False), ("teachers.hidden_dim=9", False),
+    ],
+)  # fmt: skip
+def test_a_sweep_goes_on_only_with_the_same_search(written, override, same):
+    assert (search_identity(written(GOOD)) == search_identity(written(GOOD, override))) == same
