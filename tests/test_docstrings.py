@@ -9,7 +9,13 @@ RUN_ALL = """
 import doctest, importlib, pkgutil, raykd
 failed = attempted = 0
 for module in pkgutil.walk_packages(raykd.__path__, "raykd."):
-    result = doctest.testmod(importlib.import_module(module.name))
+    try:
+        imported = importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        if error.name != "triton":  # comes with CUDA builds of torch only
+            raise
+        continue
+    result = doctest.testmod(imported)
     failed, attempted = failed + result.failed, attempted + result.attempted
 print(f"{attempted} examples, {failed} failed")
 """
