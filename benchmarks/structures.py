@@ -63,8 +63,13 @@ class Problem:
         return self.emissions.clone().requires_grad_(), self.transitions.clone().requires_grad_()
 
     def chain(self) -> Chain:
+        """To be learnt: new leaves."""
         emissions, transitions = self.leaves()
         return Chain(emissions, self.lengths, transitions)
+
+    def fixed(self) -> Chain:
+        """To be read."""
+        return Chain(self.emissions, self.lengths, self.transitions)
 
     def teacher_chain(self) -> Chain:
         return Chain(self.teacher, self.lengths, self.transitions)
@@ -100,10 +105,10 @@ def ours() -> dict[str, Callable[[Problem], object]]:
 
     return {
         "nll": lambda p: structures.path_loss(p.chain(), p.paths[:, 0]).sum().backward(),
-        "marginals": lambda p: structures.token_marginals(p.chain().detach()),
-        "pairwise": lambda p: structures.pairwise_marginals(p.chain().detach()),
-        "viterbi": lambda p: structures.viterbi(p.chain().detach()),
-        "kbest10": lambda p: structures.kbest(p.chain().detach(), K),
+        "marginals": lambda p: structures.token_marginals(p.fixed()),
+        "pairwise": lambda p: structures.pairwise_marginals(p.fixed()),
+        "viterbi": lambda p: structures.viterbi(p.fixed()),
+        "kbest10": lambda p: structures.kbest(p.fixed(), K),
         "top_wk": lambda p: structures.path_loss(p.chain(), p.paths, p.weights).sum().backward(),
         "structural": kd,
         "posterior": posterior,
@@ -112,7 +117,7 @@ def ours() -> dict[str, Callable[[Problem], object]]:
 
 def plain() -> dict[str, Callable[[Problem], object]]:
     def marginals(p: Problem) -> Tensor:
-        return reference.token_marginals(p.chain().detach())
+        return reference.token_marginals(p.fixed())
 
     def kd(p: Problem) -> None:
         target = structures.Moments(marginals(p), reference.transition_moments(p.teacher_chain()))
@@ -128,9 +133,9 @@ def plain() -> dict[str, Callable[[Problem], object]]:
     return {
         "nll": lambda p: reference.path_loss(p.chain(), p.paths[:, :1], ones(p)).sum().backward(),
         "marginals": marginals,
-        "pairwise": lambda p: reference.pairwise_marginals(p.chain().detach()),
-        "viterbi": lambda p: reference.k_best(p.chain().detach(), 1),
-        "kbest10": lambda p: reference.k_best(p.chain().detach(), K),
+        "pairwise": lambda p: reference.pairwise_marginals(p.fixed()),
+        "viterbi": lambda p: reference.k_best(p.fixed(), 1),
+        "kbest10": lambda p: reference.k_best(p.fixed(), K),
         "top_wk": lambda p: reference.path_loss(p.chain(), p.paths, p.weights).sum().backward(),
         "structural": kd,
         "posterior": posterior,

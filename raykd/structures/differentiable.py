@@ -7,6 +7,7 @@ differentiated instead, as often as asked.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -116,7 +117,7 @@ def _marginals_again(
 
 
 class PathLoss(Function):
-    """−Σ_k w_k log p(path_k) [B] in float64; on the CPU, where its kernel also takes the paths' counts away."""
+    """−Σ_k w_k log p(path_k) [B]; where there is a kernel that also takes the paths' counts away."""
 
     @staticmethod
     def forward(ctx: Any, paths_BKT: Tensor, weights_BK: Tensor, *parts: Tensor) -> Tensor:
@@ -124,21 +125,21 @@ class PathLoss(Function):
         ctx.paths_BKT, ctx.weights_BK = paths_BKT, weights_BK
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[4]}
         ctx.found = engine.path_loss(Chain.known_good(*parts), paths_BKT, weights_BK, **ctx.wanted)
-        return ctx.found.log_z_B.clone()
+        return ctx.found.log_z_B.to(parts[0].dtype, copy=True)
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain = Chain.known_good(*ctx.saved_tensors)
         if torch.is_grad_enabled():
-            value = lambda c: (reference.path_loss(c, ctx.paths_BKT, ctx.weights_BK),)  # noqa: E731
-            return None, None, *through_reference(chain, value, (scale_B,))
+            again = partial(reference.path_loss, paths_BKT=ctx.paths_BKT, weights_BK=ctx.weights_BK)
+            return None, None, *through_reference(chain, lambda c: (again(c).to(c.dtype),), (scale_B,))
         found, ctx.found = ctx.found, None
         found = found or engine.path_loss(chain, ctx.paths_BKT, ctx.weights_BK, **ctx.wanted)
         return None, None, *spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY)
 
 
 class MomentLoss(Function):
-    """log Z − ⟨μ*, θ⟩ [B] in float64 for constant moments μ*, whose kernel takes them away in place."""
+    """log Z − ⟨μ*, θ⟩ [B] for constant moments μ*, whose kernel takes them away in place."""
 
     @staticmethod
     def forward(ctx: Any, target: tuple[Tensor | None, ...], *parts: Tensor) -> Tensor:
@@ -146,14 +147,14 @@ class MomentLoss(Function):
         ctx.target = target
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
         ctx.found = engine.moment_loss(Chain.known_good(*parts), target, **ctx.wanted)
-        return ctx.found.log_z_B.clone()
+        return ctx.found.log_z_B.to(parts[0].dtype, copy=True)
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain, target = Chain.known_good(*ctx.saved_tensors), ctx.target
         if torch.is_grad_enabled():
-            value = lambda c: (reference.log_partition(c).double() - reference.expected_score(c, *target),)  # noqa: E731
-            return None, *through_reference(chain, value, (scale_B,))
+            again = partial(reference.moment_loss, target=target)
+            return None, *through_reference(chain, lambda c: (again(c).to(c.dtype),), (scale_B,))
         found, ctx.found = ctx.found, None
         found = found or engine.moment_loss(chain, target, **ctx.wanted)
         # the rows hold p − μ* of the tokens; a first or last tag's own moment may differ from them
@@ -178,7 +179,7 @@ def _end_gradients(
 
 
 class PosteriorKL(Function):
-    """Σ_t KL(q_t ‖ p_t) [B] in float64."""
+    """Σ_t KL(q_t ‖ p_t) [B]."""
 
     @staticmethod
     def forward(ctx: Any, teacher_BTY: Tensor, *parts: Tensor) -> Tensor:
@@ -186,14 +187,14 @@ class PosteriorKL(Function):
         ctx.teacher_BTY = teacher_BTY
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
         value_B, *ctx.found = engine.posterior(Chain.known_good(*parts), teacher_BTY, **ctx.wanted)
-        return value_B
+        return value_B.to(parts[0].dtype)
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain = Chain.known_good(*ctx.saved_tensors)
         if torch.is_grad_enabled():
-            value = lambda c: (reference.posterior_kl(c, ctx.teacher_BTY).double(),)  # noqa: E731
-            return None, *through_reference(chain, value, (scale_B,))
+            again = partial(reference.posterior_kl, teacher_BTY=ctx.teacher_BTY)
+            return None, *through_reference(chain, lambda c: (again(c),), (scale_B,))
         found, ctx.found = ctx.found, None
         found = found or engine.posterior(chain, ctx.teacher_BTY, **ctx.wanted)[1:]
         return None, *spread_gradient(chain, scale_B, found[0], found[1])

@@ -50,7 +50,7 @@ def posterior_kl(teacher_token_BTY: Float[Tensor, "batch time tag"], chain: Chai
         raise ValueError(
             f"teacher marginals must be {list(chain.emissions_BTY.shape)}; got {list(teacher_token_BTY.shape)}"
         )
-    return PosteriorKL.apply(teacher_token_BTY.detach().to(chain.dtype), *chain.parts()).to(chain.dtype)
+    return PosteriorKL.apply(teacher_token_BTY.detach().to(chain.dtype), *chain.parts())
 
 
 def _check_alike(p: Chain, q: Chain) -> None:

@@ -176,8 +176,7 @@ def _posterior_again(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor,
 
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     """The k best labellings [B, K, T] and their scores [B, K]."""
-    chain = chain.detach()
-    paths_BKT, scores_BK = attempt(chain, "k_best", lambda: reference.k_best(chain, k), k)
+    paths_BKT, scores_BK = attempt(chain, "k_best", lambda: reference.k_best(chain.detach(), k), k)
     return paths_BKT, scores_BK.to(chain.dtype)
 
 

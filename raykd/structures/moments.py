@@ -144,7 +144,7 @@ def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
         value_B = log_partition_64(chain) - reference.expected_score(chain, *target)
         return value_B.to(chain.dtype)
     constant = tuple(None if part is None else part.to(chain.dtype) for part in target)
-    return MomentLoss.apply(constant, *chain.parts()).to(chain.dtype)
+    return MomentLoss.apply(constant, *chain.parts())
 
 
 def path_loss(
@@ -161,7 +161,7 @@ def path_loss(
     paths_BKT = checked_paths(chain, paths)
     shape = tuple(paths_BKT.shape[:2])
     if weights_BK is None:
-        weights_BK = chain.emissions_BTY.new_full(shape, 1 / shape[1])
+        weights_BK = torch.full(shape, 1 / shape[1], dtype=torch.float64, device=chain.device)
     if tuple(weights_BK.shape) != shape:
         raise ValueError(f"weights must be {list(shape)}, one per path; got {list(weights_BK.shape)}")
     weights_BK = weights_BK.detach().double()
@@ -169,4 +169,4 @@ def path_loss(
         scores_BK = torch.where(weights_BK != 0, reference.score(chain, paths_BKT), 0)
         value_B = weights_BK.sum(1) * log_partition_64(chain) - (weights_BK * scores_BK).sum(1)
         return value_B.to(chain.dtype)
-    return PathLoss.apply(paths_BKT, weights_BK, *chain.parts()).to(chain.dtype)
+    return PathLoss.apply(paths_BKT, weights_BK, *chain.parts())

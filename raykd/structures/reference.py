@@ -184,6 +184,11 @@ def path_loss(chain: Chain, paths_BKT: Tensor, weights_BK: Tensor) -> Tensor:
     return weights_BK.sum(1) * log_partition(chain).double() - (weights_BK * scores_BK).sum(1)
 
 
+def moment_loss(chain: Chain, target: tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]) -> Tensor:
+    """log Z − ⟨μ*, θ⟩ [B] in float64."""
+    return log_partition(chain).double() - expected_score(chain, *target)
+
+
 def transition_moments(chain: Chain) -> Tensor:
     """Expected transitions summed over time [B, Y, Y], one step at a time: [B, T, Y, Y] is never formed."""
     alpha_BTY, beta_BTY = forward_scores(chain), backward_scores(chain)

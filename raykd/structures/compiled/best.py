@@ -50,19 +50,19 @@ def k_best(problem, paths, scores, first_block, last_block):
     emissions, tags, time, k = problem.emissions, problem.tags, problem.time, scores.shape[1]
     lanes, dtype = width(emissions), emissions.dtype
     longest = problem.lengths[problem.order[first_block * lanes]]
-    sentences, sizes = np.empty(lanes, np.int64), np.empty(lanes, np.int64)
+    sentences, sizes, now = np.empty(lanes, np.int64), np.empty(lanes, np.int64), np.empty(lanes, np.int64)
     limits, base, numbers = np.empty(lanes, dtype), np.empty(lanes, np.float64), np.arange(lanes)
     room = (longest * tags + lanes) * lanes
     weights, best, second = np.empty(room, dtype), np.empty(room, dtype), np.empty(room, dtype)
-    rows = np.empty((3, room), dtype)
+    rows = np.empty((3, room if k > 1 else 0), dtype)
     own = problem.transitions_step > 0
     matrix = np.empty(tags * tags * lanes if own else 0, dtype)
-    into = np.empty((tags, tags), dtype)
+    into, ways = np.empty((tags, tags), dtype), np.empty((tags + lanes) * lanes, dtype)
     candidates = Candidates(
         np.empty(k + 1, np.float64), np.empty(k + 1, dtype), np.empty((k + 1, 3), np.int64)
     )
     if not own:
-        turn(problem.transitions, 0, into)
+        turn(problem.transitions, np.int64(0), into)
     for number in range(first_block, last_block):
         count = lay_out(problem, number, sentences, sizes, limits)
         steps = sizes[0]
@@ -76,11 +76,18 @@ def k_best(problem, paths, scores, first_block, last_block):
                 advance_own(matrix, t, tags, k, weights, best, second)
             else:
                 advance(problem.transitions, t, tags, k, weights, best, second)
+        for lane in range(count):
+            paths[sentences[lane]] = 0
+            scores[sentences[lane]] = -np.inf
+        trace(
+            problem, sentences, sizes, best, matrix, into, ways, now, base, paths, scores, count, steps, own
+        )
+        if k == 1:
+            continue
         stride = steps * tags
         bring_out(best, numbers, stride, stride, count, rows[0])
+        bring_out(second, numbers, stride, stride, count, rows[1])
         bring_out(weights, numbers, stride, stride, count, rows[2])
-        if k > 1:
-            bring_out(second, numbers, stride, stride, count, rows[1])
         for lane in range(count):
             place, end = sentences[lane], problem.end_step * sentences[lane]
             if own:
@@ -96,6 +103,46 @@ def k_best(problem, paths, scores, first_block, last_block):
                 tags,
             )
             deviate(sentence, base[lane], candidates, paths[place], scores[place])
+
+
+@kernel
+def trace(problem, sentences, sizes, best, matrix, into, ways, now, base, paths, scores, count, steps, own):
+    """The best labelling of every lane, all lanes stepping back together, and its score."""
+    lanes, tags = len(sizes), problem.tags
+    now[:] = 0
+    for t in range(steps - 1, -1, -1):
+        row = t * tags * lanes
+        if own:
+            for i in range(tags):
+                for lane in range(lanes):
+                    ways[i * lanes + lane] = matrix[(i * tags + now[lane]) * lanes + lane]
+        else:
+            bring_in(into.ravel(), now, tags, tags, ways)
+        top, tag = everywhere(ways, -np.inf), everywhere(ways, -1.0)
+        for i in range(tags):
+            value = load(best, row + i * lanes) + load(ways, i * lanes)
+            tag = where_above(value, top, everywhere(ways, i), tag)
+            top = larger(value, top)
+        store(ways, 0, tag)
+        for lane in range(count):
+            if sizes[lane] > t + 1:
+                now[lane] = max(0, int(ways[lane]))
+            elif sizes[lane] == t + 1:
+                score, now[lane] = finish(problem, sentences[lane], best, row + lane, lanes)
+                scores[sentences[lane], 0] = score + base[lane]
+            if sizes[lane] > t and scores[sentences[lane], 0] > -np.inf:
+                paths[sentences[lane], 0, t] = now[lane]
+
+
+@kernel
+def finish(problem, sentence, best, at, lanes):
+    """The best last tag of a sentence and the score with it."""
+    top, tag = -np.inf, 0
+    for y in range(problem.tags):
+        value = best[at + y * lanes] + problem.end[sentence * problem.end_step + y]
+        if value > top:
+            top, tag = value, y
+    return top, tag
 
 
 @kernel
@@ -184,48 +231,58 @@ def settle(weights, best, second, at, top, next_top):
 
 @kernel
 def deviate(sentence, base, candidates, paths, scores):
-    """Write one sentence's k best labellings, best first."""
+    """Write one sentence's second to k-th best labellings, the best being there."""
     k, last, tags = len(scores), sentence.size - 1, sentence.tags
-    paths[:] = 0
-    scores[:] = -np.inf
-    ending = sentence.best[last * tags :]
-    value, tag = follow(ending, sentence.end, np.inf, -1)
-    if tag < 0:
+    if scores[0] == -np.inf:
         return
-    candidates.scores[0] = value
-    candidates.values[0] = np.inf
-    candidates.places[0] = (0, last, -1)
-    waiting = 1
-    for rank in range(k):
+    waiting = branch(sentence, paths[0], np.int64(0), last, candidates, np.int64(0), k - 1)
+    for rank in range(1, k):
         if waiting == 0:
             return
-        score, left_value = candidates.scores[0], candidates.values[0]
+        scores[rank] = candidates.scores[0] + base
+        left_value = candidates.values[0]
         parent, place, left = candidates.places[0]
         for c in range(1, waiting):
             candidates.scores[c - 1] = candidates.scores[c]
             candidates.values[c - 1] = candidates.values[c]
             candidates.places[c - 1] = candidates.places[c]
         waiting -= 1
-        scores[rank] = score + base
         path = paths[rank]
         path[place + 1 : last + 1] = paths[parent, place + 1 : last + 1]
         row = sentence.end if place == last else sentence.into[path[place + 1]]
-        _, path[place] = follow(sentence.best[place * tags :], row, left_value, left)
-        for t in range(place - 1, -1, -1):
-            _, path[t] = follow(sentence.best[t * tags :], sentence.into[path[t + 1]], np.inf, -1)
+        path[place] = follow(sentence.best[place * tags :], row, left_value, left)
+        retrace(sentence, path, paths[0], place)
         if rank + 1 < k:
             waiting = branch(sentence, path, rank, place, candidates, waiting, k - rank - 1)
 
 
 @kernel
+def retrace(sentence, path, first_path, place):
+    """The best way to path[place]; where it meets the best labelling it stays with it."""
+    tags = sentence.tags
+    for t in range(place - 1, -1, -1):
+        if path[t + 1] == first_path[t + 1]:
+            path[: t + 1] = first_path[: t + 1]
+            return
+        path[t] = follow(sentence.best[t * tags :], sentence.into[path[t + 1]], np.inf, np.int64(-1))
+
+
+@kernel
 def follow(best, row, after_value, after_tag):
-    """The best way out of a row that comes after (value, tag), in order of falling value, then rising tag."""
+    """The tag with the best way out that comes after (value, tag), in order of falling value, then rising tag."""
     top, tag = -np.inf, -1
     for i in range(len(row)):
         value = best[i] + row[i]
         if value > top and (value < after_value or (value == after_value and i > after_tag)):
             top, tag = value, i
-    return top, tag
+    return tag
+
+
+@kernel
+def next_value(best, row, after_value, after_tag):
+    """The value that `follow` finds."""
+    tag = follow(best, row, after_value, after_tag)
+    return best[tag] + row[tag] if tag >= 0 else -np.inf
 
 
 @kernel
@@ -236,10 +293,10 @@ def branch(sentence, path, rank, place, candidates, waiting, wanted):
     for t in range(last, -1, -1):
         row = sentence.end if t == last else sentence.into[path[t + 1]]
         tag = path[t]
-        here = sentence.best[t * tags + tag] + row[tag]
         if t <= place:
+            here = sentence.best[t * tags + tag] + row[tag]
             if t in (place, last):
-                other, _ = follow(sentence.best[t * tags :], row, here, tag)
+                other = next_value(sentence.best[t * tags :], row, here, tag)
             else:
                 other = sentence.second[(t + 1) * tags + path[t + 1]]
             score = other + right

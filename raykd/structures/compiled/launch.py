@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 KIND = "compiled.launch"
 REGISTER_BYTES = 64
+WORTH_A_THREAD = 1_000_000  # multiplications: about as long as handing work to another thread takes
 _pools: dict[int, ThreadPoolExecutor] = {}
 # threads do not survive a fork; a child starts its own
 os.register_at_fork(after_in_child=_pools.clear)
@@ -54,8 +55,7 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
 def subtract_paths(chain: Chain, paths_BKT: Tensor, weights_BK: Tensor, found: Sums) -> None:
     """In place: log Z becomes the weighted negative log-likelihood of paths, token and pair its gradient."""
     problem = problem_of(chain)
-    paths = paths_BKT.contiguous().numpy()
-    weights = weights_BK.contiguous().numpy()
+    paths, weights = paths_BKT.contiguous().numpy(), weights_BK.contiguous().numpy()
     value, token, pair = flat(found.log_z_B), flat(found.token_BTY), flat(found.pair_BYY)
     over_sentences(
         chain, lambda a, b: targets.subtract_paths(problem, paths, weights, value, token, pair, a, b)
@@ -123,46 +123,54 @@ def problem_of(chain: Chain) -> Problem:
 
 def _problem_of(chain: Chain) -> Problem:
     _, T, Y = chain.emissions_BTY.shape
-    transitions, start, end = chain.filled()
     lengths = chain.lengths_B.long().numpy()
     return Problem(
         flat(chain.emissions_BTY),
         lengths,
-        np.argsort(-lengths, kind="stable"),
-        flat(transitions),
-        Y * Y * (transitions.shape[0] > 1),
-        flat(start),
-        Y * (start.shape[0] > 1),
-        flat(end),
-        Y * (end.shape[0] > 1),
+        (-lengths).argsort(kind="stable"),
+        *_scores(chain.transitions, 2, Y * Y, chain.dtype),
+        *_scores(chain.start, 1, Y, chain.dtype),
+        *_scores(chain.end, 1, Y, chain.dtype),
         T,
         Y,
     )
 
 
+def _scores(scores: Tensor | None, shared: int, size: int, dtype: torch.dtype) -> tuple[np.ndarray, int]:
+    """Scores and the step from one sentence's to the next's."""
+    if scores is None:
+        return np.zeros(size, np.float64 if dtype == torch.float64 else np.float32), 0
+    return flat(scores), 0 if scores.dim() == shared else size
+
+
 def flat(tensor: Tensor) -> np.ndarray:
+    """A tensor's numbers, shared where it is contiguous."""
     return tensor.detach().contiguous().view(-1).numpy()
 
 
 def over_blocks(problem: Problem, work: Callable[[int, int], None]) -> None:
     """work(first, last) over all blocks of the problem, shared among threads by the number of tokens."""
     lanes = REGISTER_BYTES // problem.emissions.itemsize
-    tokens = problem.lengths[problem.order[::lanes]]
-    _share_out(np.cumsum(tokens), work)
+    blocks = -(-len(problem.order) // lanes)
+    small = problem.emissions.size * problem.tags < WORTH_A_THREAD
+    _share_out(1 if small else blocks, lambda: problem.lengths[problem.order[::lanes]], work, blocks)
 
 
 def over_sentences(chain: Chain, work: Callable[[int, int], None]) -> None:
-    _share_out(np.cumsum(chain.lengths_B.numpy()), work)
+    """work(first, last) over all sentences, shared among threads by the number of tokens."""
+    small = chain.emissions_BTY.numel() < WORTH_A_THREAD / 10
+    _share_out(1 if small else chain.batch, chain.lengths_B.numpy, work, chain.batch)
 
 
-def _share_out(costs: np.ndarray, work: Callable[[int, int], None]) -> None:
-    threads = min(torch.get_num_threads(), len(costs))
+def _share_out(
+    most: int, costs: Callable[[], np.ndarray], work: Callable[[int, int], None], parts: int
+) -> None:
+    threads = min(torch.get_num_threads(), most)
     if threads <= 1:
-        if len(costs):
-            work(0, len(costs))
+        work(0, parts)
         return
-    shares = costs[-1] * np.arange(1, threads) / threads
-    edges = [0, *np.searchsorted(costs, shares), len(costs)]
+    spent = np.cumsum(costs())
+    edges = [0, *np.searchsorted(spent, spent[-1] * np.arange(1, threads) / threads), parts]
     ranges = [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
     waiting = [_pool(threads).submit(work, *part) for part in ranges[1:]]
     work(*ranges[0])
