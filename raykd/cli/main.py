@@ -70,7 +70,7 @@ def main() -> None:
     # Without this Ray's workers may be started by another uv/venv wrapper than this one.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, prog_name="raykd")
     except RaykdError as error:
         stderr.print(f"[red]error[/red] {escape(error)}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)

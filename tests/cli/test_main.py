@@ -1,0 +1,59 @@
+"""The command before any verb runs: help, wrong words, and what is imported."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from raykd.cli.main import VERBS, main
+
+ROOT = Path(__file__).parents[2]
+LOADED = """
+import atexit, json, sys
+slow = ("ray", "mlflow", "optuna", "seqeval")
+atexit.register(lambda: print(json.dumps([name for name in slow if name in sys.modules])))
+sys.argv = ["raykd", "check", "sweeps/quickstart.yaml"]
+from raykd.cli.main import main
+main()
+"""
+
+
+def test_checking_a_file_imports_neither_ray_nor_mlflow():
+    done = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "check: sweeps/quickstart.yaml is valid" in done.stdout
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "corpus"])
+def test_help_says_what_the_verb_itself_says(verb):
+    assert getattr(importlib.import_module(f"raykd.cli.{verb}"), verb).__doc__ == VERBS[verb]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "Usage: raykd"),
+        (["corpus"], "Usage: raykd corpus"),
+        (["chek", "sweeps/quickstart.yaml"], "No such command 'chek'; see raykd --help"),
+        (["check"], "Missing argument 'FILE'"),
+        (["check", "sweeps/quickstart.yaml", "--sett", "a=1"], "No such option: --sett"),
+        (["check", "nowhere.yaml"], "error nowhere.yaml: no such file"),
+    ],
+    ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
+)
+def test_wrong_words_end_with_code_2_and_no_traceback(monkeypatch, capsys, words, told):
+    monkeypatch.setattr(sys, "argv", ["raykd", *words])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr()
+    assert left.value.code == 2
+    assert told in said.out + said.err
+    assert "Traceback" not in said.err
