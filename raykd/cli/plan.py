@@ -30,15 +30,16 @@ def plan(file: SweepPath, set_: Overrides = None, address: Address = None) -> No
 
 
 def _last_line(file: Path, sweep: Sweep, found: Estimate | None, at_once: int) -> str:
-    ended = sum(r.trial.state != "RUNNING" for r in sweep.records.load()) if sweep.records.exists() else 0
+    known = [record.trial for record in sweep.records.load()] if sweep.records.exists() else []
+    ended = sum(trial.role == "search" and trial.state != "RUNNING" for trial in known)
     sets = "no transfer set"
     if found is not None:
         sets = (
-            f"{found.sets} transfer sets ({found.cached_sets} cached; {found.cached_bytes / 2**20:.1f} MiB there, "
+            f"{found.sets} transfer set{'s' * (found.sets != 1)} ({found.cached_sets} cached; {found.cached_bytes / 2**20:.1f} MiB there, "
             f"{found.missing_bytes / 2**20:.1f} MiB to compute)"
         )
     trials = f"{sweep.trials} trials ({ended} done), {at_once} at once"
-    return f"plan: {trials}, {sets}. Next: raykd sweep {file}{' --resume' if ended else ''}"
+    return f"plan: {trials}, {sets}. Next: raykd sweep {file}{' --resume' if known else ''}"
 
 
 def _corpus(sweep: Sweep) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import floor
@@ -61,15 +62,35 @@ def _start(address: str | None) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address:
-        ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
+        with _hushed():
+            ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
         return
     # Ray asks for a token since 2.60; a cluster that only this process can reach needs none.
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     # The dashboard stays on: Train's placement-group cleaner polls it, and hangs without.
-    ray.init(
-        num_cpus=int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1)), resources={PROBE: 1}, include_dashboard=True,
-        object_store_memory=512 << 20, **quiet,
-    )  # fmt: skip
+    cpus = int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1))
+    with _hushed():
+        ray.init(
+            num_cpus=cpus,
+            resources={PROBE: 1},
+            include_dashboard=True,
+            object_store_memory=512 << 20,
+            **quiet,
+        )
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Ray's core greets on standard error when it is told to be quiet; what fails is raised, not written there."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def trial_cpus(resources: Resources) -> float:

@@ -24,7 +24,7 @@ def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0)
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("\n".join(PIECES))
-    tokenizer = BertTokenizerFast(vocab_file=str(vocabulary), do_lower_case=False, model_max_length=longest)
+    tokenizer = BertTokenizerFast(vocab=str(vocabulary), do_lower_case=False, model_max_length=longest)
     tokenizer.save_pretrained(folder)
     named = {}
     if labels is not None:
