@@ -14,267 +14,32 @@ recursion of `raykd.structures.reference` under autograd.
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import itertools
 import math
 import sys
 import time
-import types
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 
 import torch
-from torch import Tensor
-
-from raykd import structures
-from raykd.structures import Chain, reference
+from structures_contestants import Problem, ours, plain, problem_of, pytorch_crf, supar, torch_struct
 
 CELLS = tuple(itertools.product((32, 128, 512), (16, 32, 128), (9, 17, 41)))
 QUICK = ((32, 16, 9), (128, 32, 17))
 PAIRS_AT_MOST = (
     120_000_000  # numbers of a [B, T, Y, Y] tensor: above this, peers that build several would not fit
 )
-K = 10
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The same random scores for every contestant; leaves are made anew for each call."""
-
-    batch: int
-    time: int
-    tags: int
-    emissions: Tensor
-    transitions: Tensor
-    teacher: Tensor
-    lengths: Tensor
-    paths: Tensor
-    weights: Tensor
-
-    @property
-    def mask(self) -> Tensor:
-        return torch.arange(self.time) < self.lengths[:, None]
-
-    def leaves(self) -> tuple[Tensor, Tensor]:
-        return self.emissions.clone().requires_grad_(), self.transitions.clone().requires_grad_()
-
-    def chain(self) -> Chain:
-        """To be learnt: new leaves."""
-        emissions, transitions = self.leaves()
-        return Chain(emissions, self.lengths, transitions)
-
-    def fixed(self) -> Chain:
-        """To be read."""
-        return Chain(self.emissions, self.lengths, self.transitions)
-
-    def teacher_chain(self) -> Chain:
-        return Chain(self.teacher, self.lengths, self.transitions)
-
-
-def problem_of(batch: int, time: int, tags: int) -> Problem:
-    generator = torch.Generator().manual_seed(0)
-    lengths = torch.randint(max(1, time // 2), time + 1, (batch,), generator=generator)
-    lengths[0] = time
-    return Problem(
-        batch,
-        time,
-        tags,
-        torch.randn(batch, time, tags, generator=generator) * 3,
-        torch.randn(tags, tags, generator=generator),
-        torch.randn(batch, time, tags, generator=generator) * 3,
-        lengths,
-        torch.randint(0, tags, (batch, K, time), generator=generator),
-        torch.softmax(torch.randn(batch, K, generator=generator), 1),
-    )
-
-
-# ours -----------------------------------------------------------------------------------------------------------------
-
-
-def ours() -> dict[str, Callable[[Problem], object]]:
-    def kd(p: Problem) -> None:
-        structures.fenchel_young(p.chain(), structures.moments(p.teacher_chain())).sum().backward()
-
-    def posterior(p: Problem) -> None:
-        teacher = structures.token_marginals(p.teacher_chain())
-        structures.posterior_kl(teacher, p.chain()).sum().backward()
-
-    return {
-        "nll": lambda p: structures.path_loss(p.chain(), p.paths[:, 0]).sum().backward(),
-        "marginals": lambda p: structures.token_marginals(p.fixed()),
-        "pairwise": lambda p: structures.pairwise_marginals(p.fixed()),
-        "viterbi": lambda p: structures.viterbi(p.fixed()),
-        "kbest10": lambda p: structures.kbest(p.fixed(), K),
-        "top_wk": lambda p: structures.path_loss(p.chain(), p.paths, p.weights).sum().backward(),
-        "structural": kd,
-        "posterior": posterior,
-    }
-
-
-def plain() -> dict[str, Callable[[Problem], object]]:
-    def marginals(p: Problem) -> Tensor:
-        return reference.token_marginals(p.fixed())
-
-    def kd(p: Problem) -> None:
-        target = structures.Moments(marginals(p), reference.transition_moments(p.teacher_chain()))
-        chain = p.chain()
-        loss = reference.log_partition(chain) - structures.expected_score(chain, target)
-        loss.sum().backward()
-
-    def posterior(p: Problem) -> None:
-        teacher = reference.token_marginals(p.teacher_chain())
-        reference.posterior_kl(p.chain(), teacher).sum().backward()
-
-    ones = lambda p: torch.ones(p.batch, 1)  # noqa: E731
-    return {
-        "nll": lambda p: reference.path_loss(p.chain(), p.paths[:, :1], ones(p)).sum().backward(),
-        "marginals": marginals,
-        "pairwise": lambda p: reference.pairwise_marginals(p.fixed()),
-        "viterbi": lambda p: reference.k_best(p.fixed(), 1),
-        "kbest10": lambda p: reference.k_best(p.fixed(), K),
-        "top_wk": lambda p: reference.path_loss(p.chain(), p.paths, p.weights).sum().backward(),
-        "structural": kd,
-        "posterior": posterior,
-    }
-
-
-# peers ----------------------------------------------------------------------------------------------------------------
-
-
-def pytorch_crf() -> dict[str, Callable[[Problem], object]]:
-    from torchcrf import CRF
-
-    def model(p: Problem) -> CRF:
-        crf = CRF(p.tags, batch_first=True)
-        with torch.no_grad():
-            crf.transitions.copy_(p.transitions)
-            crf.start_transitions.zero_()
-            crf.end_transitions.zero_()
-        return crf
-
-    def marginals(p: Problem) -> Tensor:
-        emissions = p.emissions.clone().requires_grad_()
-        crf = model(p)
-        log_z = crf._compute_normalizer(emissions.transpose(0, 1), p.mask.t())
-        return torch.autograd.grad(log_z.sum(), emissions)[0]
-
-    def top_wk(p: Problem) -> None:
-        emissions = p.emissions.clone().requires_grad_()
-        repeated = emissions.repeat_interleave(K, 0)
-        mask = p.mask.repeat_interleave(K, 0)
-        scores = model(p)(repeated, p.paths.flatten(0, 1), mask, reduction="none")
-        (-(scores.view(p.batch, K) * p.weights).sum()).backward()
-
-    def nll(p: Problem) -> None:
-        emissions = p.emissions.clone().requires_grad_()
-        (-model(p)(emissions, p.paths[:, 0], p.mask, reduction="sum")).backward()
-
-    def viterbi(p: Problem) -> object:
-        with torch.no_grad():
-            return model(p).decode(p.emissions, p.mask)
-
-    return {"nll": nll, "marginals": marginals, "top_wk": top_wk, "viterbi": viterbi}
-
-
-def torch_struct() -> dict[str, Callable[[Problem], object]]:
-    from torch_struct import LinearChainCRF
-
-    def law(p: Problem, emissions: Tensor, transitions: Tensor) -> LinearChainCRF:
-        potentials = emissions[:, 1:, :, None] + transitions.t()
-        first = torch.nn.functional.pad(emissions[:, :1, None, :], (0, 0, 0, p.tags - 1, 0, p.time - 2))
-        edges = potentials + first.expand(-1, -1, p.tags, -1) if p.time > 2 else potentials
-        return LinearChainCRF(edges.contiguous(), lengths=p.lengths, args={})
-
-    def parts(p: Problem) -> Tensor:
-        tags = p.paths[:, 0]
-        return LinearChainCRF.struct.to_parts(tags, p.tags, lengths=p.lengths)
-
-    def nll(p: Problem) -> None:
-        (-law(p, *p.leaves()).log_prob(parts(p)).sum()).backward()
-
-    def kd(p: Problem) -> None:
-        teacher = law(p, p.teacher, p.transitions)
-        teacher.cross_entropy(law(p, *p.leaves())).sum().backward()
-
-    def posterior(p: Problem) -> None:
-        teacher = law(p, p.teacher, p.transitions).marginals.sum(3)
-        student = law(p, *p.leaves()).marginals.sum(3).clamp(min=1e-30)
-        (-(teacher.detach() * student.log()).sum()).backward()
-
-    marginals = lambda p: law(p, p.emissions, p.transitions).marginals  # noqa: E731
-    return {
-        "nll": nll,
-        "marginals": lambda p: marginals(p).sum(3),
-        "pairwise": marginals,
-        "viterbi": lambda p: law(p, p.emissions, p.transitions).argmax,
-        "kbest10": lambda p: law(p, p.emissions, p.transitions).topk(K),
-        "structural": kd,
-        "posterior": posterior,
-    }
-
-
-def supar() -> dict[str, Callable[[Problem], object]]:
-    law_of = _supar_chain()
-
-    def law(p: Problem, emissions: Tensor, transitions: Tensor) -> object:
-        return law_of(emissions, torch.nn.functional.pad(transitions, (0, 1, 0, 1)), p.lengths)
-
-    def nll(p: Problem) -> None:
-        (-law(p, *p.leaves()).log_prob(p.paths[:, 0]).sum()).backward()
-
-    def top_wk(p: Problem) -> None:
-        student = law(p, *p.leaves())
-        scores = torch.stack([student.log_prob(p.paths[:, k]) for k in range(K)], 1)
-        (-(scores * p.weights).sum()).backward()
-
-    def kd(p: Problem) -> None:
-        teacher = law(p, p.teacher.clone(), p.transitions.clone())
-        teacher.cross_entropy(law(p, *p.leaves())).sum().backward()
-
-    def posterior(p: Problem) -> None:
-        teacher = law(p, p.teacher.clone(), p.transitions.clone()).marginals.detach()
-        student = law(p, *p.leaves()).marginals.clamp(min=1e-30)
-        (-(teacher * student.log())[p.mask].sum()).backward()
-
-    return {
-        "nll": nll,
-        "marginals": lambda p: law(p, p.emissions.clone(), p.transitions.clone()).marginals,
-        "viterbi": lambda p: law(p, p.emissions.clone(), p.transitions.clone()).argmax,
-        "kbest10": lambda p: law(p, p.emissions.clone(), p.transitions.clone()).topk(K),
-        "top_wk": top_wk,
-        "structural": kd,
-        "posterior": posterior,
-    }
-
-
-def _supar_chain() -> type:
-    """supar's chain alone: its package imports parsers and tokenizers that this has no need of."""
-    spec = importlib.util.find_spec("supar")
-    if spec is None:
-        raise ImportError("supar is not installed")
-    for name in ("supar", "supar.utils", "supar.structs"):
-        shell = types.ModuleType(name)
-        shell.__path__ = [str(Path(spec.origin).parent.joinpath(*name.split(".")[1:]))]
-        sys.modules.setdefault(name, shell)
-    return importlib.import_module("supar.structs.linearchain").LinearChainCRF
-
-
-# measuring ------------------------------------------------------------------------------------------------------------
-
 PEERS = {"pytorch-crf": pytorch_crf, "torch-struct": torch_struct, "supar": supar, "plain": plain}
 BUILD_PAIRS = {"torch-struct": 12, "supar": 1, "plain": 1, "pytorch-crf": 1}  # how many such tensors at once
 JOBS = tuple(ours())
 
 
-def installed() -> dict[str, dict[str, Callable[[Problem], object]]]:
+def installed(wanted: Iterable[str]) -> dict[str, dict[str, Callable[[Problem], object]]]:
     found = {}
-    for name, peer in PEERS.items():
+    for name in wanted:
         try:
-            found[name] = peer()
+            found[name] = PEERS[name]()
         except ImportError as missing:
             print(f"{name}: left out ({missing})", file=sys.stderr)
     return found
@@ -307,9 +72,15 @@ def seconds(call: Callable[[], object], repeats: int, clock: Callable[[], float]
     return max((clock() - start) / repeats, 1e-9)
 
 
-def run(jobs: Iterable[str], cells: Iterable[tuple[int, int, int]], threads: int, measure: Callable) -> None:
+def run(
+    jobs: Iterable[str],
+    cells: Iterable[tuple[int, ...]],
+    against: Iterable[str],
+    threads: int,
+    measure: Callable,
+) -> None:
     torch.set_num_threads(threads)
-    peers, mine = installed(), ours()
+    peers, mine = installed(against), ours()
     for job in jobs:
         able = [name for name, calls in peers.items() if job in calls]
         print(f"\n{job}, {threads} thread(s): how many times slower than ours (ms)")
@@ -343,6 +114,7 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="two cells, one thread, three rounds")
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=JOBS)
+    parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), default=tuple(PEERS))
     parser.add_argument("--cells", nargs="+", help="B,T,Y")
     parser.add_argument("--threads", nargs="+", type=int)
     parser.add_argument("--rounds", type=int, default=7)
@@ -360,6 +132,7 @@ def main() -> None:
         run(
             chosen.jobs,
             cells,
+            chosen.peers,
             threads,
             partial(medians, rounds=rounds, patience=chosen.patience, clock=clock),
         )

@@ -1,8 +1,8 @@
 """Local temperature: marginals at ϑ = 1, their logarithms divided by ϑ, each substructure renormalised (ACL 2021).
 
 Shapes: B batch, T time, Y tags. A pair's marginal is a product a[t-1, i] · P[i, j] · u[t, j] of forward, transition and
-backward weights, so its ϑ-th root factorises in the same way and the tensor [B, T, Y, Y] is never formed. Computed in
-float64, where a root lifts nothing lost into sight; the moments are constants, outside every gradient.
+backward weights, so its ϑ-th root factorises in the same way and the tensor [B, T, Y, Y] is never formed. The
+moments are constants, outside every gradient.
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ if TYPE_CHECKING:
     from raykd.structures.chain import Chain
 
 
-# In float64 a weight is lost below 1e-308, which a root lifts to 1e-308 ** (1/ϑ): nothing up to here
-HOTTEST = 20.0
+# A weight is lost below tiny, which a root lifts to tiny ** (1/ϑ). In float32 up to three and in float64 up to twenty
+# degrees that is nothing (2e-13, 4e-16); below one, powers sink instead.
+COOL, HOTTEST = 3.0, 20.0
 
 
 def local_token_moments(chain: Chain, temperature: float) -> Tensor:
     """Tempered token marginals [B, T, Y], zero on padding."""
-    return _tempered_tokens(chain.detach().double(), temperature).to(chain.dtype)
+    return _tempered_tokens(_wide_enough(chain.detach(), temperature), temperature).to(chain.dtype)
+
+
+def _wide_enough(chain: Chain, temperature: float) -> Chain:
+    return chain if 1 <= temperature <= COOL else chain.double()
 
 
 def _tempered_tokens(wide: Chain, temperature: float) -> Tensor:
@@ -36,24 +41,29 @@ def _tempered_tokens(wide: Chain, temperature: float) -> Tensor:
     return _root(engine.sums(wide, pair=False).token_BTY, temperature)
 
 
-def _root(marginals_BTY: Tensor, temperature: float) -> Tensor:
-    rooted_BTY = marginals_BTY ** (1 / temperature)
-    return rooted_BTY / rooted_BTY.sum(2, keepdim=True).clamp(min=torch.finfo(rooted_BTY.dtype).tiny)
+def _root(marginals: Tensor, temperature: float) -> Tensor:
+    rooted = marginals ** (1 / temperature)
+    return rooted / rooted.sum(-1, keepdim=True).clamp(min=torch.finfo(rooted.dtype).tiny)
 
 
 def local_pair_moments(chain: Chain, temperature: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Tempered token [B, T, Y], transition [B, Y, Y], start [B, Y] and end [B, Y] moments of a chain student."""
-    wide = chain.detach().double()
+    wide = _wide_enough(chain.detach(), temperature)
+    single_BTY = _tempered_tokens(wide, temperature)
     left_BTY, right_BTY, weights_BYY = _rooted_factors(wide, temperature)
     into_BTY = left_BTY[:, :-1] @ weights_BYY
     total_BT1 = (into_BTY * right_BTY[:, 1:]).sum(2, keepdim=True)
     scale_BT1 = torch.where(total_BT1 > 0, total_BT1, 1.0).reciprocal() * wide.mask_BT[:, 1:, None]
     right_BTY = right_BTY[:, 1:] * scale_BT1
-    single_BTY = _tempered_tokens(wide, temperature)
-    token_BTY = torch.cat([single_BTY[:, :1], into_BTY * right_BTY], 1)
+    token_BTY = torch.cat([single_BTY[:, :1].to(into_BTY.dtype), into_BTY * right_BTY], 1)
     transition_BYY = (left_BTY[:, :-1].transpose(1, 2) @ right_BTY) * weights_BYY
-    parts = (token_BTY, transition_BYY, single_BTY[:, 0], end_rows(single_BTY, wide.lengths_B))
-    return tuple(part.to(chain.dtype) for part in parts)  # type: ignore[return-value]
+    end_BY = end_rows(single_BTY, wide.lengths_B)
+    return (
+        token_BTY.to(chain.dtype),
+        transition_BYY.to(chain.dtype),
+        single_BTY[:, 0].to(chain.dtype),
+        end_BY.to(chain.dtype),
+    )
 
 
 def _rooted_factors(wide: Chain, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -63,6 +73,7 @@ def _rooted_factors(wide: Chain, temperature: float) -> tuple[Tensor, Tensor, Te
         weights_BYY, _ = transition_weights(wide)
         power = 1 / temperature
         return found.left_BTY**power, found.right_BTY**power, weights_BYY**power
+    wide = wide.double()
     transitions_BYY, _, _ = wide.filled()
     right_BTY = wide.emissions_BTY.masked_fill(~wide.mask_BT[:, :, None], 0) + reference.backward_scores(wide)
     logs = (reference.forward_scores(wide), right_BTY, transitions_BYY.flatten(1))

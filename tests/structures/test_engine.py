@@ -155,6 +155,16 @@ def test_the_repeat_in_log_space_does_not_hold_one_either():
     assert largest.elements <= B * T * Y * 2
 
 
+def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
+    """A read-only home and a read-only package: numba finds no place for its cache."""
+    from numba.core import caching
+
+    from raykd.structures.compiled.blocks import kernel
+
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    assert kernel(lambda x: x + 1)(1) == 2
+
+
 def test_importing_does_not_load_a_compiler():
     code = "import sys, raykd.structures; print('numba' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -26,7 +26,7 @@ from raykd.structures.compiled.lanes import (
     width,
 )
 
-OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
+OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
 def kernel(function: Callable) -> Callable:
@@ -34,14 +34,20 @@ def kernel(function: Callable) -> Callable:
 
     np.int64(1) among a kernel's arguments: numba compiles a function anew for every literal it is called with.
     """
-    return njit(**OPTIONS)(
-        inspect.unwrap(function)
-    )  # unwrapped: tests wrap every function to check its shapes
+    return _compiled(function, **OPTIONS)
 
 
 def reassociating_kernel(function: Callable) -> Callable:
     """A kernel whose sums may be taken in any order."""
-    return njit(**OPTIONS, fastmath={"reassoc", "contract", "nsz"})(inspect.unwrap(function))
+    return _compiled(function, **OPTIONS, fastmath={"reassoc", "contract", "nsz"})
+
+
+def _compiled(function: Callable, **options: Any) -> Callable:
+    function = inspect.unwrap(function)  # tests wrap every function to check its shapes
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # nowhere to keep compiled code: every process compiles for itself
+        return njit(**options)(function)
 
 
 class Problem(NamedTuple):

@@ -2,7 +2,8 @@
 
 `Lanes(float32)` holds 16 numbers and `Lanes(float64)` 8, one 512-bit register (LLVM splits it where registers are
 narrower). LLVM's own vectoriser reached a fifth of the machine's peak on these loops; with explicit vectors it is
-reached (docs/decisions/0003-inference-is-compiled-with-numba.md). Arrays are flat; a row of lanes begins at an element offset.
+reached (docs/decisions/0003-inference-is-compiled-with-numba.md). Arrays are flat; a row of lanes begins at an element
+offset.
 """
 
 from __future__ import annotations
