@@ -34,9 +34,11 @@ def _last_line(file: Path, sweep: Sweep, found: Estimate | None, at_once: int) -
     ended = sum(trial.role == "search" and trial.state != "RUNNING" for trial in known)
     sets = "no transfer set"
     if found is not None:
+        there, lacking = found.cached_bytes / 2**20, found.missing_bytes / 2**20
+        word = "set" if found.sets == 1 else "sets"
         sets = (
-            f"{found.sets} transfer set{'s' * (found.sets != 1)} ({found.cached_sets} cached; {found.cached_bytes / 2**20:.1f} MiB there, "
-            f"{found.missing_bytes / 2**20:.1f} MiB to compute)"
+            f"{found.sets} transfer {word} ({found.cached_sets} cached; {there:.1f} MiB there, "
+            f"{lacking:.1f} MiB to compute)"
         )
     trials = f"{sweep.trials} trials ({ended} done), {at_once} at once"
     return f"plan: {trials}, {sets}. Next: raykd sweep {file}{' --resume' if known else ''}"
