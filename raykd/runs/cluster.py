@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import floor
@@ -24,8 +23,6 @@ ENVIRONMENT = {
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "60",
     "RAY_AIR_NEW_OUTPUT": "0",
-    # Ray Data's actor pools log an error about their own constructor arguments, on the driver's screen.
-    "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -62,35 +59,19 @@ def _start(address: str | None) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address:
-        with _hushed():
-            ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
+        ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
         return
     # Ray asks for a token since 2.60; a cluster that only this process can reach needs none.
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     # The dashboard stays on: Train's placement-group cleaner polls it, and hangs without.
     cpus = int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1))
-    with _hushed():
-        ray.init(
-            num_cpus=cpus,
-            resources={PROBE: 1},
-            include_dashboard=True,
-            object_store_memory=512 << 20,
-            **quiet,
-        )
-
-
-@contextmanager
-def _hushed() -> Iterator[None]:
-    """Ray's core greets on standard error when it is told to be quiet; what fails is raised, not written there."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+    ray.init(
+        num_cpus=cpus,
+        resources={PROBE: 1},
+        include_dashboard=True,
+        object_store_memory=512 << 20,
+        **quiet,
+    )
 
 
 def trial_cpus(resources: Resources) -> float:

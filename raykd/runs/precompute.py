@@ -21,6 +21,7 @@ from ray.exceptions import RayError
 
 from raykd.errors import PlacementError, RunError
 from raykd.runs.shard_teacher import Assignment, ShardTeacher, TeacherHandle, raise_told
+from raykd.runs.stderr import without_lines
 from raykd.signals import SIGNALS
 from raykd.storage import Storage
 from raykd.transfer import (
@@ -244,7 +245,9 @@ def _quiet_ray_data() -> Iterator[None]:
     context.enable_progress_bars = False
     logger.setLevel(logging.ERROR)
     try:
-        yield
+        # Ray complains of its own actor pool, which keeps a reference to what it says might be lost.
+        with without_lines("has constructor arguments in the object store"):
+            yield
     finally:
         context.enable_progress_bars = bars
         logger.setLevel(level)

@@ -189,9 +189,19 @@ class _Search:
         file = self._sweep.file
         work(trials, store_uri=self._sweep.storage.uri, resources=file.resources, concurrent=self._concurrent)
 
+    def _tell_again(self, records: Sequence[Record]) -> None:
+        """Tell what an earlier driver recorded and perhaps was killed before it could tell."""
+        book = self._book(stage="trials")
+        for record in records:
+            if record.trial.state != "RUNNING":
+                runs = self._sweep.runs_of(dict(record.resolved))
+                found = [find_result(self._sweep.storage, run) for run in runs]
+                book.tell_again(record.trial, [result for result in found if result is not None])
+
     def trials(self, deadline: float | None) -> None:
         """The search."""
         sweep, records = self._sweep, self._sweep.records.load()
+        self._tell_again(records)
         own = [record for record in records if record.trial.role == "search"]
         ended = sum(record.trial.state != "RUNNING" for record in own)
         study = Study(sweep.document.tree, sweep.file.search, own)

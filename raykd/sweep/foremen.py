@@ -82,12 +82,8 @@ class Book:
     def end(self, record: Record, results: Sequence[dict[str, Any]]) -> None:
         """A trial ended, in whichever state."""
         trial = record.trial
-        for result in results:
-            # Epochs of a run that was found, or that ran before the driver was killed, are told now.
-            for metrics in result["epochs"]:
-                self._log(trial, {**metrics, "run_id": result["run_id"]})
         self.records.save(record)
-        self.tracker.finish_trial(trial)
+        self.tell_again(trial, results)
         count, volume, students = self.grown()
         self.tracker.log_front(count, hypervolume=volume, students=students)
         if trial.state == "COMPLETE":
@@ -96,6 +92,14 @@ class Book:
             told = f"{trial.name}: {trial.state} {trial.message}"
             self.listener.warn(told)
         self.listener.advance(self.stage, detail=told)
+
+    def tell_again(self, trial: Trial, results: Sequence[dict[str, Any]]) -> None:
+        """Tell the tracking server all of a trial that ended, whatever it heard before."""
+        self.tracker.finish_trial(trial)
+        for result in results:
+            # Epochs of a run that was found, or that ran before the driver was killed, are told now.
+            for metrics in result["epochs"]:
+                self._log(trial, {**metrics, "run_id": result["run_id"]})
 
     def _log(self, trial: Trial, metrics: dict[str, Any]) -> None:
         run_id, epoch = metrics["run_id"], int(metrics["epoch"])
