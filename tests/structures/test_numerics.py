@@ -66,6 +66,19 @@ def test_paths_that_only_a_large_detour_allows(code, dtype, reach):
 
 
 @pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(("dtype", "lost"), [(torch.float32, 88.0), (torch.float64, 709.0)])
+def test_mass_that_underflows_early_and_is_missed_later_is_not_lost_silently(code, dtype, lost):
+    """Everything stays finite, so nothing but the certificate tells that a fifth of the mass has gone."""
+    emissions = torch.tensor([[[0, -lost], [1.5 - lost, 0]]], dtype=dtype)
+    apart = torch.tensor([[0, MINUS_INFINITY], [MINUS_INFINITY, 0]], dtype=dtype)
+    chain = Chain(emissions, torch.tensor([2]), apart)
+    with using(code):
+        token = token_marginals(chain)
+    expected = torch.softmax(torch.tensor([1.5 - lost, -lost], dtype=torch.float64), 0).to(dtype)
+    torch.testing.assert_close(token[0], expected.expand(2, 2), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("code", CODES)
 def test_only_the_sentence_that_fails_is_repeated_in_float64(code, monkeypatch):
     chain = random_chain(5, 8, 3, emissions=1, transitions=1)
     before = token_marginals(chain)
