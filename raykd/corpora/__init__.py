@@ -7,7 +7,6 @@ from raykd.corpora.corpus import (
     make_corpus,
     open_corpus,
     read_corpus,
-    text_id,
     write_corpus,
 )
 from raykd.corpora.report import CorpusReport
@@ -26,6 +25,5 @@ __all__ = [
     "make_corpus",
     "open_corpus",
     "read_corpus",
-    "text_id",
     "write_corpus",
 ]

@@ -97,11 +97,6 @@ def corpus_id(corpus: Corpus) -> str:
     return identity("corpus", {"format": FORMAT, "parts": parts, "tag_set": tags})
 
 
-def text_id(table: pa.Table) -> str:
-    """The identity of a part's text alone (words, languages, order): all that a teacher reads of it."""
-    return identity("text", {"format": FORMAT, "text": _digest(table.select(["tokens", "language"]))})
-
-
 def write_corpus(corpus: Corpus, storage: Storage) -> str:
     """Store `corpus` below corpora/<id>/, the manifest last, and give its id; nothing is written twice."""
     name = corpus_id(corpus)

@@ -15,7 +15,6 @@ from raykd.corpora import (
     make_corpus,
     open_corpus,
     read_corpus,
-    text_id,
     write_corpus,
 )
 from raykd.corpora.config import READERS
@@ -190,12 +189,6 @@ def test_the_identity_does_not_see_how_arrow_holds_the_values():
     assert corpus_id(corpus) == corpus_id(
         type(corpus)(corpus.tag_set, corpus.languages, {**corpus.parts, "train": padded}, corpus.report)
     )
-
-
-def test_the_text_identity_does_not_see_tags():
-    first, second = small(), small(tags=("O", "S-X"))
-    assert text_id(first.parts["train"]) == text_id(second.parts["train"])
-    assert text_id(first.parts["train"]) != text_id(first.parts["dev"])
 
 
 def test_written_and_opened_again(root, tmp_path):
