@@ -1,0 +1,132 @@
+"""The real command as a process of its own, with all that it starts: found again by a mark in their environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+MARK = "RAYKD_TEST_MARK"
+PATIENCE = 240.0
+# Ray ends what it started when its driver is gone; it takes some seconds to notice.
+GRACE = 40.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        return self.out + self.err
+
+
+class Command:
+    """A running `raykd …`."""
+
+    def __init__(self, folder: Path, *words: str, **environment: str):
+        self.mark = uuid.uuid4().hex
+        for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
+            environment.setdefault(name, "")
+        usual = {"RAYKD_CPUS": "2", "OMP_NUM_THREADS": "1", "COLUMNS": "140", MARK: self.mark}
+        env = {name: value for name, value in (os.environ | usual | environment).items() if value}
+        self._said = [folder / f"{self.mark}.{name}" for name in ("out", "err")]
+        program = [sys.executable, "-c", "from raykd.cli.main import main; main()", *words]
+        with self._said[0].open("w") as out, self._said[1].open("w") as err:
+            self._driver = subprocess.Popen(program, cwd=folder, env=env, stdout=out, stderr=err)
+
+    def family(self) -> list[psutil.Process]:
+        """The command and every process that came of it, also those whose parent is gone."""
+        return [process for process in psutil.process_iter() if _marked(process, self.mark)]
+
+    def named(self, name: str) -> list[psutil.Process]:
+        """Those of the family whose command line begins so: Ray names its workers after what they do."""
+        return [process for process in self.family() if _line(process).startswith(name)]
+
+    def until(self, met: Callable[[], object]) -> None:
+        """Wait until it is met, or fail with what the command said."""
+        deadline = time.monotonic() + PATIENCE
+        while not met():
+            assert self._driver.poll() is None, f"it ended before that:\n{self._ended().said}"
+            assert time.monotonic() < deadline, f"it never came to that:\n{self._ended().said}"
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """`kill -9` of the driver alone."""
+        self._driver.send_signal(signal.SIGKILL)
+
+    def end(self) -> Ended:
+        """Wait for the end, and that no process is left."""
+        try:
+            self._driver.wait(PATIENCE)
+            _, left = psutil.wait_procs(self.family(), timeout=GRACE)
+            assert not left, f"left behind: {[_line(process) for process in left]}"
+        finally:
+            self.bury()
+        return self._ended()
+
+    def bury(self) -> None:
+        """End whatever is left, each by its id."""
+        for process in self.family():
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        self._driver.wait(10)
+
+    def _ended(self) -> Ended:
+        out, err = (path.read_text() for path in self._said)
+        return Ended(self._driver.poll() or 0, out, err)
+
+
+@contextmanager
+def running(folder: Path, *words: str, **environment: str) -> Iterator[Command]:
+    """The command, buried with all its processes at the end whatever happens."""
+    command = Command(folder, *words, **environment)
+    try:
+        yield command
+    finally:
+        command.bury()
+
+
+def run(folder: Path, *words: str, **environment: str) -> Ended:
+    """The command from its start to its end."""
+    with running(folder, *words, **environment) as command:
+        return command.end()
+
+
+def stamps(folder: Path, *parts: str) -> dict[str, tuple[int, int]]:
+    """Every file below the parts of a folder, with what changes when it is written again."""
+    files = [path for part in parts for path in (folder / part).rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(folder)): (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in files
+        if not path.name.startswith(".")
+    }
+
+
+def _marked(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""

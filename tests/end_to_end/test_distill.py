@@ -1,0 +1,113 @@
+"""One student through the real commands: a full disk, then one worker, then two of which one is killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import Command, run, running, stamps
+from tests.end_to_end.sweeps import TREE, sweep_file
+
+ROOT = Path(__file__).parents[2]
+STANDING = 2
+FULL_DISK = f"""
+import errno, os, pathlib
+replace = os.replace
+
+def full(source, target, **options):
+    target = pathlib.Path(target)
+    if target.name.startswith("shard-"):
+        (transfer,) = (folder for folder in target.parents if folder.name == "transfer")
+        if len(list(transfer.glob("**/shard-*"))) >= {STANDING}:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    replace(source, target, **options)
+
+os.replace = full
+"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    # Without dropout, which every worker draws for itself, the number of workers changes nothing but rounding.
+    exact = {**TREE["training"], "dropout": 0.0}
+    return sweep_file(tmp_path_factory.mktemp("distill"), training=exact)
+
+
+@pytest.fixture(scope="module")
+def refused(path):
+    """What `precompute` said of a disk that was full after some shards, and what stood then."""
+    trap = path.parent / "trap"
+    trap.mkdir()
+    (trap / "sitecustomize.py").write_text(FULL_DISK)
+    ended = run(path.parent, "precompute", str(path), PYTHONPATH=f"{trap}:{ROOT}")
+    return ended, stamps(path.parent / "store", "teachers", "transfer")
+
+
+@pytest.fixture(scope="module")
+def alone(path, refused):
+    """`distill` with one worker, in the store that the full disk left."""
+    return run(path.parent, "distill", str(path))
+
+
+def result_in(store: Path) -> dict:
+    (path,) = (store / "runs").glob("*/result.json")
+    return json.loads(path.read_text())
+
+
+def test_a_full_disk_is_told_and_what_is_computed_stays(refused):
+    ended, left = refused
+    assert ended.code == 4, ended.said
+    assert "no space left on device" in ended.err
+    assert "shard-" in ended.err
+    assert "Traceback" not in ended.said
+    assert sum(name.endswith("result.json") for name in left) == 2, "both teachers are kept"
+    assert sum("/shard-" in name for name in left) == STANDING
+    assert not any(name.endswith("manifest.json") for name in left)
+
+
+def test_one_worker_goes_on_from_there(path, refused, alone):
+    assert alone.code == 0, alone.said
+    assert "teachers: done, 0 trained, 2 found in the store" in alone.out
+    assert "best epoch" in alone.out
+    assert "Next: raykd sweep" in alone.out
+    assert alone.err == ""
+    assert refused[1].items() <= stamps(path.parent / "store", "teachers", "transfer").items()
+
+
+def kill_one(command: Command, store: Path) -> bool:
+    """Kill one of the workers that train, once there is a checkpoint to go on from."""
+    workers = command.named("ray::RayTrainWorker")
+    if len(workers) < 2 or not list((store / "runs").glob("*/checkpoint.pt")):
+        return False
+    workers[-1].kill()
+    return True
+
+
+def test_two_workers_of_which_one_is_killed_end_where_one_does(path, alone, tmp_path):
+    store = tmp_path / "store"
+    shutil.copytree(path.parent / "store", store, ignore=shutil.ignore_patterns("runs"))
+    before = stamps(store, "teachers", "transfer")
+    words = (
+        "--set",
+        "resources.workers=2",
+        "--set",
+        "resources.cpus_per_worker=0.5",
+        "--set",
+        f"store={store}",
+    )
+    with running(tmp_path, "distill", str(path), *words) as command:
+        command.until(lambda: kill_one(command, store))
+        ended = command.end()
+    assert ended.code == 0, ended.said
+    assert stamps(store, "teachers", "transfer") == before
+    several, one = result_in(store), result_in(path.parent / "store")
+    assert (several["workers"], one["workers"]) == (2, 1)
+    assert several["run_id"] == one["run_id"]
+    for part in ("dev", "test"):
+        assert several[part]["mean"] == pytest.approx(one[part]["mean"], abs=1e-3)
+    for there, here in zip(several["epochs"], one["epochs"], strict=True):
+        assert there["loss"] == pytest.approx(here["loss"], rel=1e-3)
+        assert there["epoch"] == here["epoch"]
