@@ -75,9 +75,7 @@ def main() -> None:
         stderr.print(f"[red]error[/red] {escape(error)}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        stderr.print(
-            "interrupted: what is computed is kept; the same command goes on with it (a sweep with --resume)"
-        )
+        stderr.print("interrupted: what is computed is kept; the same command with --resume goes on")
         sys.exit(130)
     except typer.BadParameter as error:
         error.show()
