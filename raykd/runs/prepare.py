@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
+from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
+from raykd.corpora.source import REST
 from raykd.errors import CorpusError
 from raykd.runs.recipe import TASKS, Recipe
 from raykd.runs.run import Run, Source
@@ -69,11 +72,37 @@ def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> It
         recipe.teachers.pinned() if isinstance(recipe.teachers, HFTokenClassifierTeacher) else recipe.teachers
     )
     groups = [(language,) for language in corpus.languages] if per_language else [tuple(corpus.languages)]
+    schooling = _schooling(recipe, corpus)
     for languages in groups:
-        own = corpus.restricted(languages) if per_language else corpus
-        own_id = write_corpus(own, storage) if per_language else name
+        own = schooling.restricted(languages) if per_language else schooling
+        own_id = name if own is corpus else write_corpus(own, storage)
         run = model_run("teacher", recipe, teacher, own, own_id, storage)
-        yield PlannedTeacher(run, languages, training_text(own), tuple(recipe.teachers.offers))
+        text = training_text(corpus.restricted(languages) if per_language else corpus)
+        yield PlannedTeacher(run, languages, text, tuple(recipe.teachers.offers))
+
+
+def _schooling(recipe: Recipe, corpus: Corpus) -> Corpus:
+    """What teachers are trained on: the students' corpus, unless `teacher_corpus` says otherwise."""
+    if recipe.teacher_corpus is None:
+        return corpus
+    changed = {**plain(recipe.corpus), "cap": plain(recipe.teacher_corpus)["cap"]}
+    if changed.get("unlabelled") == REST:
+        # What the cap leaves; unlabelled text teaches nobody, and without a cap nothing is left.
+        changed["unlabelled"] = None
+    return _same_tags(
+        read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(changed))), corpus, recipe
+    )
+
+
+def _same_tags(taught: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
+    if taught.tag_set == corpus.tag_set:
+        return taught
+    more = sorted(set(taught.tag_set.tags) ^ set(corpus.tag_set.tags))
+    raise CorpusError(
+        str(getattr(recipe.corpus, "root", recipe.corpus.source)), None,
+        f"the teachers' sentences and the students' have different tags ({', '.join(more)})",
+        "raise corpus.cap until every tag occurs, or leave teacher_corpus out",
+    )  # fmt: skip
 
 
 def training_text(corpus: Corpus) -> Text:

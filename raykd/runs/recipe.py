@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from raykd.corpora.config import CorpusConfig
+from raykd.corpora.source import Cap
 from raykd.objectives import ObjectiveConfig
 from raykd.signals import missing
 from raykd.spec import Frozen, Trail
@@ -41,12 +42,23 @@ class Resources(Frozen):
     """How often a run whose worker died is taken up again from its last checkpoint."""
 
 
+class TeacherCorpus(Frozen):
+    """What teachers are trained on, where that differs from `corpus`: only what is written here differs.
+
+    Dev and test stay those of `corpus`, and none of their sentences is trained on.
+    """
+
+    cap: Cap | None
+    """Most labelled sentences per language; null takes all."""
+
+
 class Recipe(Frozen):
     """One student, fully resolved: from the corpus to the training settings."""
 
     task: Task = "ner"
     corpus: CorpusConfig
     teachers: TeacherConfig
+    teacher_corpus: TeacherCorpus | None = None
     student: StudentConfig
     objective: ObjectiveConfig
     schedule: ScheduleConfig = ScheduleConfig()
@@ -71,10 +83,24 @@ def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
                 f"{recipe.objective.kind!r} is between MaxEnt models, got {told}; use 'structural'",
             )
         )
+    faults += _teacher_corpus_faults(recipe)
     trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
     faults += [
         ((*path, "precision"), "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32")
         for path, training in trained.items()
         if training.precision == "fp16" and not recipe.resources.gpus_per_worker
     ]
+    return faults
+
+
+def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
+    own, faults = recipe.teacher_corpus, []
+    if own is None:
+        return []
+    if not recipe.teachers.trained:
+        faults.append((("teacher_corpus",), "the teacher is taken as it is, so leave teacher_corpus out"))
+    if recipe.corpus.split is not None:
+        # Another cap would draw other sentences for dev and test, and train on some of the student's.
+        mend = "name dev and test instead of corpus.split, which draws them from the capped sentences"
+        faults.append((("teacher_corpus", "cap"), mend))
     return faults

@@ -1,0 +1,68 @@
+"""What teachers are trained on, and what they speak about."""
+
+from __future__ import annotations
+
+import pytest
+
+from raykd.corpora.corpus import open_corpus
+from raykd.errors import CorpusError
+from raykd.runs.prepare import prepare
+from raykd.runs.recipe import recipe_faults
+from raykd.storage import Storage
+from tests.runs.small import recipe
+
+
+def _texts(table) -> set[tuple[str, ...]]:
+    return {tuple(tokens) for tokens in table["tokens"].to_pylist()}
+
+
+def test_teachers_learn_from_more_sentences_than_students(tmp_path):
+    small = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
+    ready = prepare(small, Storage(str(tmp_path)))
+    assert ready.corpus.parts["train"].num_rows == 12
+    for teacher in ready.teachers:
+        taught = open_corpus(ready.storage, teacher.run.corpus_id)
+        assert taught.parts["train"].num_rows == 24
+        held_out = _texts(ready.corpus.parts["dev"]) | _texts(ready.corpus.parts["test"])
+        assert not _texts(taught.parts["train"]) & held_out
+        own = ready.corpus.restricted(teacher.languages)
+        assert taught.parts["test"].equals(own.parts["test"])
+        # It speaks about the students' text, not about what it was trained on.
+        students = [own.parts[part] for part in ("train", "unlabelled")]
+        assert len(teacher.text) == sum(table.num_rows for table in students)
+
+
+def test_without_a_corpus_of_their_own_teachers_share_the_students(tmp_path):
+    ready = prepare(recipe(teachers={"per": "all"}), Storage(str(tmp_path)))
+    assert [teacher.run.corpus_id for teacher in ready.teachers] == [ready.corpus_id]
+
+
+def test_other_tags_are_refused(tmp_path, monkeypatch):
+    import raykd.runs.prepare as module
+
+    read, seen = module.read_corpus, []
+
+    def other_tags(config):
+        corpus = read(config)
+        seen.append(config.cap)
+        if config.cap is None:
+            return corpus
+        kept = type(corpus.tag_set)(corpus.tag_set.tags[:-4], corpus.tag_set.scheme)
+        return type(corpus)(kept, corpus.languages, corpus.parts, corpus.report)
+
+    monkeypatch.setattr(module, "read_corpus", other_tags)
+    with pytest.raises(CorpusError, match="different tags"):
+        prepare(recipe(corpus={"cap": 6}, teacher_corpus={"cap": None}), Storage(str(tmp_path)))
+    assert seen == [6, None]
+
+
+def test_drawn_dev_and_test_do_not_go_with_it():
+    split = {"split": {"train": 3, "dev": 1, "test": 1}, "cap": 20}
+    drawn = recipe(corpus=split, teacher_corpus={"cap": None})
+    assert [path for path, _ in recipe_faults(drawn)] == [("teacher_corpus", "cap")]
+
+
+def test_given_teachers_have_no_training(tmp_path):
+    teacher = {"kind": "hf_token_classifier", "path": str(tmp_path)}
+    given = recipe(teachers=teacher, teacher_corpus={"cap": None})
+    assert ("teacher_corpus",) in [path for path, _ in recipe_faults(given)]
