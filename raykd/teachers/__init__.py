@@ -17,17 +17,26 @@ from typing import Annotated
 
 from pydantic import Field
 
-from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher
+from raykd.teachers.bilstm import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
 from raykd.teachers.checkpoint import checkpoint_folder, weights_checksum
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
 
-TEACHERS = MappingProxyType({"bilstm_crf": BiLSTMCRFTeacher, "hf_token_classifier": HFTokenClassifierTeacher})
+TEACHERS = MappingProxyType(
+    {
+        "bilstm_crf": BiLSTMCRFTeacher,
+        "bilstm_maxent": BiLSTMMaxEntTeacher,
+        "hf_token_classifier": HFTokenClassifierTeacher,
+    }
+)
 
-TeacherConfig = Annotated[BiLSTMCRFTeacher | HFTokenClassifierTeacher, Field(discriminator="kind")]
+TeacherConfig = Annotated[
+    BiLSTMCRFTeacher | BiLSTMMaxEntTeacher | HFTokenClassifierTeacher, Field(discriminator="kind")
+]
 
 __all__ = [
     "TEACHERS",
     "BiLSTMCRFTeacher",
+    "BiLSTMMaxEntTeacher",
     "HFTokenClassifierTeacher",
     "TeacherConfig",
     "checkpoint_folder",

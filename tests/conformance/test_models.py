@@ -23,9 +23,11 @@ SENTENCES = [["an", "bo", "abc"], ["bo"], ["jij", "an", "abc", "bo", "abcabc"], 
 SMALL = {
     "bilstm": {"embedding_dim": 8, "hidden_dim": 6, "vocabulary": {"kind": "wordpiece", "size": 100}},
     "bilstm_crf": {"embedding_dim": 8, "hidden_dim": 6, "character_dim": 4, "character_hidden": 4},
+    "bilstm_maxent": {"embedding_dim": 8, "hidden_dim": 6, "character_dim": 4, "character_hidden": 4},
     "hf_token_classifier": {"path": "set by the fixture"},
 }
 VARIANTS = [("bilstm", {}), ("bilstm", {"decoder": "maxent"}), ("bilstm", {"layers": 2}), ("bilstm_crf", {})]
+VARIANTS += [("bilstm_maxent", {})]
 VARIANTS += [("hf_token_classifier", {}), ("hf_token_classifier", {"fine_tune": True})]
 
 

@@ -54,20 +54,28 @@ def forbid(chain: Chain, generator) -> Chain:
 
 
 def make_case(
-    seed: int, *, maxent=False, forbidden=False, lengths=(3, 1, 4), tags=3, k=4, student_chained=True
+    seed: int,
+    *,
+    maxent=False,
+    forbidden=False,
+    lengths=(3, 1, 4),
+    tags=3,
+    k=4,
+    student_chained=True,
+    teacher_chained=True,
 ) -> Case:
     """One case by its seed. With `maxent` neither side has transitions."""
     generator = torch.Generator().manual_seed(seed)
     lengths_B = torch.tensor(lengths)
     student = draw_chain(lengths_B, tags, generator, chained=student_chained and not maxent)
-    teacher = draw_chain(lengths_B, tags, generator, chained=not maxent, own=True)
+    teacher = draw_chain(lengths_B, tags, generator, chained=teacher_chained and not maxent, own=True)
     if forbidden:
         teacher = forbid(teacher, generator)
     return Case(student, teacher, k)
 
 
 @st.composite
-def cases(draw, *, maxent=False, forbidden=None, student_chained=None):
+def cases(draw, *, maxent=False, forbidden=None, student_chained=None, teacher_chained=True):
     """Cases with 1–3 sentences of 1–4 tokens and 2–3 tags."""
     return make_case(
         draw(st.integers(0, 2**31)),
@@ -77,6 +85,7 @@ def cases(draw, *, maxent=False, forbidden=None, student_chained=None):
         tags=draw(st.integers(2, 3)),
         k=draw(st.integers(1, 6)),
         student_chained=draw(st.booleans()) if student_chained is None else student_chained,
+        teacher_chained=draw(st.booleans()) if teacher_chained is None else teacher_chained,
     )
 
 

@@ -86,6 +86,18 @@ def test_sections_that_do_not_fit_together_are_refused(written, old, new, told):
     assert any(told in line for line in faults(written(text)))
 
 
+@pytest.mark.parametrize("decoder", ["crf", "maxent"])
+def test_token_kd_is_between_maxent_models(written, decoder):
+    text = GOOD.replace("bilstm_crf", "bilstm_maxent").replace(
+        "{kind: top_wk, k: {int: [1, 5]}}", "{kind: token}"
+    )
+    document = written(text.replace("hidden_dim: 8", f"hidden_dim: 8, decoder: {decoder}"))
+    if decoder == "maxent":
+        check_sweep(document)
+    else:
+        assert "token" in faults(document)[0]
+
+
 @pytest.mark.parametrize(
     ("override", "same"),
     [

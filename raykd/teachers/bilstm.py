@@ -1,4 +1,4 @@
-"""The BiLSTM-CRF teacher."""
+"""The BiLSTM teachers: one encoder, with a CRF or a MaxEnt decoder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 Size = Annotated[int, Field(ge=1)]
 
 
-class BiLSTMCRFTeacher(Frozen):
-    """Words and their characters through a BiLSTM to a CRF (Lample et al. 2016), trained by raykd."""
+class BiLSTMTeacher(Frozen):
+    """Words and their characters through a BiLSTM to the decoder that the subclass names."""
 
-    kind: Literal["bilstm_crf"] = "bilstm_crf"
     per: Literal["language", "all"] = "language"
     embedding_dim: Size = 100
     hidden_dim: Size = 128
@@ -37,7 +36,7 @@ class BiLSTMCRFTeacher(Frozen):
     training: TrainingConfig = TrainingConfig()
     offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     reads_characters: ClassVar[bool] = True
-    decoder: ClassVar[Literal["crf", "maxent"]] = "crf"
+    decoder: ClassVar[Literal["crf", "maxent"]]
     trained: ClassVar[bool] = True
 
     def build(
@@ -57,6 +56,7 @@ class BiLSTMCRFTeacher(Frozen):
             embedding_dim=self.embedding_dim,
             hidden_dim=self.hidden_dim,
             layers=self.layers,
+            decoder=self.decoder,
             characters=characters,
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
@@ -67,3 +67,17 @@ class BiLSTMCRFTeacher(Frozen):
         """What its latency depends on, apart from the numbers of words, characters and tags."""
         sizes = {"embedding_dim", "hidden_dim", "layers", "character_dim", "character_hidden"}
         return self.model_dump(include={"kind", *sizes})
+
+
+class BiLSTMCRFTeacher(BiLSTMTeacher):
+    """Words and their characters through a BiLSTM to a CRF (Lample et al. 2016), trained by raykd."""
+
+    kind: Literal["bilstm_crf"] = "bilstm_crf"
+    decoder: ClassVar[Literal["crf", "maxent"]] = "crf"
+
+
+class BiLSTMMaxEntTeacher(BiLSTMTeacher):
+    """The encoder of `bilstm_crf` with a softmax for each token: what `token` KD and case 3 start from."""
+
+    kind: Literal["bilstm_maxent"] = "bilstm_maxent"
+    decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"
