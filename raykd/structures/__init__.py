@@ -1,15 +1,29 @@
-"""Exact inference on linear chains: batched, ragged, differentiable, on CPU and CUDA.
+"""Exact inference on linear chains and on flat labelled spans: batched, ragged, differentiable, on CPU and CUDA.
 
 chain = Chain(emissions_BTY, lengths_B, transitions, start, end)
 log_partition · score · token_marginals · pairwise_marginals · moments          sums over labellings
 viterbi · kbest · path_weights · sample                                         labellings
 entropy · cross_entropy · kl · posterior_kl                                     divergences
 path_moments · tempered_moments · fenchel_young · path_loss                     losses as target moments
+
+spans = Spans(scores_BTTL, lengths_B, SpanTags(begin, inside, end, single, outside))
+log_partition · score · token_marginals · viterbi · entropy                     as of a chain
+span_marginals                                                                  of entities
+
+A `Distribution` is either; the five operations that both have take either.
 """
 
 from raykd.structures.chain import Chain
-from raykd.structures.decoding import kbest, path_weights, sample, score, viterbi
-from raykd.structures.divergences import cross_entropy, entropy, kl, posterior_kl
+from raykd.structures.decoding import kbest, path_weights, sample
+from raykd.structures.distributions import (
+    Distribution,
+    entropy,
+    log_partition,
+    score,
+    token_marginals,
+    viterbi,
+)
+from raykd.structures.divergences import cross_entropy, kl, posterior_kl
 from raykd.structures.moments import (
     Moments,
     expected_score,
@@ -19,11 +33,16 @@ from raykd.structures.moments import (
     path_moments,
     tempered_moments,
 )
-from raykd.structures.partition import log_partition, pairwise_marginals, token_marginals
+from raykd.structures.partition import pairwise_marginals
+from raykd.structures.span_sums import span_marginals
+from raykd.structures.spans import Spans, SpanTags
 
 __all__ = [
     "Chain",
+    "Distribution",
     "Moments",
+    "SpanTags",
+    "Spans",
     "cross_entropy",
     "entropy",
     "expected_score",
@@ -39,6 +58,7 @@ __all__ = [
     "posterior_kl",
     "sample",
     "score",
+    "span_marginals",
     "tempered_moments",
     "token_marginals",
     "viterbi",

@@ -1,0 +1,110 @@
+"""Segmentations as tag paths: the score of given ones, and the best one.
+
+Shapes: B batch, T time (words), L labels, S = T + 1 places between words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from raykd.structures.spans import BEGIN, END, INSIDE, OUTSIDE, SINGLE, Spans
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+_NONE = float("-inf")
+
+
+def score(spans: Spans, paths_BT: Int[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
+    """The score of the segmentation that each tag path spells, −∞ for a path that spells none. Differentiable.
+
+    Tags on padding are not read. Raises ValueError where the shape does not fit the spans or a tag is out of range.
+    """
+    role_BT, label_BT = _roles(spans, paths_BT)
+    opens_BT = (role_BT != INSIDE) & (role_BT != END)
+    start_BT = _last_place(opens_BT)
+    closes_BT = (role_BT == END) | (role_BT == SINGLE)
+    place_BT = (start_BT * spans.time + torch.arange(spans.time, device=spans.device)) * spans.tags.labels
+    scores_BT = spans.scores_BTTL.flatten(1).gather(1, place_BT + label_BT)
+    total_B = torch.where(closes_BT, scores_BT, 0).sum(1, dtype=torch.float64).to(spans.dtype)
+    return torch.where(_spells(role_BT, label_BT), total_B, _NONE)
+
+
+def viterbi(spans: Spans) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
+    """The tag path of the best segmentation [B, T] (zero on padding) and its score [B], exactly; at least 0."""
+    with torch.no_grad():
+        best_BTT, label_BTT = torch.where(spans.mask_BTT[..., None], spans.scores_BTTL, _NONE).max(3)
+        own_BT, own_label_BT = (part.diagonal(dim1=1, dim2=2) for part in (best_BTT, label_BTT))
+        # an entity of one word has to beat the word outside; label L stands for outside
+        own_label_BT.masked_fill_(own_BT <= 0, spans.tags.labels)
+        own_BT.clamp_(min=0)
+        start_BT, score_B = _best_starts(best_BTT)
+        return _spell(spans, _begins(start_BT), label_BTT), score_B
+
+
+def _best_starts(best_BTT: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the last segment of the best segmentation of the words 0..t begins [B, T]; the best score [B]."""
+    B, T, _ = best_BTT.shape
+    into_TBT = best_BTT.permute(2, 0, 1).contiguous()
+    scores_BS = best_BTT.new_zeros(B, T + 1)
+    start_BT = torch.zeros(B, T, dtype=torch.long, device=best_BTT.device)
+    for j in range(T):
+        found = torch.max(scores_BS[:, : j + 1] + into_TBT[j, :, : j + 1], 1)
+        scores_BS[:, j + 1], start_BT[:, j] = found.values, found.indices
+    return start_BT, scores_BS[:, -1]
+
+
+def _begins(start_BT: Tensor) -> Tensor:
+    """True where a segment of the best segmentation begins, found from its end."""
+    B, T = start_BT.shape
+    before_BS = torch.cat([start_BT.new_zeros(B, 1), start_BT], 1)  # from each place to the one before
+    place_B1 = torch.full((B, 1), T, device=start_BT.device)
+    begins_BT = torch.zeros(B, T, dtype=torch.bool, device=start_BT.device)
+    for _ in range(T):
+        place_B1 = before_BS.gather(1, place_B1)
+        begins_BT.scatter_(1, place_B1, True)
+    return begins_BT
+
+
+def _spell(spans: Spans, begins_BT: Tensor, label_BTT: Tensor) -> Tensor:
+    """The tags of the segments that begin where `begins_BT` says, labelled `label_BTT[b, first, last]`."""
+    T = spans.time
+    ends_BT = torch.cat([begins_BT[:, 1:], torch.ones_like(begins_BT[:, :1])], 1)
+    first_BT = _last_place(begins_BT)
+    last_BT = T - 1 - _last_place(ends_BT.flip(1)).flip(1)
+    label_BT = label_BTT.flatten(1).gather(1, first_BT * T + last_BT)
+    role_BT = torch.where(begins_BT, torch.where(ends_BT, SINGLE, BEGIN), torch.where(ends_BT, END, INSIDE))
+    outside_BT = label_BT == spans.tags.labels
+    role_BT, label_BT = role_BT.masked_fill(outside_BT, OUTSIDE), label_BT.masked_fill(outside_BT, 0)
+    return spans.tags.numbers(spans.device)[role_BT, label_BT].masked_fill(~spans.mask_BT, 0)
+
+
+def _roles(spans: Spans, paths_BT: Tensor) -> tuple[Tensor, Tensor]:
+    """Role and label of each tag, outside on padding."""
+    if tuple(paths_BT.shape) != (spans.batch, spans.time):
+        raise ValueError(f"paths must be [{spans.batch}, {spans.time}]; got {list(paths_BT.shape)}")
+    paths_BT = paths_BT.long().masked_fill(~spans.mask_BT, spans.tags.outside)
+    lowest, highest = (int(v) for v in paths_BT.aminmax())
+    role_Y, label_Y = spans.tags.roles(spans.device)
+    if lowest < 0 or highest >= len(role_Y):
+        raise ValueError(f"tags of paths must lie in 0..{len(role_Y) - 1}; got {lowest}..{highest}")
+    return role_Y[paths_BT], label_Y[paths_BT]
+
+
+def _spells(role_BT: Tensor, label_BT: Tensor) -> Tensor:
+    """Whether each path spells a segmentation: what begins goes on to its end, under one label [B]."""
+    open_BT = (role_BT == BEGIN) | (role_BT == INSIDE)
+    within_BT = (role_BT == INSIDE) | (role_BT == END)
+    follows_BT = (open_BT[:, :-1] == within_BT[:, 1:]) & (
+        ~open_BT[:, :-1] | (label_BT[:, :-1] == label_BT[:, 1:])
+    )
+    return follows_BT.all(1) & ~within_BT[:, 0] & ~open_BT[:, -1]
+
+
+def _last_place(true_BT: Tensor) -> Tensor:
+    """For each place the last one up to it that is true; the first place where there is none."""
+    places_T = torch.arange(true_BT.shape[1], device=true_BT.device)
+    return torch.where(true_BT, places_T, 0).cummax(1).values

@@ -1,0 +1,160 @@
+"""Sums over all segmentations of a sentence: log-partition, marginals of entities and of BIOES tags, entropy.
+
+Shapes: B batch, T time (words), L labels, Y tags.
+F[j] is the logarithm of the summed exponentiated scores of all segmentations of the first j words, G[i] of the words
+from i on. A segmentation of j + 1 words ends with an entity of the words i..j, or with word j outside:
+
+    F[j + 1] = log Σ_{i ≤ j} exp(F[i] + w[i, j])     w[i, j] = log(Σ_l exp s[i, j, l] + [i = j]),  F[0] = 0
+    μ[i, j, l] = exp(F[i] + s[i, j, l] + G[j + 1] − log Z),  log Z = F[n]
+
+(Wang et al., ACL 2021, Appendix A, where →DP(k, F) is exp F[k − 1]; that page misprints I_l and Z.) w is known before
+the recursion, so a step is one log-sum over the batch, and both directions are taken in one. A word may always stand
+outside, so F never falls below 0: no score of −∞ can make it a NaN.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import Function
+
+from raykd.structures.spans import Spans
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_NONE = float("-inf")
+
+
+def log_partition(spans: Spans) -> Float[Tensor, " batch"]:
+    """log Z [B]: the log of the summed exponentiated scores of all segmentations, in nats; at least 0.
+
+    Differentiable any number of times; its gradient in the scores is the marginals of the entities.
+    """
+    return _log_partition_64(spans).to(spans.dtype)
+
+
+def span_marginals(spans: Spans) -> Float[Tensor, "batch time time label"]:
+    """p(an entity of label l from word i to word j) [B, T, T, L]; zero where none can stand. Differentiable."""
+    return _expected(spans)[0]
+
+
+def token_marginals(spans: Spans) -> Float[Tensor, "batch time tag"]:
+    """p(y_t = y) [B, T, Y] of the BIOES tags: zero on padding, each word's row sums to one. Differentiable.
+
+    An entity that covers word t without beginning or ending there makes it I: Σ_{k<t} Σ_{j>t} μ[k, j, l], where the
+    sum over k is cumulated, so that nothing is subtracted and small probabilities keep their digits.
+    """
+    spans_BTTL, outside_BT = _expected(spans)
+    single_BTL = spans_BTTL.diagonal(dim1=1, dim2=2).transpose(1, 2)
+    longer_TT = torch.ones_like(spans_BTTL[0, :, :, 0]).triu(1)
+    longer_BTTL = spans_BTTL * longer_TT[:, :, None]
+    before_BTTL = torch.cat([torch.zeros_like(longer_BTTL[:, :1]), longer_BTTL.cumsum(1)[:, :-1]], 1)
+    inside_BTL = (before_BTTL * longer_TT[:, :, None]).sum(2)
+    parts = (longer_BTTL.sum(2), inside_BTL, longer_BTTL.sum(1), single_BTL, outside_BT[:, :, None])
+    place_Y = torch.tensor(spans.tags.in_order, device=spans.device).argsort()
+    return torch.cat(parts, 2)[:, :, place_Y]
+
+
+def entropy(spans: Spans) -> Float[Tensor, " batch"]:
+    """H(p) = −Σ_y p(y) log p(y) [B] over all segmentations: log Z − ⟨μ, scores⟩."""
+    marginals_BTTL = span_marginals(spans).double()
+    possible_BTTL = (marginals_BTTL > 0) & spans.mask_BTT[..., None]
+    expected_B = (marginals_BTTL * torch.where(possible_BTTL, spans.scores_BTTL, 0)).sum((1, 2, 3))
+    return (_log_partition_64(spans) - expected_B).to(spans.dtype)
+
+
+class _LogPartition(Function):
+    """log Z [B] in float64; `backward` scales the marginals instead of going back through the recursion."""
+
+    @staticmethod
+    def forward(ctx: Any, scores_BTTL: Tensor, spans: Spans) -> Tensor:
+        ctx.save_for_backward(scores_BTTL)
+        ctx.spans = spans
+        if not ctx.needs_input_grad[0]:
+            return _one_way(_steps(spans))[:, -1].clone()
+        ctx.sums = _both_ways(_steps(spans))
+        return ctx.sums[0][:, -1].clone()
+
+    @staticmethod
+    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        (scores_BTTL,) = ctx.saved_tensors
+        spans = Spans(scores_BTTL, ctx.spans.lengths_B, ctx.spans.tags)
+        if torch.is_grad_enabled():
+            value_B = _reference(spans, scores_BTTL.new_zeros(spans.batch, spans.time))
+            return torch.autograd.grad(value_B, scores_BTTL, scale_B, create_graph=True)[0], None
+        return _span_marginals(spans, *ctx.sums) * scale_B.to(spans.dtype)[:, None, None, None], None
+
+
+def _log_partition_64(spans: Spans) -> Tensor:
+    return _LogPartition.apply(spans.scores_BTTL, spans)  # type: ignore[return-value]
+
+
+def _expected(spans: Spans) -> tuple[Tensor, Tensor]:
+    """Marginals of entities [B, T, T, L] and of words outside all of them [B, T]."""
+    scores_BTTL = spans.scores_BTTL
+    if torch.is_grad_enabled() and scores_BTTL.requires_grad:
+        outside_BT = scores_BTTL.new_zeros(spans.batch, spans.time, requires_grad=True)
+        total = _reference(spans, outside_BT).sum()
+        found = torch.autograd.grad(total, (scores_BTTL, outside_BT), create_graph=True)
+        return found[0], found[1] * spans.mask_BT
+    with torch.no_grad():
+        before_BS, after_BS = _both_ways(_steps(spans))
+        outside_BT = (before_BS[:, :-1] + after_BS[:, 1:] - before_BS[:, -1:]).exp() * spans.mask_BT
+        return _span_marginals(spans, before_BS, after_BS), outside_BT.to(spans.dtype)
+
+
+def _span_marginals(spans: Spans, before_BS: Tensor, after_BS: Tensor) -> Tensor:
+    around_BTT = before_BS[:, :-1, None] + after_BS[:, None, 1:] - before_BS[:, -1:, None]
+    logs_BTTL = spans.scores_BTTL + around_BTT.to(spans.dtype)[..., None]
+    return torch.where(spans.mask_BTT[..., None], logs_BTTL, _NONE).exp_()
+
+
+def _steps(spans: Spans) -> Tensor:
+    """w[b, i, j] in float64. A word of the padding stands outside, so every sentence is T words long."""
+    summed_BTT = spans.scores_BTTL.detach().logsumexp(3).double()
+    steps_BTT = torch.where(spans.mask_BTT, summed_BTT, _NONE)
+    own_BT = steps_BTT.diagonal(dim1=1, dim2=2)
+    own_BT.copy_(torch.logaddexp(own_BT, torch.zeros_like(own_BT)))
+    return steps_BTT
+
+
+def _both_ways(steps_BTT: Tensor) -> tuple[Tensor, Tensor]:
+    """F and G [B, T + 1] in one recursion: G is the F of the sentence read from its end."""
+    mirrored_BTT = steps_BTT.flip(1, 2).transpose(1, 2)
+    before_BS, mirrored_BS = _one_way(torch.cat([steps_BTT, mirrored_BTT])).chunk(2)
+    return before_BS, mirrored_BS.flip(1)
+
+
+def _one_way(steps_BTT: Tensor) -> Tensor:
+    B, T, _ = steps_BTT.shape
+    into_TBT = steps_BTT.permute(2, 0, 1).contiguous()
+    sums_BS = steps_BTT.new_zeros(B, T + 1)
+    for j in range(T):
+        sums_BS[:, j + 1] = torch.logsumexp(sums_BS[:, : j + 1] + into_TBT[j, :, : j + 1], 1)
+    return sums_BS
+
+
+def _reference(spans: Spans, outside_BT: Tensor) -> Tensor:
+    """log Z [B] in float64 by plain operations, which autograd differentiates as often as asked."""
+    open_BTTL = spans.mask_BTT[..., None] & (spans.scores_BTTL > _NONE)
+    weights_BTT = _log_sum(spans.scores_BTTL.double(), open_BTTL, 3)
+    diagonal_TT = torch.eye(spans.time, dtype=torch.bool, device=spans.device)
+    rest_BTT = torch.where(diagonal_TT, outside_BT.double()[:, :, None], _NONE)
+    both_BTT2 = torch.stack([weights_BTT, rest_BTT], 3)
+    steps_BTT = _log_sum(both_BTT2, both_BTT2 > _NONE, 3)
+    sums = [steps_BTT.new_zeros(spans.batch)]
+    for j in range(spans.time):
+        terms_BT = torch.stack(sums, 1) + steps_BTT[:, : j + 1, j]
+        sums.append(_log_sum(terms_BT, terms_BT > _NONE, 1))
+    return sums[-1]
+
+
+def _log_sum(terms: Tensor, possible: Tensor, dim: int) -> Tensor:
+    """log Σ exp over the possible terms, −∞ where there is none, without a NaN in any derivative."""
+    some = possible.any(dim, keepdim=True)
+    # where nothing is possible the sum runs over zeros, which the outer mask takes out of value and gradient
+    kept = torch.where(possible, terms, torch.where(some, _NONE, 0.0).to(terms.dtype))
+    return torch.where(some.squeeze(dim), torch.logsumexp(kept, dim), _NONE)

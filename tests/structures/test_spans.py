@@ -1,0 +1,214 @@
+"""Spans against the enumeration of every flat labelled segmentation."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.autograd import gradcheck, gradgradcheck
+
+from raykd.structures import (
+    Spans,
+    SpanTags,
+    entropy,
+    log_partition,
+    score,
+    span_marginals,
+    token_marginals,
+    viterbi,
+)
+from tests.oracles.spans import enumerate_spans, span_probabilities
+from tests.structures.chains import DTYPES, MINUS_INFINITY, SETTINGS
+
+TAGS = {1: SpanTags((1,), (2,), (3,), (4,), 0), 2: SpanTags((1, 8), (2, 6), (3, 7), (4, 5), 0)}
+LENGTHS = torch.tensor([3, 1, 2])
+
+
+@st.composite
+def spans_of(draw, dtypes=DTYPES, magnitudes=(0.1, 1.0, 5.0, 30.0), forbid=True) -> Spans:
+    """Ragged spans small enough to enumerate; with `forbid`, some entities are −∞, up to all of them."""
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    B, T, L = draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(1, 2))
+    scale, dtype = draw(st.sampled_from(magnitudes)), draw(st.sampled_from(dtypes))
+    scores = torch.randn(B, T, T, L, generator=generator, dtype=torch.float64).clamp(-3, 3) * scale
+    share = draw(st.sampled_from([0.0, 0.3, 1.0])) if forbid else 0.0
+    scores[torch.rand(scores.shape, generator=generator) < share] = MINUS_INFINITY
+    spans = Spans(scores.to(dtype), torch.randint(1, T + 1, (B,), generator=generator), TAGS[L])
+    spans.scores_BTTL[~spans.mask_BTT] = float("nan")  # what no entity can have must never be read
+    return spans
+
+
+def close(actual, expected, spans, *, size: float = 1.0):
+    error = 2e-5 if spans.dtype == torch.float32 else 1e-10
+    torch.testing.assert_close(actual.double(), expected.double(), atol=error * max(size, 1.0), rtol=error)
+
+
+@SETTINGS
+@given(spans=spans_of())
+def test_sums_are_those_over_all_segmentations(spans):
+    found, token_BTY, spans_BTTL = log_partition(spans), token_marginals(spans), span_marginals(spans)
+    assert found.dtype == token_BTY.dtype == spans_BTTL.dtype == spans.dtype
+    for b, (every, law) in enumerate(enumerate_spans(spans)):
+        n = int(spans.lengths_B[b])
+        close(found[b], law.log_z, spans, size=float(law.log_z))
+        close(token_BTY[b, :n], law.token_marginals(), spans)
+        assert not token_BTY[b, n:].any()
+        close(spans_BTTL[b], span_probabilities(every, law, spans.time, spans.tags.labels), spans)
+        close(entropy(spans)[b], law_entropy(law), spans, size=float(law.log_z))
+
+
+def law_entropy(law) -> torch.Tensor:
+    possible = law.probabilities > 0
+    return -(law.probabilities[possible] * law.probabilities[possible].log()).sum()
+
+
+@SETTINGS
+@given(spans=spans_of())
+def test_decoding_finds_the_best_segmentation(spans):
+    paths_BT, scores_B = viterbi(spans)
+    for b, (_, law) in enumerate(enumerate_spans(spans)):
+        path = tuple(paths_BT[b, : int(spans.lengths_B[b])].tolist())
+        close(scores_B[b], law.scores.max(), spans, size=float(law.scores.max()))
+        close(law.scores[law.paths.index(path)], law.scores.max(), spans, size=float(law.scores.max()))
+        assert not paths_BT[b, int(spans.lengths_B[b]) :].any()
+
+
+@SETTINGS
+@given(spans=spans_of(), row=st.integers(0, 2), draw=st.data())
+def test_a_path_scores_what_the_segmentation_it_spells_does(spans, row, draw):
+    row %= spans.batch
+    _, law = enumerate_spans(spans)[row]
+    number = draw.draw(st.integers(0, len(law.paths) - 1))
+    paths_BT = torch.full((spans.batch, spans.time), spans.tags.outside)
+    paths_BT[row, : len(law.paths[number])] = torch.tensor(law.paths[number])
+    close(score(spans, paths_BT)[row], law.scores[number], spans, size=90.0)
+
+
+@SETTINGS
+@given(spans=spans_of(forbid=False), seed=st.integers(0, 2**31))
+def test_a_path_that_spells_none_scores_minus_infinity(spans, seed):
+    tags = torch.randint(9, (spans.batch, spans.time), generator=torch.Generator().manual_seed(seed))
+    tags = tags % (4 * spans.tags.labels + 1)
+    found_B = score(spans, tags)
+    for b, (_, law) in enumerate(enumerate_spans(spans)):
+        path = tuple(tags[b, : int(spans.lengths_B[b])].tolist())
+        expected = law.scores[law.paths.index(path)] if path in law.paths else torch.tensor(MINUS_INFINITY)
+        close(found_B[b], expected, spans, size=90.0)
+
+
+@SETTINGS
+@given(spans=spans_of(), extra=st.integers(1, 2))
+def test_padding_and_the_order_of_the_batch_change_nothing(spans, extra):
+    B, T = spans.batch, spans.time + extra
+    wider = torch.full((B, T, T, spans.tags.labels), float("nan"), dtype=spans.dtype)
+    wider[:, : spans.time, : spans.time] = spans.scores_BTTL
+    order = torch.arange(B - 1, -1, -1)
+    other = Spans(wider[order], spans.lengths_B[order], spans.tags)
+    close(log_partition(other), log_partition(spans)[order], spans)
+    close(token_marginals(other)[:, : spans.time], token_marginals(spans)[order], spans)
+    assert torch.equal(viterbi(other)[0][:, : spans.time], viterbi(spans)[0][order])
+
+
+@SETTINGS
+@given(spans=spans_of())
+def test_rows_of_marginals_sum_to_one(spans):
+    close(token_marginals(spans).sum(2), spans.mask_BT, spans)
+
+
+def scores(labels: int = 2) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randn(3, 3, 3, labels, generator=generator, dtype=torch.float64).requires_grad_()
+
+
+PATHS = torch.tensor([[1, 2, 3], [5, 0, 0], [8, 7, 0]])
+OPERATIONS = {
+    "log_partition": log_partition,
+    "span_marginals": span_marginals,
+    "token_marginals": token_marginals,
+    "entropy": entropy,
+    "score": lambda spans: score(spans, PATHS),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_first_derivatives(name):
+    assert gradcheck(lambda s: OPERATIONS[name](Spans(s, LENGTHS, TAGS[2])), (scores(),))
+
+
+@pytest.mark.parametrize("name", ["log_partition", "token_marginals"])
+def test_second_derivatives(name):
+    assert gradgradcheck(lambda s: OPERATIONS[name](Spans(s, LENGTHS, TAGS[2])), (scores(),))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("wide", [0, 1, 3])
+def test_forbidden_entities_leave_no_nan_in_any_derivative(name, wide):
+    """Entities of more than `wide` words are forbidden; 0 leaves none."""
+    kept = torch.ones(3, 3, dtype=torch.bool).tril(wide - 1) & torch.tensor(True)
+    leaf = scores().detach().masked_fill(~kept[..., None], MINUS_INFINITY).requires_grad_()
+    found = OPERATIONS[name](Spans(leaf, LENGTHS, TAGS[2]))
+    (first,) = torch.autograd.grad(found[found.isfinite()].sum(), leaf, create_graph=True)
+    assert first.isfinite().all()
+    if first.requires_grad:
+        assert torch.autograd.grad(first.square().sum(), leaf)[0].isfinite().all()
+
+
+def test_log_partition_gives_marginals_as_its_gradient_a_second_time_too():
+    leaf = scores()
+    spans = Spans(leaf, LENGTHS, TAGS[2])
+    loss = log_partition(spans).sum()
+    first = torch.autograd.grad(loss, leaf, retain_graph=True)[0]
+    torch.testing.assert_close(first, span_marginals(replace(spans, scores_BTTL=leaf.detach())))
+    assert torch.equal(torch.autograd.grad(loss, leaf)[0], first)
+
+
+def test_global_temperature_divides_the_scores():
+    spans = Spans(scores().detach(), LENGTHS, TAGS[2])
+    softened = token_marginals(spans.map(lambda part: part / 3.0))
+    for b, (_, law) in enumerate(enumerate_spans(spans)):
+        expected = torch.tensordot(torch.softmax(law.scores / 3, 0), _one_hots(law), 1)
+        close(softened[b, : len(expected)], expected, spans)
+
+
+def _one_hots(law) -> torch.Tensor:
+    return torch.nn.functional.one_hot(torch.tensor(law.paths), law.tags).double()
+
+
+def test_half_precision_is_widened():
+    spans = Spans(scores().detach().bfloat16(), LENGTHS, TAGS[2])
+    assert log_partition(spans).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"lengths_B": torch.tensor([3, 0, 2])}, r"1\.\.3"),
+        ({"lengths_B": torch.tensor([3, 1, 4])}, r"1\.\.3"),
+        ({"lengths_B": torch.tensor([3.0, 1.0, 2.0])}, "integers"),
+        ({"scores_BTTL": torch.zeros(3, 3, 2, 2)}, "batch, time, time, label"),
+        ({"tags": TAGS[1]}, "1 labels"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, told):
+    parts = {"scores_BTTL": torch.zeros(3, 3, 3, 2), "lengths_B": LENGTHS, "tags": TAGS[2]}
+    with pytest.raises(ValueError, match=told):
+        Spans(**(parts | change))
+
+
+def test_tags_are_each_number_once():
+    with pytest.raises(ValueError, match=r"numbers 0\.\.4"):
+        SpanTags((1,), (2,), (3,), (3,), 0)
+
+
+def test_paths_that_cannot_be_are_refused():
+    spans = Spans(scores().detach(), LENGTHS, TAGS[2])
+    with pytest.raises(ValueError, match=r"\[3, 3\]"):
+        score(spans, torch.zeros(3, 2, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"0\.\.8"):
+        score(spans, torch.full((3, 3), 9))
+
+
+def test_what_is_no_distribution_is_refused():
+    with pytest.raises(TypeError, match="got dict"):
+        log_partition({})
