@@ -7,21 +7,22 @@ import json
 from rich.syntax import Syntax
 
 from raykd.cli.console import stdout
-from raykd.cli.options import Overrides, SweepPath, document
+from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
 from raykd.spec import covering, grid_size
 from raykd.sweep.spec import check_sweep, plain_sweep
 
 
-def check(file: SweepPath, set_: Overrides = None) -> None:
+def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
     """Validate FILE, every alternative of it, and show the first one with all defaults."""
-    loaded = document(file, set_)
+    loaded = document(file, set_, variant, small)
     check_sweep(loaded)
     resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")
     stdout.print(
         Syntax(json.dumps(resolved, indent=2, ensure_ascii=False), "json", background_color="default")
     )
     size = grid_size(loaded.tree)
+    settings = "infinitely many" if size is None else size
     stdout.print(
-        f"check: {file} is valid, {'infinitely many' if size is None else size} settings. Next: raykd plan {file}",
+        f"check: {file} is valid, {settings} settings. Next: raykd plan {again(file, variant, small)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from rich.table import Table
 
 from raykd.cli.console import stderr, stdout
-from raykd.cli.options import Overrides, SweepPath, document
+from raykd.cli.options import Overrides, Small, SweepPath, Variants, document
 from raykd.corpora import PARTS, read_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.describe import describe
@@ -25,9 +25,9 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make and loo
 
 
 @app.command()
-def show(file: SweepPath, set_: Overrides = None) -> None:
+def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
     """Read the corpus of the sweep FILE and show its sentences, labels, repairs and overlaps."""
-    loaded = document(file, set_)
+    loaded = document(file, set_, variant, small)
     check_sweep(loaded)
     corpus = read_corpus(plain_sweep(covering(loaded.tree)[0].tree).corpus)
     figures = describe(corpus)
@@ -86,8 +86,10 @@ def _table(figures: dict[str, Any]) -> Table:
         table.add_column(column, justify="left" if column in ("part", "language", "labels") else "right")
     for row in figures["parts"]:
         labels = "  ".join(f"{label} {count}" for label, count in row["labels"].items())
+        role = figures["roles"].get(row["language"], "labelled")
+        language = row["language"] if role == "labelled" else f"{row['language']} ({role})"
         table.add_row(
-            row["part"], row["language"], f"{row['sentences']:,}", f"{row['tokens']:,}",
+            row["part"], language, f"{row['sentences']:,}", f"{row['tokens']:,}",
             f"{row['mean_length']:.1f}", str(row["longest"]), labels,
         )  # fmt: skip
     return table

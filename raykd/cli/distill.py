@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
-from raykd.cli.options import Address, Overrides, SweepPath, document
+from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.errors import RunError
 from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
@@ -15,9 +15,15 @@ from raykd.sweep.driver import Sweep, train_teachers
 from raykd.sweep.foremen import RunList, missing_results
 
 
-def distill(file: SweepPath, set_: Overrides = None, address: Address = None) -> None:
+def distill(
+    file: SweepPath,
+    set_: Overrides = None,
+    variant: Variants = None,
+    small: Small = False,
+    address: Address = None,
+) -> None:
     """Distil one student: FILE's values, the first alternative of each choice (fix others with --set)."""
-    sweep = Sweep(document(file, set_))
+    sweep = Sweep(document(file, set_, variant, small))
     with at_work(sweep, address) as (cluster, heard):
         concurrent = concurrency(sweep.file.resources, cluster)
         train_teachers(sweep, concurrent, heard)
@@ -36,6 +42,7 @@ def distill(file: SweepPath, set_: Overrides = None, address: Address = None) ->
         scores = ", ".join(f"{part} F1 {100 * result[part]['mean']:.1f}" for part in ("dev", "test"))
         stdout.print(f"{name}: {scores}, best epoch {result['best_epoch'] + 1}", highlight=False)
     stdout.print(
-        f"distill: {len(runs)} runs in {sweep.storage.child('runs').uri}. Next: raykd sweep {file}",
+        f"distill: {len(runs)} runs in {sweep.storage.child('runs').uri}. "
+        f"Next: raykd sweep {again(file, variant, small)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

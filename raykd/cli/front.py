@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from raykd.cli.console import stdout
+from raykd.cli.options import Small, Variants, again, document
 from raykd.errors import StoreError
 from raykd.report import front_html, front_rows, front_table, trials_csv, trials_parquet
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
-from raykd.spec import load
 from raykd.storage import Storage
 from raykd.sweep.records import SweepRecords
 from raykd.trial import Teacher, Trial, teacher_f1
@@ -28,10 +28,12 @@ def front(
     best: Annotated[
         str | None, typer.Option(help="By which figure to choose one, for example latency_ms.")
     ] = None,
+    variant: Variants = None,
+    small: Small = False,
 ) -> None:
     """Show the front of SWEEP, and with --where and --best the student to ship."""
     condition = parse(where) if where else None
-    records = _records(sweep, store)
+    records = records_of(sweep, store, variant, small)
     trials, teachers = [record.trial for record in records.load()], records.teachers()
     if condition is None and best is None:
         for name, data in report_files(trials, teachers, records).items():
@@ -39,7 +41,7 @@ def front(
         stdout.print(front_table(trials, teachers, sweep=records.name, objectives=records.objectives))
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.uri}. "
-            f"Next: raykd front {sweep} --where 'f1 >= 0.95 * teacher' --best latency_ms",
+            f"Next: raykd front {again(sweep, variant, small)} --where 'f1 >= 0.95 * teacher' --best latency_ms",
             highlight=False, soft_wrap=True, markup=False,
         )  # fmt: skip
         return
@@ -62,10 +64,15 @@ def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRec
     }
 
 
-def _records(sweep: str, store: str | None) -> SweepRecords:
+def records_of(sweep: str, store: str | None, variants: list[str] | None, small: bool) -> SweepRecords:
+    """The records of a sweep that is named, or given as its file with its variants.
+
+    Raises:
+        StoreError: the store does not have it.
+    """
     name, uri = sweep, store or ".raykd"
     if Path(sweep).suffix in (".yaml", ".yml"):
-        tree = load(sweep).tree
+        tree = document(Path(sweep), None, variants, small).tree
         name, uri = str(tree.get("name")), store or str(tree.get("store", ".raykd"))
     records = SweepRecords(Storage(uri), name)
     if not records.exists():

@@ -10,28 +10,42 @@ from urllib.parse import urlsplit
 import typer
 
 from raykd.errors import Fault, SpecError
-from raykd.spec import Document, load
+from raykd.spec import SMALL, Document, load
 
 SweepPath = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file.", show_default=False)]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value, for example --set corpus.root=/data."),
 ]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option("--variant", metavar="NAME", help="Lay one of FILE's variants over it; may be repeated."),
+]
+Small = Annotated[bool, typer.Option("--small", help="The same as --variant small: minutes, not hours.")]
 Address = Annotated[
     str | None, typer.Option(help="Ray cluster to join; by default $RAY_ADDRESS, or Ray is started here.")
 ]
 
 
-def document(path: Path, overrides: list[str] | None) -> Document:
-    """Load a sweep file with its overrides.
+def document(
+    path: Path, overrides: list[str] | None, variants: list[str] | None = None, small: bool = False
+) -> Document:
+    """Load a sweep file with its variants and overrides.
 
     Raises:
         SpecError: if it cannot be read, or runs as a Ray job with paths that vanish with the job.
     """
-    loaded = load(path, overrides or ())
+    loaded = load(path, overrides or (), variants=[*(variants or ()), *([SMALL] if small else ())])
     if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # Ray tells a job's entry point so
         _refuse_relative(loaded)
     return loaded
+
+
+def again(file: str | Path, variants: list[str] | None, small: bool) -> str:
+    """The file with its variants, as the next command wants them."""
+    return " ".join(
+        [str(file), *(f"--variant {name}" for name in variants or ()), *(["--small"] if small else ())]
+    )
 
 
 def _refuse_relative(loaded: Document) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.table import Table
 
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
-from raykd.cli.options import Address, Overrides, SweepPath, document
+from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.runs.cluster import concurrency
 from raykd.runs.cost import find_cost
 from raykd.runs.execute import find_result
@@ -17,19 +15,27 @@ from raykd.sweep.driver import Sweep, measure_costs
 from raykd.trial import shape_name
 
 
-def plan(file: SweepPath, set_: Overrides = None, address: Address = None) -> None:
+def plan(
+    file: SweepPath,
+    set_: Overrides = None,
+    variant: Variants = None,
+    small: Small = False,
+    address: Address = None,
+) -> None:
     """Show trials, teachers, transfer sets with their bytes, and size and latency of every student shape."""
-    sweep = Sweep(document(file, set_))
+    sweep = Sweep(document(file, set_, variant, small))
     with at_work(sweep, address) as (cluster, heard):
         at_once = concurrency(sweep.file.resources, cluster)
         measure_costs(sweep, heard)
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
-    stdout.print(_last_line(file, sweep, found, at_once), highlight=False, soft_wrap=True)
+    stdout.print(
+        _last_line(again(file, variant, small), sweep, found, at_once), highlight=False, soft_wrap=True
+    )
 
 
-def _last_line(file: Path, sweep: Sweep, found: Estimate | None, at_once: int) -> str:
+def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) -> str:
     known = [record.trial for record in sweep.records.load()] if sweep.records.exists() else []
     ended = sum(trial.role == "search" and trial.state != "RUNNING" for trial in known)
     sets = "no transfer set"

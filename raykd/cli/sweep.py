@@ -11,7 +11,7 @@ import typer
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.front import report_files
-from raykd.cli.options import Address, Overrides, SweepPath, document
+from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.report import front_markdown, front_table
 from raykd.runs.cluster import concurrency
 from raykd.sweep.driver import Sweep, run_sweep
@@ -22,6 +22,8 @@ from raykd.tracking import check as check_tracking
 def sweep(
     file: SweepPath,
     set_: Overrides = None,
+    variant: Variants = None,
+    small: Small = False,
     address: Address = None,
     resume: Annotated[
         bool,
@@ -29,7 +31,7 @@ def sweep(
     ] = False,
 ) -> None:
     """Train teachers, compute what they know once, search students, and end with their front."""
-    planned = Sweep(document(file, set_))
+    planned = Sweep(document(file, set_, variant, small))
     objectives = planned.file.search.objectives
     # All that can refuse the sweep comes before anything is computed, kept or told to MLflow.
     check_tracking(planned.file.tracking.uri)
@@ -46,7 +48,7 @@ def sweep(
     stdout.print(front_table(trials, teachers, sweep=planned.file.name, objectives=objectives))
     stdout.print(
         f"sweep: {len(trials)} trials. The front is in {planned.records.folder.uri}/front.html\n"
-        f"Next: raykd front {file} --where 'f1 >= 0.95 * teacher' --best latency_ms, or\n"
+        f"Next: raykd front {again(file, variant, small)} --where 'f1 >= 0.95 * teacher' --best latency_ms, or\n"
         f"      mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name})",
         highlight=False, soft_wrap=True, markup=False,
     )  # fmt: skip

@@ -20,8 +20,10 @@ from raykd.spec.search import (
     search_of,
 )
 from raykd.spec.validate import check
+from raykd.spec.variants import SMALL
 
 __all__ = [
+    "SMALL",
     "Choice",
     "Document",
     "FloatRange",

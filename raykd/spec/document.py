@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from raykd.errors import Fault, SpecError
+from raykd.spec.variants import laid_over
 from raykd.spec.yaml12 import BadYamlError, Parsed, parse
 
 Trail = tuple[str | int, ...]
@@ -55,12 +56,14 @@ def dotted(path: Trail) -> str:
     return ".".join(str(part) for part in path)
 
 
-def load(file: str | Path, overrides: Sequence[str] = ()) -> Document:
-    """Read a sweep file as YAML 1.2 and apply `--set` overrides (`student.kind=bilstm`, the value as YAML).
+def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[str] = ()) -> Document:
+    """Read a sweep file as YAML 1.2, lay its `variants` of those names over it, and apply `--set` overrides
+    (`student.kind=bilstm`, the value as YAML).
 
     Raises:
-        SpecError: the file is missing or unreadable, is not YAML or not a mapping, or an override cannot be
-            applied. Keys written twice are kept in `Document.faults`, so that `check` tells all at once.
+        SpecError: the file is missing or unreadable, is not YAML or not a mapping, has no such variant, or an
+            override cannot be applied. Keys written twice are kept in `Document.faults`, so that `check` tells
+            all at once.
     """
     name = str(file)
     try:
@@ -69,7 +72,10 @@ def load(file: str | Path, overrides: Sequence[str] = ()) -> Document:
         raise SpecError((_unreadable(name, error),)) from error
     if not isinstance(parsed.value, dict):
         raise SpecError((_not_a_mapping(name, parsed.value),))
-    document = Document(name, parsed.value, dict(parsed.lines), faults=_written_wrongly(name, parsed))
+    tree, lines, faults = laid_over(name, parsed.value, parsed.lines, variants)
+    if faults:
+        raise SpecError(faults)
+    document = Document(name, tree, lines, faults=_written_wrongly(name, parsed))
     return _overridden(document, overrides) if overrides else document
 
 
