@@ -14,8 +14,8 @@ from typing import Any, Literal
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
 Role = Literal["search", "baseline"]
 
-LABELLED = {"embedding_dim": "E", "hidden_dim": "H"}
-"""Sizes that a student's short name shows, and by which letter."""
+LABELLED = {"embedding_dim": "E", "hidden_dim": "H", "character_dim": "C"}
+"""Sizes that a student's short name shows where they are not 0, and by which letter."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,13 @@ class Trial:
     """One per seed."""
     dev_f1: float | None = None
     dev_f1_sd: float | None = None
+    dev_f1_by_seed: tuple[float, ...] = ()
+    """Each run's own, in the order of `run_ids`; their mean is `dev_f1`."""
     dev_f1_languages_sd: float | None = None
     dev_f1_by_language: Mapping[str, float] = field(default_factory=dict)
     test_f1: float | None = None
     test_f1_sd: float | None = None
+    test_f1_by_seed: tuple[float, ...] = ()
     test_f1_languages_sd: float | None = None
     test_f1_by_language: Mapping[str, float] = field(default_factory=dict)
     latency_ms: float | None = None
@@ -81,7 +84,8 @@ class Trial:
 
         Raises TypeError for a key no trial has.
         """
-        return Trial(**{**plain, "run_ids": tuple(plain.get("run_ids", ()))})
+        lists = {name: tuple(plain.get(name, ())) for name in ("run_ids", "dev_f1_by_seed", "test_f1_by_seed")}
+        return Trial(**{**plain, **lists})
 
 
 @dataclass(frozen=True)
@@ -137,8 +141,9 @@ def section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def shape_name(student: Mapping[str, Any]) -> str:
-    """Short name of a student's shape: `E32 H64 crf`; more than one layer says so: `E32 H64 L2 maxent`."""
-    parts = [f"{letter}{student[key]}" for key, letter in LABELLED.items() if key in student]
+    """Short name of a student's shape: `E32 H64 crf`; characters and further layers are told where there are any:
+    `E32 H64 C25 L2 maxent`."""
+    parts = [f"{letter}{student[key]}" for key, letter in LABELLED.items() if student.get(key)]
     if student.get("layers", 1) != 1:
         parts.append(f"L{student['layers']}")
     if "decoder" in student:

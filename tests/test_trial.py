@@ -8,7 +8,10 @@ from raykd.trial import Teacher, Trial
 
 
 def test_a_trial_survives_json():
-    trial = Trial(3, "PRUNED", {"student.hidden_dim": 8}, run_ids=("a", "b"), dev_f1_by_language={"en": 0.5})
+    trial = Trial(
+        3, "PRUNED", {"student.hidden_dim": 8}, run_ids=("a", "b"), dev_f1_by_language={"en": 0.5},
+        dev_f1_by_seed=(0.4, 0.6), test_f1_by_seed=(0.3, 0.5),
+    )  # fmt: skip
     assert Trial.from_plain(json.loads(json.dumps(trial.to_plain()))) == trial
     teacher = Teacher("t", dev_f1=0.5, dev_f1_by_language={"en": 0.5})
     assert Teacher.from_plain(json.loads(json.dumps(teacher.to_plain()))) == teacher
@@ -35,6 +38,12 @@ def test_an_unknown_key_is_refused():
         # Of a choice of mappings the path holds the option's label.
         ({"objective.top_wk.k": 5, "objective.top_wk.temperature": 2}, "top_wk", "#07 top_wk k=5 T=2"),
         ({"objective.temperature": 1, "student.layers": 1}, "posterior", "#07 posterior"),
+        (
+            {"student.embedding_dim": 8, "student.character_dim": 25, "student.character_hidden": 25},
+            "gold",
+            "#07 gold · E8 C25",
+        ),
+        ({"student.embedding_dim": 8, "student.character_dim": 0}, "gold", "#07 gold · E8"),
         (
             {"objective.temperature": 2.5, "objective.temperature_mode": "global", "student.layers": 2},
             "structural",

@@ -270,7 +270,8 @@ def _f1_range(loud: Sequence[float], quiet: Sequence[float], reference: float | 
 
 def hover(trial: Trial, row: FrontRow | None = None) -> str:
     """All that is known of a trial, for the box beside its marker: figures first, then every setting."""
-    seeds = f" over {len(trial.run_ids)} seeds" if len(trial.run_ids) > 1 else ""
+    own = ", ".join(map(percent, trial.dev_f1_by_seed))
+    seeds = f" over {len(trial.run_ids)} seeds" + f" ({own})" * bool(own) if len(trial.run_ids) > 1 else ""
     lines = [
         f"<b>{escape(trial.name)}</b>",
         f"dev F1 <b>{percent(trial.dev_f1)}</b>{spread(trial.dev_f1_sd)}{seeds}"

@@ -26,7 +26,7 @@ def _flat(prefix: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def finished(trial: Trial, results: Sequence[Mapping[str, Any]], cost: Mapping[str, Any]) -> Trial:
-    """`trial` with the mean over seeds of its results and the cost of its shape."""
+    """`trial` with each seed's score, the mean over seeds of its results, and the cost of its shape."""
     scores = {}
     for part in ("dev", "test"):
         means = [result[part]["mean"] for result in results]
@@ -34,6 +34,7 @@ def finished(trial: Trial, results: Sequence[Mapping[str, Any]], cost: Mapping[s
         scores |= {
             f"{part}_f1": fmean(means),
             f"{part}_f1_sd": pstdev(means) if len(means) > 1 else None,
+            f"{part}_f1_by_seed": tuple(means),
             f"{part}_f1_languages_sd": fmean(result[part]["standard_deviation"] for result in results),
             f"{part}_f1_by_language": {
                 language: fmean(result[part]["by_language"][language] for result in results)

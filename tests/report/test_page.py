@@ -146,3 +146,9 @@ def test_the_box_beside_a_marker_holds_the_whole_configuration():
     assert "option_39 39" in plain
     assert "en 25.0" in plain
     assert max(len(line) for line in told.split("<br>")) < 110
+
+
+def test_the_box_beside_a_marker_tells_each_seed():
+    told = hover(Trial(4, "COMPLETE", {}, dev_f1=0.5, run_ids=("a", "b"), dev_f1_by_seed=(0.4321, 0.5679)))
+    assert "over 2 seeds (43.2, 56.8)" in told
+    assert "seeds ·" in hover(Trial(4, "COMPLETE", {}, dev_f1=0.5, run_ids=("a", "b")))

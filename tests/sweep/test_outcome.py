@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from raykd.sweep.outcome import against_teachers, flat_settings, teacher_row
-from tests.sweep.samples import run_of
+from raykd.sweep.outcome import against_teachers, finished, flat_settings, teacher_row
+from tests.sweep.samples import COST, result_of, run_of, trial
 
 TEACHERS = [
     {"parameters": 6000, "bytes": 24000, "latency_ms": 4.0},
@@ -28,6 +28,15 @@ def test_each_language_is_scored_by_its_own_teacher():
     assert row.dev_f1 == pytest.approx(0.7)
     assert dict(row.test_f1_by_language) == {"en": 0.8, "de": 0.6}
     assert (row.parameters, row.bytes, row.latency_ms) == (10000, 40000, 6.0)
+
+
+def test_a_trial_keeps_its_seeds_own_scores_beside_their_mean():
+    run = run_of({"student": {}, "objective": {"kind": "gold"}, "schedule": {"epochs": 2}})
+    ended = finished(trial(0, state="RUNNING"), [result_of(run, 0.5), result_of(run, 0.8)], COST)
+    assert ended.state == "COMPLETE"
+    assert (ended.dev_f1_by_seed, ended.test_f1_by_seed) == ((0.5, 0.8), (0.5, 0.8))
+    assert (ended.dev_f1, ended.dev_f1_sd) == (pytest.approx(0.65), pytest.approx(0.15))
+    assert ended.test_f1_by_language["en"] == pytest.approx(0.55)
 
 
 def test_settings_are_flat_paths_with_plain_values():
