@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import methodcaller
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig
+from raykd.corpora.source import Parts, TextConfig, for_language, refuse_strangers
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -36,11 +36,17 @@ class ConllSource(TextConfig):
     """CoNLL columns."""
 
     source: Literal["conll"]
-    columns: Columns = Columns()
+    columns: Columns | dict[str, Columns] = Columns()
+    """Where word and tag stand, counted from 0; or a mapping from languages, with `default` for the others."""
     separator: Literal["tab", "space", "auto"] = "auto"
     """`space` also takes several spaces; `auto` looks for a tab in the first line that holds a word."""
     comment: Annotated[str, Field(max_length=8)] = "#"
     """What begins a comment line; empty for none. A word `#` stays a word: its line has all columns."""
+
+    @model_validator(mode="after")
+    def _columns_are_of_its_languages(self) -> ConllSource:
+        refuse_strangers("columns", self.columns, self.languages)
+        return self
 
 
 class Layout(NamedTuple):
@@ -76,7 +82,7 @@ def parse(
     config: ConllSource, lines: list[str], *, file: str, language: str, labelled: bool
 ) -> list[Sentence]:
     """The sentences of one file's lines. Without `labelled` the tag column is not looked at."""
-    layout = layout_of(config, lines, file=file, labelled=labelled)
+    layout = layout_of(config, lines, file=file, language=language, labelled=labelled)
     sentences = []
     for numbers, rows in sentence_rows(lines, layout):
         check_rows(rows, numbers, layout, file)
@@ -87,13 +93,16 @@ def parse(
     return sentences
 
 
-def layout_of(config: ConllSource, lines: Iterable[str], *, file: str, labelled: bool) -> Layout:
+def layout_of(
+    config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+) -> Layout:
     """The layout of a file, told from its first line that holds a word."""
     first, number = _first_word_line(lines, config.comment)
     tabs = config.separator == "tab" or (config.separator == "auto" and "\t" in first)
     cut = cut_at_tabs if tabs else _cut_at_spaces
     width = len(cut(first))
-    columns = {"token": config.columns.token} | ({"tag": config.columns.tag} if labelled else {})
+    asked = for_language(config.columns, language) or Columns()
+    columns = {"token": asked.token} | ({"tag": asked.tag} if labelled else {})
     resolved = {name: place + width if place < 0 else place for name, place in columns.items()}
     for name, place in resolved.items():
         if first and not 0 <= place < width:

@@ -76,10 +76,15 @@ def _schemes(
 
 
 def _tag_set(inventories: Mapping[str, set[tuple[str, ...]]], schemes: Mapping[str, FileScheme]) -> TagSet:
-    tags = {tag for sequences in inventories.values() for sequence in sequences for tag in sequence}
-    if any(scheme != "flat" for scheme in schemes.values()):
-        return TagSet.of_types(tag[2:] for tag in tags if tag[1:2] == "-")
-    return TagSet.flat(tags)
+    tags = {language: {tag for each in found for tag in each} for language, found in inventories.items()}
+    if all(scheme == "flat" for scheme in schemes.values()):
+        return TagSet.flat(tag for found in tags.values() for tag in found)
+    types: set[str] = set()
+    for language, found in tags.items():
+        # In `io` a tag is the type of its span; elsewhere the type stands behind the letter.
+        plain = found if schemes[language] == "io" else {tag[2:] for tag in found if tag[1:2] == "-"}
+        types |= plain - {OUTSIDE}
+    return TagSet.of_types(types)
 
 
 def _numbers(

@@ -47,6 +47,16 @@ class Corpus:
         tables = [table for table in self.parts.values() if "label" in table.column_names]
         return tuple(sorted({label for t in tables for label in t["label"].drop_null().unique().to_pylist()}))
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The languages with labels: dev has no others, and every mean that selects is over them."""
+        return tuple(name for name in self.languages if self.report.role(name) == "labelled")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The languages without labels, of which training sees unlabelled text or nothing."""
+        return tuple(language for language in self.languages if language not in self.sources)
+
     def restricted(self, languages: Iterable[str]) -> Corpus:
         """The corpus without other languages. The tag set stays, so that tag numbers keep their meaning."""
         wanted = set(languages)
@@ -83,18 +93,21 @@ def make_corpus(parts: Parts, config: SourceConfig) -> Corpus:
         dropped.duplicates,
         sum(text_of(sentence) in test for sentence in selected["dev"]),
         unseen_labels(converted.tables, converted.tag_set),
+        {language: config.role(language) for language in config.languages},
     )
     return Corpus(converted.tag_set, config.languages, converted.tables, report)
 
 
 def corpus_id(corpus: Corpus) -> str:
-    """The identity of a corpus: over words, tags, languages and their order in every part, and the tag set.
+    """The identity of a corpus: over words, tags, languages and their order in every part, the tag set, and
+    which languages are targets.
 
     Where the text was read from and in which format does not matter.
     """
     parts = {part: _digest(corpus.parts[part]) for part in PARTS}
     tags = {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)}
-    return identity("corpus", {"format": FORMAT, "parts": parts, "tag_set": tags})
+    targets = {"targets": list(corpus.targets)} if corpus.targets else {}
+    return identity("corpus", {"format": FORMAT, "parts": parts, "tag_set": tags, **targets})
 
 
 def write_corpus(corpus: Corpus, storage: Storage) -> str:

@@ -22,6 +22,7 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     return {
         "corpus_id": corpus_id(corpus),
         "languages": list(corpus.languages),
+        "roles": dict(corpus.report.roles),
         "scheme": corpus.tag_set.scheme,
         "tags": list(corpus.tag_set.tags),
         "labels": list(corpus.tag_set.labels or corpus.labels),

@@ -7,7 +7,7 @@ import fnmatch
 import gzip
 from collections.abc import Callable, Iterator
 
-from raykd.corpora.sentence import Sentence
+from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import FilesConfig, Parts, TextConfig, for_language
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
@@ -18,9 +18,10 @@ WILD = "*?["
 def files_of(config: FilesConfig) -> Iterator[tuple[str, str, str]]:
     """(part, language, name below the root) of every file; CorpusError where a pattern finds none."""
     storage = Storage(config.root)
-    for part, pattern in config.named_parts().items():
+    for part in PARTS:
         for language in config.languages:
-            for name in find(storage, pattern.replace("{lang}", language)):
+            pattern = config.named_parts(language).get(part)
+            for name in find(storage, pattern) if pattern is not None else ():
                 yield part, language, name
 
 
@@ -103,7 +104,8 @@ def read_text_files(config: TextConfig, parse: Callable[..., list[Sentence]]) ->
     for part, language, name in files_of(config):
         lines = read_lines(storage, name, for_language(config.encoding, language) or "utf-8")
         file = place(storage, name)
-        sentences = parse(config, lines, file=file, language=language, labelled=part != "unlabelled")
+        labelled = config.reads_tags(part, language)
+        sentences = parse(config, lines, file=file, language=language, labelled=labelled)
         if not sentences:
             raise CorpusError(file, None, "the file holds no sentence", "fill it, or leave its part out")
         parts.setdefault(part, []).extend(sentences)

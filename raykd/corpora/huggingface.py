@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from raykd.corpora.source import Name, Parts, PartsConfig, refuse_one_name_for_all
+from raykd.corpora.sentence import PARTS
+from raykd.corpora.source import Name, Parts, PartsConfig, Pattern
 from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
 from raykd.errors import CorpusError
 
@@ -33,18 +34,16 @@ class HuggingFaceSource(PartsConfig):
     """Configuration of the data set; may hold `{lang}`."""
     revision: Name | None = None
     """Commit or tag of the data set on the hub; set it, so that the corpus stays what it is."""
-    train: Name = "train"
-    dev: Name | None = "validation"
-    test: Name | None = "test"
+    train: Pattern = "train"
+    dev: Pattern | None = "validation"
+    test: Pattern | None = "test"
     columns: TableColumns = TableColumns()
     tag_names: TagNames = None
 
     @model_validator(mode="after")
     def _languages_are_told_apart(self) -> HuggingFaceSource:
         if self.columns.language is None and "{lang}" not in f"{self.path} {self.subset}":
-            refuse_one_name_for_all(
-                self.named_parts(), self.languages, "path, subset, or columns.language be set"
-            )
+            self.refuse_one_place_for_two("or path, subset, or columns.language be set")
         return self
 
 
@@ -77,12 +76,14 @@ def _data_sets(config: HuggingFaceSource) -> list[tuple[str, str | None, list[st
 
 def _splits(config: HuggingFaceSource, languages: list[str]) -> Iterator[tuple[str, str, list[str]]]:
     """(part, split, languages to take from it)."""
-    for part, name in config.named_parts().items():
-        if "{lang}" in name:
-            for language in languages:
-                yield part, name.replace("{lang}", language), [language]
-        else:
-            yield part, name, languages
+    for part in PARTS:
+        found: dict[str, list[str]] = {}
+        for language in languages:
+            split = config.named_parts(language).get(part)
+            if split is not None:
+                found.setdefault(split, []).append(language)
+        for split, spoken in found.items():
+            yield part, split, spoken
 
 
 def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str | None) -> Mapping[str, Any]:
@@ -107,8 +108,9 @@ def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str
 def _sentences(config: HuggingFaceSource, split: Any, file: str, languages: list[str], part: str) -> list:
     names = config.tag_names or class_names(split.features.to_dict().get(config.columns.tag))
     table = split.with_format("arrow")[:]
+    labelled = any(config.reads_tags(part, language) for language in languages)
     sentences = sentences_of(
-        table, config.columns, file=file, languages=languages, names=names, labelled=part != "unlabelled"
+        table, config.columns, file=file, languages=languages, names=names, labelled=labelled
     )
     if not sentences:
         problem = f"no sentence of {', '.join(languages)} is in it"

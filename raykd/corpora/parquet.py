@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from raykd.corpora.files import files_of, place, read_bytes
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import FilesConfig, Parts, refuse_one_name_for_all
+from raykd.corpora.source import FilesConfig, Parts
 from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
 from raykd.errors import CorpusError
 from raykd.storage import Storage
@@ -30,7 +30,7 @@ class ParquetSource(FilesConfig):
     @model_validator(mode="after")
     def _languages_are_told_apart(self) -> ParquetSource:
         if self.columns.language is None:
-            refuse_one_name_for_all(self.named_parts(), self.languages, "or columns.language be set")
+            self.refuse_one_place_for_two("or columns.language be set")
         return self
 
 
@@ -42,7 +42,8 @@ def read(config: ParquetSource) -> Parts:
     """
     parts = Parts()
     for part, name, languages in _files(config):
-        sentences = _read_file(config, name, languages, labelled=part != "unlabelled")
+        labelled = any(config.reads_tags(part, language) for language in languages)
+        sentences = _read_file(config, name, languages, labelled=labelled)
         parts.setdefault(part, []).extend(sentences)
     return parts
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from raykd.corpora.source import Role
 from raykd.corpora.tags import OUTSIDE, TagSet
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
+WANTED: Mapping[Role, tuple[str, ...]] = MappingProxyType(
+    {"labelled": ("train", "dev", "test"), "unlabelled": ("unlabelled", "test"), "zero-shot": ("test",)}
+)
+"""The parts in which a language of each role should have sentences."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,12 @@ class CorpusReport:
     """Sentences of dev whose text also stands in test. They are kept: both parts are their authors'."""
     unseen: Mapping[str, Counts]
     """Label → part → language → how often a label stands in dev or test that no training sentence has."""
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    """Language → what it gives to training; a language that is not named is labelled."""
+
+    def role(self, language: str) -> Role:
+        """What `language` gives to training."""
+        return self.roles.get(language, "labelled")
 
     def warnings(self) -> list[str]:
         """One sentence for each thing to know before training."""
@@ -40,7 +52,8 @@ class CorpusReport:
 
     def _missing(self) -> Iterable[str]:
         for language in self.sentences["train"]:
-            empty = [part for part in ("train", "dev", "test") if not self.sentences[part].get(language)]
+            wanted = WANTED[self.role(language)]
+            empty = [part for part in wanted if not self.sentences[part].get(language)]
             if empty:
                 yield f"{language} has no sentence in {' and '.join(empty)}"
 
@@ -79,6 +92,7 @@ class CorpusReport:
             self.duplicates,
             self.dev_in_test,
             {label: counts for label, counts in unseen.items() if any(counts.values())},
+            {language: role for language, role in self.roles.items() if language in kept},
         )
 
     def to_plain(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import REST, Cap, Parts, SourceConfig, Split, for_language
+from raykd.corpora.source import Cap, Parts, Role, SourceConfig, Split, for_language
 
 TRAINING = ("train", "unlabelled")
 HELD_OUT = ("dev", "test")
@@ -39,23 +39,42 @@ def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
 
     A training sentence whose text also stands in dev or test, of whatever language, is dropped before the
     caps are filled; so is one whose text its own language already has. Dev and test are left as they are.
+
+    Of a language without labels every training sentence that is not drawn for its test is unlabelled text; of
+    a zero-shot language only the test is kept. Neither has a dev.
     """
-    dropped = Dropped()
-    held_out = {part: _capped(parts.get(part, []), part, config) for part in HELD_OUT}
-    pool = _distinct(parts.get("train", []), "train", config, dropped)
+    dropped, parts = Dropped(), _by_role(parts, config)
+    labelled, silent = _speaking(config, "labelled"), _speaking(config, "unlabelled")
+    held_out = {part: _capped(parts[part], part, config) for part in HELD_OUT}
+    pool = _distinct(parts["train"], "train", config, dropped)
     pool = _without(pool, _texts(held_out), "train", dropped)
     train, rest = _cap_each(pool, config.cap, config)
     if config.split is not None:
         train, held_out = _split_each(train, config.split, config)
-        # The draw is per language; a text may still stand in the train part of one and the test part of
-        # another.
-        train = _without(train, _texts(held_out), "train", dropped)
-    unlabelled = rest if getattr(config, "unlabelled", None) == REST else parts.get("unlabelled", [])
-    unlabelled = [sentence._replace(tags=None, label=None) for sentence in unlabelled]
+        held_out["dev"] = _of(held_out["dev"], labelled)
+    text = _of([*train, *rest], silent) + parts["unlabelled"]
+    text += _of(rest, {language for language in labelled if config.takes_rest(language)})
+    # A split is drawn per language: a text may still stand in the train part of one and the test of another.
+    train = _without(_of(train, labelled), _texts(held_out), "train", dropped)
+    unlabelled = [sentence._replace(tags=None, label=None) for sentence in text]
     unlabelled = _distinct(unlabelled, "unlabelled", config, dropped, seen=train)
     unlabelled = _without(unlabelled, _texts(held_out), "unlabelled", dropped)
     unlabelled, _ = _cap_each(unlabelled, config.unlabelled_cap, config)
     return {"train": train, "unlabelled": unlabelled, **held_out}, dropped
+
+
+def _by_role(parts: Parts, config: SourceConfig) -> Parts:
+    """What is read of each language by its role. Where a split is to be drawn, targets are drawn from too."""
+    labelled, silent = _speaking(config, "labelled"), _speaking(config, "unlabelled")
+    train, text = parts.get("train", []), _of(parts.get("unlabelled", []), labelled | silent)
+    if config.split is None:
+        train, text = _of(train, labelled), text + _of(train, silent)
+    return {
+        "train": train,
+        "unlabelled": text,
+        "dev": _of(parts.get("dev", []), labelled),
+        "test": parts.get("test", []),
+    }
 
 
 def draw_order(count: int, seed: int, language: str) -> np.ndarray:
@@ -131,6 +150,14 @@ def _without(sentences: list[Sentence], texts: set[str], part: str, dropped: Dro
 
 def _texts(parts: Parts) -> set[str]:
     return {text_of(sentence) for sentences in parts.values() for sentence in sentences}
+
+
+def _speaking(config: SourceConfig, role: Role) -> set[str]:
+    return {language for language in config.languages if config.role(language) == role}
+
+
+def _of(sentences: Iterable[Sentence], languages: set[str]) -> list[Sentence]:
+    return [sentence for sentence in sentences if sentence.language in languages]
 
 
 def _places(sentences: Iterable[Sentence]) -> dict[str, np.ndarray]:

@@ -7,6 +7,8 @@ every sentence as the file holds it; taking, splitting and converting is the sam
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
@@ -21,9 +23,17 @@ Weight = Annotated[int, Field(ge=1)]
 Sentences = Annotated[int, Field(ge=1)]
 Cap = Sentences | dict[str, Sentences]
 Name = Annotated[str, Field(min_length=1)]
+Pattern = Name | dict[str, Name]
+"""A file pattern or split name: one for all languages, or one for each with `default` for the others."""
+Role = Literal["labelled", "unlabelled", "zero-shot"]
+"""What a language gives to training: sentences with tags, sentences without, nothing."""
 
 REST = "rest"
 DEFAULT = "default"
+READ_BY_ROLE: Mapping[Role, tuple[str, ...]] = MappingProxyType(
+    # Choosing on a target language's dev would not be zero-shot, so targets have none.
+    {"labelled": PARTS, "unlabelled": ("train", "unlabelled", "test"), "zero-shot": ("test",)}
+)
 
 
 class Split(Frozen):
@@ -38,6 +48,11 @@ class SourceConfig(Frozen):
     """Which sentences of a source to take. The default takes all."""
 
     languages: Annotated[tuple[Name, ...], Field(min_length=1)]
+    unlabelled_languages: tuple[Name, ...] = ()
+    """Languages without labels: their training sentences become unlabelled text (`unlabelled_cap` limits it),
+    and they have a test but no dev."""
+    zero_shot_languages: tuple[Name, ...] = ()
+    """Languages of which nothing but the test is read."""
     scheme: FileScheme | dict[str, FileScheme] = "auto"
     """How the files write spans, for all languages or each; `auto` tells it per language from the tags."""
     cap: Cap | None = None
@@ -65,14 +80,45 @@ class SourceConfig(Frozen):
             refuse_strangers(field, getattr(self, field), self.languages)
         return self
 
+    @model_validator(mode="after")
+    def _roles_agree(self) -> SourceConfig:
+        targets = (*self.unlabelled_languages, *self.zero_shot_languages)
+        strangers = sorted(set(targets) - set(self.languages))
+        if strangers:
+            told = f"name {', '.join(strangers)}, not among languages ({', '.join(self.languages)})"
+            raise ValueError(f"unlabelled_languages and zero_shot_languages {told}")
+        twice = sorted({name for name in targets if targets.count(name) > 1})
+        if twice:
+            raise ValueError(f"unlabelled_languages and zero_shot_languages name {', '.join(twice)} twice")
+        if len(targets) == len(self.languages):
+            raise ValueError("no language is left with labels to learn from")
+        return self
+
+    def role(self, language: str) -> Role:
+        """What `language` gives to training."""
+        if language in self.zero_shot_languages:
+            return "zero-shot"
+        return "unlabelled" if language in self.unlabelled_languages else "labelled"
+
+    def takes_rest(self, language: str) -> bool:
+        """Whether the training sentences of `language` that `cap` leaves become unlabelled text."""
+        return for_language(getattr(self, "unlabelled", None), language) == REST
+
+    def reads_tags(self, part: str, language: str) -> bool:
+        """Whether the tags that a part has of `language` are looked at."""
+        if part == "train" and self.split is None:
+            return self.role(language) == "labelled"
+        return part != "unlabelled"
+
 
 class PartsConfig(SourceConfig):
     """A source that names its parts one by one: files, or splits of a data set."""
 
-    train: Name
-    dev: Name | None = None
-    test: Name | None = None
-    unlabelled: Name | None = None
+    train: Pattern
+    """With `{lang}` for the language; or a mapping from languages, with `default` for those not named."""
+    dev: Pattern | None = None
+    test: Pattern | None = None
+    unlabelled: Pattern | None = None
     """Text without tags; `rest` takes the training sentences that `cap` leaves."""
 
     @model_validator(mode="after")
@@ -83,28 +129,70 @@ class PartsConfig(SourceConfig):
             raise ValueError(f"split draws dev and test from train, so do not name {' and '.join(written)}")
         if self.split is None and len(named) < 2:
             raise ValueError("name dev and test, or draw them with split: {train: 3, dev: 1, test: 1}")
-        if self.unlabelled == REST and self.cap is None:
-            raise ValueError("unlabelled: rest takes what cap leaves, so cap must be set")
+        for part in PARTS:
+            refuse_strangers(part, getattr(self, part), self.languages)
+        for language in self.languages:
+            self._refuse_gaps(language)
         return self
 
-    def named_parts(self) -> dict[str, str]:
-        """Part → the pattern or name under which the source has it."""
-        parts = ("train", "unlabelled") if self.split is not None else PARTS
-        named = {part: getattr(self, part) for part in parts}
-        return {part: name for part, name in named.items() if name is not None and name != REST}
+    def _refuse_gaps(self, language: str) -> None:
+        """ValueError when `language` lacks a part that its role wants."""
+        role, there = self.role(language), self.named_parts(language)
+        if role == "labelled" and self.takes_rest(language) and self.cap is None:
+            raise ValueError("unlabelled: rest takes what cap leaves, so cap must be set")
+        text = "train" in there or "unlabelled" in there
+        wanted = {"labelled": ("train", "dev", "test"), "unlabelled": ("test",), "zero-shot": ("test",)}[role]
+        if self.split is not None:
+            wanted = ("train",)
+        elif role == "unlabelled" and not text:
+            wanted = ("train", "test")
+        missing = [part for part in wanted if part not in there]
+        if missing:
+            told = f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} nothing for {language}"
+            raise ValueError(f"{told} ({role}): name it there, or add default")
+
+    def named_parts(self, language: str) -> dict[str, str]:
+        """Part → where the source has what is to be read of `language`, `{lang}` filled in."""
+        if self.split is not None:
+            parts = ("train",) if self.role(language) == "zero-shot" else ("train", "unlabelled")
+        else:
+            parts = READ_BY_ROLE[self.role(language)]
+        named = {part: for_language(getattr(self, part), language) for part in parts}
+        return {
+            part: name.replace("{lang}", language)
+            for part, name in named.items()
+            if name is not None and name != REST
+        }
+
+    def refuse_one_place_for_two(self, otherwise: str = "") -> None:
+        """ValueError when several languages would be read from one and the same place."""
+        for part in PARTS:
+            places: dict[str, str] = {}
+            for language in self.languages:
+                place = self.named_parts(language).get(part)
+                if place in places:
+                    told = f"{places[place]} and {language} would both be read from {place!r}"
+                    mend = f"{part} must hold {{lang}}{f' ({otherwise})' if otherwise else ''}"
+                    raise ValueError(f"{mend}: {told}")
+                if place is not None:
+                    places[place] = language
 
 
 class FilesConfig(PartsConfig):
-    """Files below `root`: one pattern per part, with `{lang}` for the language; `*` is allowed."""
+    """Files below `root`: one pattern per part, with `{lang}` for the language; `*` is allowed.
+
+    Each pattern may be a mapping from languages to patterns, with `default` for those not named.
+    """
 
     root: Name = "."
     """Folder or URI (s3://…, gs://…) below which the patterns are looked up."""
 
     @model_validator(mode="after")
     def _patterns_stay_below_the_root(self) -> FilesConfig:
-        for part, pattern in self.named_parts().items():
-            if pattern.startswith("/") or ".." in pattern.split("/"):
-                raise ValueError(f"{part} must lie below root: write the folder into root, not {pattern!r}")
+        for language in self.languages:
+            for part, name in self.named_parts(language).items():
+                if name.startswith("/") or ".." in name.split("/"):
+                    raise ValueError(f"{part} must lie below root: write the folder into root, not {name!r}")
         return self
 
 
@@ -116,7 +204,7 @@ class TextConfig(FilesConfig):
     @model_validator(mode="after")
     def _every_language_has_its_files(self) -> TextConfig:
         refuse_strangers("encoding", self.encoding, self.languages)
-        refuse_one_name_for_all(self.named_parts(), self.languages)
+        self.refuse_one_place_for_two()
         return self
 
 
@@ -127,14 +215,6 @@ def refuse_strangers(field: str, value: object, languages: tuple[str, ...]) -> N
         raise ValueError(
             f"{field} names {', '.join(strangers)}, not among languages ({', '.join(languages)})"
         )
-
-
-def refuse_one_name_for_all(names: dict[str, str], languages: tuple[str, ...], otherwise: str = "") -> None:
-    """ValueError when several languages would be read from one and the same place."""
-    for part, name in names.items():
-        if len(languages) > 1 and "{lang}" not in name:
-            mend = f"{part} must hold {{lang}}{f' ({otherwise})' if otherwise else ''}"
-            raise ValueError(f"{mend}, as there are {len(languages)} languages")
 
 
 def for_language(value: Value | dict[str, Value] | None, language: str) -> Value | None:

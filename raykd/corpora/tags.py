@@ -5,10 +5,13 @@ The schemes, on the spans [0, 2) PER, [2, 3) PER, [4, 5) LOC of five tokens:
     bioes   B-PER E-PER S-PER O S-LOC
     iob2    B-PER I-PER B-PER O B-LOC     every span begins with B
     iob1    I-PER I-PER B-PER O I-LOC     B only where a span touches an earlier one of its type (CoNLL-2003)
+    io      T-PER T-PER T-PER O T-LOC     one tag per token; neighbours with one tag are one span (SemEval-2016)
 
-Each says the same, so conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every valid
-sequence of scheme `s`. An invalid sequence is read as conlleval reads it (a tag that cannot go on begins
-anew) and every tag that would be written otherwise counts as one repair.
+The first three say the same. Conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every
+valid sequence of scheme `s`. An invalid sequence is read as conlleval reads it (a tag that cannot go on begins
+anew) and every tag that would be written otherwise counts as one repair. `io` cannot tell touching spans of
+one type apart: written in it, they become one. Its tags are types as they stand (`T-POS`, not `POS`), as only
+then the tags can be written back.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
@@ -23,18 +27,18 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int16
 
-SpanScheme = Literal["iob1", "iob2", "bioes"]
-FileScheme = Literal["iob1", "iob2", "bioes", "flat", "auto"]
+SpanScheme = Literal["iob1", "iob2", "bioes", "io"]
+FileScheme = Literal["iob1", "iob2", "bioes", "io", "flat", "auto"]
 Span = tuple[int, int, str]
 
 OUTSIDE = "O"
 
 
 def read_spans(tags: Sequence[str]) -> list[Span]:
-    """The (start, end, type) spans of a sequence in any of the three schemes, in order, end exclusive.
+    """The (start, end, type) spans of a sequence in IOB1, IOB2 or BIOES, in order, end exclusive.
 
     A span begins at B or S, after O, E or S, and where the type changes; it ends before the next beginning,
-    at O, and after E or S. One reading serves all schemes because IOB has no E and no S.
+    at O, and after E or S. One reading serves these schemes because IOB has no E and no S.
 
     Raises:
         ValueError: a tag is neither O nor B-, I-, E- or S- with a type.
@@ -58,11 +62,21 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
     return spans
 
 
+def _read_runs(tags: Sequence[str]) -> list[Span]:
+    """The spans of a sequence in `io`: runs of one tag."""
+    ends = list(accumulate(len(list(run)) for _, run in groupby(tags)))
+    spans = zip([0, *ends], ends, (tag for tag, _ in groupby(tags)), strict=False)
+    return [span for span in spans if span[2] != OUTSIDE]
+
+
 def write_spans(spans: Iterable[Span], length: int, scheme: SpanScheme) -> list[str]:
     """Tags of `scheme` for ordered, non-overlapping spans (end exclusive) over `length` tokens."""
     tags = [OUTSIDE] * length
     last_end, last_kind = -1, ""
     for start, end, kind in spans:
+        if scheme == "io":
+            tags[start:end] = [kind] * (end - start)
+            continue
         touches = start == last_end and kind == last_kind
         first = "I-" if scheme == "iob1" and not touches else "B-"
         tags[start:end] = [first + kind] + ["I-" + kind] * (end - start - 1)
@@ -78,6 +92,8 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
     Raises:
         ValueError: a tag does not belong to `scheme` at all.
     """
+    if scheme == "io":
+        return write_spans(_read_runs(tags), len(tags), "bioes"), 0
     letters = "BIES" if scheme == "bioes" else "BI"
     for tag in tags:
         if tag != OUTSIDE and (tag[:1] not in letters or tag[1:2] != "-" or len(tag) < 3):
@@ -224,19 +240,20 @@ def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
     """The scheme in which tag sequences are written, told by what only one scheme would write.
 
     E- or S- tags make it BIOES. Without them, a span that begins with I- makes it IOB1, unless some B- stands
-    where IOB1 writes I-: then it is IOB2 with faults. Tags of another form throughout make it flat.
+    where IOB1 writes I-: then it is IOB2 with faults. Tags of another form throughout make it flat, unless O
+    stands beside tags that share another letter (T-POS, T-NEG): one such tag per token is `io`.
 
     Raises:
         ValueError: some tags have the form of spans and others do not.
     """
     letters: set[str] = set()
     strangers: set[str] = set()
-    begins_inside = begins_fresh = False
+    begins_inside = begins_fresh = outside = False
     for tags in sequences:
         before, kind_before = "O", ""
         for tag in tags:
             if tag == OUTSIDE:
-                before, kind_before = "O", ""
+                before, kind_before, outside = "O", "", True
                 continue
             if len(tag) < 3 or tag[0] not in "BIES" or tag[1] != "-":
                 strangers.add(tag)
@@ -251,7 +268,13 @@ def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
             f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(strangers)[:5])})"
         )
     if strangers or not letters:
-        return "flat"
+        return "io" if outside and not letters and _share_a_letter(strangers) else "flat"
     if letters & set("ES"):
         return "bioes"
     return "iob1" if begins_inside and not begins_fresh else "iob2"
+
+
+def _share_a_letter(tags: set[str]) -> bool:
+    """Whether all `tags` are one and the same capital letter, a dash and a type."""
+    formed = all(len(tag) > 2 and tag[0].isupper() and tag[1] == "-" for tag in tags)
+    return formed and len({tag[0] for tag in tags}) == 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig
+from raykd.corpora.source import Parts, TextConfig, for_language, refuse_strangers
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -26,9 +26,15 @@ class TsvSource(TextConfig):
     """One text and its class per line."""
 
     source: Literal["tsv"]
-    columns: Columns = Columns()
+    columns: Columns | dict[str, Columns] = Columns()
+    """Where text and class stand, counted from 0; or a mapping from languages, with `default` for the others."""
     header: bool = False
     """Whether the first line names the columns."""
+
+    @model_validator(mode="after")
+    def _columns_are_of_its_languages(self) -> TsvSource:
+        refuse_strangers("columns", self.columns, self.languages)
+        return self
 
 
 def read(config: TsvSource) -> Parts:
@@ -42,10 +48,10 @@ def read(config: TsvSource) -> Parts:
 
 def parse(config: TsvSource, lines: list[str], *, file: str, language: str, labelled: bool) -> list[Sentence]:
     """The sentences of one file's lines; empty lines are passed over."""
-    sentences = []
+    sentences, columns = [], for_language(config.columns, language) or Columns()
     for number, line in enumerate(lines, start=1):
         if line.strip() and not (config.header and number == 1):
-            tokens, label = _cells(config.columns, line.split("\t"), file, number, labelled)
+            tokens, label = _cells(columns, line.split("\t"), file, number, labelled)
             sentences.append(Sentence(tokens, None, language, label, (file, number)))
     return sentences
 

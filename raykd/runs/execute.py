@@ -100,7 +100,7 @@ def execute(
     def evaluate(part: str, trained: nn.Module) -> dict[str, Any]:
         held_out = evaluation_part(store_uri, run.corpus_id, run.vocabulary_id, part)
         tag_set = corpus_of(store_uri, run.corpus_id).tag_set
-        return score_part(trained, held_out, tag_set, TASKS[run.task][1], worker=worker)
+        return score_part(trained, held_out, tag_set, TASKS[run.task].metric, worker=worker)
 
     folder, progress = storage.child(*run.folder), Progress()
     if is_trained(run):

@@ -54,7 +54,7 @@ def prepare(recipe: Recipe, storage: Storage) -> Preparation:
         CorpusError: if the corpus cannot be read, or does not fit the task.
     """
     corpus = read_corpus(recipe.corpus)
-    scheme = TASKS[recipe.task][0]
+    scheme = TASKS[recipe.task].scheme
     if corpus.tag_set.scheme != scheme:
         raise CorpusError(
             str(getattr(recipe.corpus, "root", recipe.corpus.source)), None,
@@ -71,7 +71,8 @@ def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> It
     teacher = (
         recipe.teachers.pinned() if isinstance(recipe.teachers, HFTokenClassifierTeacher) else recipe.teachers
     )
-    groups = [(language,) for language in corpus.languages] if per_language else [tuple(corpus.languages)]
+    # Without labels there is no teacher of one's own.
+    groups = [(language,) for language in corpus.sources] if per_language else [tuple(corpus.languages)]
     schooling = _schooling(recipe, corpus)
     for languages in groups:
         own = schooling.restricted(languages) if per_language else schooling
@@ -86,8 +87,10 @@ def _schooling(recipe: Recipe, corpus: Corpus) -> Corpus:
     if recipe.teacher_corpus is None:
         return corpus
     changed = {**plain(recipe.corpus), "cap": plain(recipe.teacher_corpus)["cap"]}
-    if changed.get("unlabelled") == REST:
-        # What the cap leaves; unlabelled text teaches nobody, and without a cap nothing is left.
+    # What the cap leaves; unlabelled text teaches nobody, and without a cap nothing is left.
+    if isinstance(unlabelled := changed.get("unlabelled"), dict):
+        changed["unlabelled"] = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}
+    elif unlabelled == REST:
         changed["unlabelled"] = None
     return _same_tags(
         read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(changed))), corpus, recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -20,11 +20,24 @@ from raykd.training import ScheduleConfig, TrainingConfig
 if TYPE_CHECKING:
     from raykd.metrics import TagMetric  # brings seqeval, which takes a second to import
 
-Task = Literal["ner", "pos"]
+Task = Literal["ner", "pos", "aspect"]
 
-# task -> (tag scheme inside, metric that selects)
-TASKS: Mapping[str, tuple[str, TagMetric]] = MappingProxyType(
-    {"ner": ("bioes", "f1"), "pos": ("flat", "accuracy")}
+
+class TaskKind(NamedTuple):
+    """The tag scheme inside, the metric that selects, and what that metric is called."""
+
+    scheme: Literal["bioes", "flat"]
+    metric: TagMetric
+    label: str
+
+
+TASKS: Mapping[str, TaskKind] = MappingProxyType(
+    {
+        "ner": TaskKind("bioes", "f1", "F1"),
+        "pos": TaskKind("flat", "accuracy", "accuracy"),
+        # A term's polarity is its type: a term found with the wrong polarity is wrong (SemEval-2016, task 5).
+        "aspect": TaskKind("bioes", "f1", "aspect F1"),
+    }
 )
 
 
@@ -84,6 +97,10 @@ def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
             )
         )
     faults += _teacher_corpus_faults(recipe)
+    if recipe.teachers.per == "language" and recipe.corpus.unlabelled_languages:
+        told = ", ".join(recipe.corpus.unlabelled_languages)
+        mend = f"{told} cannot have a teacher of its own without labels: set teachers.per: all"
+        faults.append((("teachers", "per"), f"{mend}, or take it out of corpus.unlabelled_languages"))
     trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
     faults += [
         ((*path, "precision"), "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32")

@@ -169,7 +169,7 @@ def test_a_missing_file_names_the_nearest(tmp_path):
     ("settings", "message"),
     [
         ({"languages": ["da", "da"]}, "languages names da twice"),
-        ({"languages": ["da", "sv"]}, "train must hold {lang}, as there are 2 languages"),
+        ({"languages": ["da", "sv"]}, "train must hold {lang}: da and sv would both be read from 't'"),
         ({"dev": None}, "name dev and test, or draw them with split"),
         ({"split": {}}, "do not name dev and test"),
         ({"unlabelled": "rest"}, "unlabelled: rest takes what cap leaves, so cap must be set"),
@@ -178,7 +178,7 @@ def test_a_missing_file_names_the_nearest(tmp_path):
         ({"encoding": {"de": "latin-1"}}, "encoding names de"),
         ({"train": "/etc/passwd"}, "train must lie below root"),
         ({"split": {}, "dev": None, "test": None, "dev_cap": 3}, "do not set dev_cap or test_cap"),
-        ({"scheme": "bilou"}, "'iob1', 'iob2', 'bioes', 'flat' or 'auto'"),
+        ({"scheme": "bilou"}, "'iob1', 'iob2', 'bioes', 'io', 'flat' or 'auto'"),
         ({"trian": "x"}, "Extra inputs are not permitted"),
     ],
 )
@@ -186,3 +186,65 @@ def test_settings_that_do_not_agree_are_refused(tmp_path, settings, message):
     with pytest.raises(ValueError, match="valid") as caught:
         source(tmp_path, **settings)
     assert message in str(caught.value)
+
+
+def write(root, **files):
+    for name, text in files.items():
+        (root / name).write_text(text)
+
+
+def test_patterns_and_columns_of_their_own(tmp_path):
+    write(tmp_path, t="1\tA\tO\n", d="1\tB\tO\n", da="C O x\n", sv="D O x\n", u="E\n")
+    parts = {"train": {"xx": "t", "default": "{lang}"}, "dev": {"xx": "d", "default": "{lang}"}}
+    found = read(
+        source(
+            tmp_path, languages=["da", "xx", "sv"], **parts, test={"xx": "d", "default": "{lang}"},
+            unlabelled={"sv": "u"}, columns={"xx": {"token": 1, "tag": 2}, "default": {"tag": 1}},
+        )
+    )  # fmt: skip
+    assert [(s.language, s.tokens) for s in found["train"]] == [("da", ["C"]), ("xx", ["A"]), ("sv", ["D"])]
+    assert [(s.language, s.tokens, s.tags) for s in found["unlabelled"]] == [("sv", ["E"], None)]
+
+
+def test_targets_are_read_without_dev_or_tags_and_need_no_other_files(tmp_path):
+    write(tmp_path, **{"xx.t": "A O\n", "xx.d": "B O\n", "xx.e": "C O\n"})
+    write(tmp_path, **{"da.t": "D\n", "da.e": "E O\n", "sv.e": "F O\n"})
+    targets = {"unlabelled_languages": ["da"], "zero_shot_languages": ["sv"]}
+    settings = {"languages": ["xx", "da", "sv"], "train": "{lang}.t", "dev": "{lang}.d", "test": "{lang}.e"}
+    found = read(source(tmp_path, **targets, **settings, columns={"da": {"tag": -1}}))
+    assert [(s.language, s.tags) for s in found["train"]] == [("xx", ["O"]), ("da", None)]
+    assert [s.language for s in found["dev"]] == ["xx"]
+    assert [s.tokens for s in found["test"]] == [["C"], ["E"], ["F"]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"unlabelled_languages": ["de"]}, "zero_shot_languages name de, not among languages (da, sv)"),
+        ({"zero_shot_languages": ["da", "sv"]}, "no language is left with labels"),
+        ({"zero_shot_languages": ["da"], "unlabelled_languages": ["da"]}, "name da twice"),
+        ({"dev": {"da": "d"}}, "dev has nothing for sv (labelled): name it there, or add default"),
+        ({"dev": {"de": "d"}}, "dev names de"),
+        ({"train": {"da": "t"}, "unlabelled_languages": ["sv"]}, "train has nothing for sv (unlabelled)"),
+        ({"test": {"da": "../x", "default": "{lang}"}}, "test must lie below root"),
+        ({"test": {"da": "t", "sv": "t"}}, "test must hold {lang}: da and sv would both be read from 't'"),
+        ({"columns": {"de": {"token": 1}}}, "columns names de"),
+        ({"unlabelled": {"sv": "rest"}}, "unlabelled: rest takes what cap leaves"),
+    ],
+)
+def test_patterns_and_roles_that_do_not_agree_are_refused(tmp_path, settings, message):
+    plain = {"languages": ["da", "sv"], "train": "{lang}", "dev": "{lang}d", "test": "{lang}t"}
+    with pytest.raises(ValueError, match="valid") as caught:
+        source(tmp_path, **(plain | settings))
+    assert message in str(caught.value)
+
+
+def test_a_target_whose_files_are_not_named_may_bring_text_alone(tmp_path):
+    write(tmp_path, **{"a.t": "A O\n", "a.e": "C O\n", "text": "D\n", "test": "E O\n"})
+    found = read(
+        source(
+            tmp_path, languages=["da", "sv"], unlabelled_languages=["sv"], train={"da": "a.t"}, dev="a.t",
+            test={"da": "a.e", "sv": "test"}, unlabelled={"sv": "text"},
+        )
+    )  # fmt: skip
+    assert [(s.language, s.tokens) for s in found["unlabelled"]] == [("sv", ["D"])]

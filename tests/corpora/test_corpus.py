@@ -1,6 +1,7 @@
 """The corpus: conversion, report, identity over content, and the store."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -243,6 +244,32 @@ def test_restricted_to_some_languages(root):
     assert rows(spanish, "train") == [row for row in rows(corpus, "train") if row[0] == "es"]
     assert spanish.report.sentences["test"] == {"es": 2}
     assert not any("en" in warning.split() for warning in spanish.report.warnings())
+
+
+def target(root, **settings):
+    return read_corpus(config(root, zero_shot_languages=["es"], **settings))
+
+
+def test_roles_are_told_stored_and_part_of_the_identity(root, tmp_path):
+    corpus = target(root)
+    assert (corpus.sources, corpus.targets) == (("en",), ("es",))
+    assert corpus.report.sentences["dev"] == {"en": 1, "es": 0}
+    assert not any("es has no sentence" in warning for warning in corpus.report.warnings())
+    assert describe(corpus)["roles"] == {"en": "labelled", "es": "zero-shot"}
+    store = Storage(str(tmp_path / "store"))
+    opened = open_corpus(store, write_corpus(corpus, store))
+    assert (opened.sources, opened.targets) == (corpus.sources, corpus.targets)
+    assert (opened.restricted(["es"]).targets, opened.restricted(["en"]).targets) == (("es",), ())
+    roleless = type(corpus)(corpus.tag_set, corpus.languages, corpus.parts, replace(corpus.report, roles={}))
+    assert roleless.targets == ()
+    assert corpus_id(roleless) != corpus_id(corpus)
+
+
+def test_a_silent_language_is_expected_to_bring_text_and_a_test():
+    parts = {part: [Sentence([part], ["O"], "en")] for part in ("train", "dev")}
+    parts["test"] = [Sentence(["x"], ["O"], "en")]
+    report = make_corpus(parts, SourceConfig(languages=("en", "es"), unlabelled_languages=("es",))).report
+    assert report.warnings() == ["es has no sentence in unlabelled and test"]
 
 
 def test_described_in_figures(root):

@@ -18,10 +18,19 @@ UD = {part: f"ud/{{lang}}_*-ud-{part}.conllu" for part in ("train", "dev", "test
 WIKIANN = {"columns": {"token": 1, "tag": 2}, "train": "wikiann/{lang}/train.conllu"}
 
 SENTENCES = {
-    "uner": {"da": (4383, 564, 565), "pt": (7018, 1172, 1167), "zh": (3997, 500, 500)},
-    "aspect": {"en": (1600, 400, 676), "ru": (2924, 731, 1209), "tr": (986, 246, 144)},
-    "ud": {"vi": (1400, 1123, 800), "fr": (2231, 412, 456), "el": (1662, 403, 456), "ta": (400, 80, 120)},
-}
+    "uner": {
+        "da": (4383, 564, 565), "pt": (7018, 1172, 1167), "sk": (8483, 1060, 1061), "sv": (4303, 504, 1219),
+        "zh": (3997, 500, 500),
+    },
+    "aspect": {
+        "en": (1600, 400, 676), "es": (1656, 414, 881), "nl": (1378, 344, 575), "ru": (2924, 731, 1209),
+        "tr": (986, 246, 144),
+    },
+    "ud": {
+        "en": (12544, 2001, 2077), "vi": (1400, 1123, 800), "fr": (2231, 412, 456), "el": (1662, 403, 456),
+        "ta": (400, 80, 120),
+    },
+}  # fmt: skip
 
 
 def config(source, languages, **settings):
@@ -49,10 +58,34 @@ def test_universal_ner():
     assert corpus.parts["test"].num_rows == 1219 + 1061
 
 
-def test_aspect_terms_have_one_tag_per_token():
-    corpus = read_corpus(config("conll", ["nl", "es"], **ASPECT))
-    assert corpus.tag_set.scheme == "flat"
-    assert corpus.tag_set.tags == ("O", "T-NEG", "T-NEU", "T-POS")
+def test_aspect_terms_are_spans_with_their_polarity():
+    corpus = read_corpus(config("conll", ["en", "es", "nl", "ru", "tr"], **ASPECT))
+    assert set(corpus.report.schemes.values()) == {"io"}
+    assert corpus.tag_set.scheme == "bioes"
+    assert corpus.tag_set.labels == ("T-NEG", "T-NEU", "T-POS")
+    assert not any(corpus.report.repairs.values())
+    assert corpus.report.sentences["test"] == {"en": 676, "es": 881, "nl": 575, "ru": 1209, "tr": 144}
+
+
+def test_languages_of_two_collections_make_one_corpus():
+    parts = {
+        part: {"default": f"wikiann/{{lang}}/{name}.conllu"}
+        | dict.fromkeys(("da", "zh"), f"uner/{{lang}}_*-ud-{part}.iob2")
+        for part, name in (("train", "train"), ("dev", "val"), ("test", "test"))
+    }
+    asked = config(
+        "conll", ["en", "nl", "da", "zh"], columns={"token": 1, "tag": 2}, cap=300, test_cap=200, dev_cap=100,
+        unlabelled_languages=["nl"], zero_shot_languages=["zh"], unlabelled_cap=500, **parts,
+    )  # fmt: skip
+    corpus = read_corpus(asked)
+    assert (corpus.sources, corpus.targets) == (("en", "da"), ("nl", "zh"))
+    assert corpus.report.sentences == {
+        "train": {"en": 300, "nl": 0, "da": 300, "zh": 0},
+        "unlabelled": {"en": 0, "nl": 500, "da": 0, "zh": 0},
+        "dev": {"en": 100, "nl": 0, "da": 100, "zh": 0},
+        "test": {"en": 200, "nl": 200, "da": 200, "zh": 200},
+    }
+    assert corpus.tag_set.labels == ("LOC", "ORG", "PER")
 
 
 def test_universal_dependencies_have_parts_of_speech():

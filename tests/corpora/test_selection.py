@@ -136,6 +136,64 @@ def test_no_text_of_a_drawn_dev_or_test_ever_stands_in_training(pairs, seed, cap
     assert sum(len(part) for part in selected.values()) + lost == len(pairs)
 
 
+def roles(**settings):
+    plain = {"source": "conll", "languages": ["da", "sv", "nb"], "train": "{lang}", "dev": "d{lang}"}
+    plain |= {"test": "t{lang}", "unlabelled_languages": ["sv"], "zero_shot_languages": ["nb"]}
+    if "split" in settings:
+        plain = {name: value for name, value in plain.items() if name not in ("dev", "test")}
+    return ConllSource.model_validate_json(json.dumps(plain | settings))
+
+
+def by_language(selected, part):
+    return {lang: words(s for s in selected[part] if s.language == lang) for lang in ("da", "sv", "nb")}
+
+
+def test_targets_give_text_without_tags_or_nothing_and_have_no_dev():
+    parts = {part: [] for part in PARTS}
+    for language in ("da", "sv", "nb"):
+        for part in PARTS:
+            parts[part] += sentences(language, [f"{language}-{part}-{i}" for i in range(4)])
+    selected, _ = select(parts, roles(cap=2, unlabelled_cap={"sv": 6}))
+    assert {language: len(found) for language, found in by_language(selected, "train").items()} == {
+        "da": 2, "sv": 0, "nb": 0
+    }  # fmt: skip
+    text = by_language(selected, "unlabelled")
+    assert text["da"] == [f"da-unlabelled-{i}" for i in range(4)]
+    # The cap of labelled sentences does not limit text: 4 training sentences and 4 unlabelled ones make 6.
+    assert len(text["sv"]) == 6
+    assert set(text["sv"]) < {f"sv-{part}-{i}" for part in ("train", "unlabelled") for i in range(4)}
+    assert not text["nb"]
+    assert all(sentence.tags is None for sentence in selected["unlabelled"])
+    assert {sentence.language for sentence in selected["dev"]} == {"da"}
+    assert selected["test"] == parts["test"]
+
+
+def test_a_language_keeps_its_test_sentences_whatever_its_role():
+    parts = {"train": pool(50) + pool(50, "sv") + pool(50, "nb")}
+    plain = rest_config(languages=["da", "sv", "nb"], cap=30, split={})
+    targets = roles(cap=30, split={}, unlabelled="rest")
+    labelled, shared = select(parts, plain)[0], select(parts, targets)[0]
+    assert shared["test"] == labelled["test"]
+    assert by_language(shared, "train") == by_language(labelled, "train") | {"sv": [], "nb": []}
+    assert by_language(shared, "dev") == by_language(labelled, "dev") | {"sv": [], "nb": []}
+    text = by_language(shared, "unlabelled")
+    assert text["da"] == by_language(labelled, "unlabelled")["da"]
+    drawn = {part: by_language(labelled, part)["sv"] for part in PARTS}
+    assert sorted(text["sv"]) == sorted(drawn["train"] + drawn["unlabelled"])
+    assert text["nb"] == []
+
+
+def test_the_test_of_a_zero_shot_language_guards_all_training_text():
+    parts = {
+        "train": sentences("da", ["a", "b"]) + sentences("sv", ["a", "c"]),
+        "dev": sentences("da", ["x"]),
+        "test": sentences("nb", ["a"]),
+    }
+    selected, dropped = select(parts, roles())
+    assert (words(selected["train"]), words(selected["unlabelled"])) == (["b"], ["c"])
+    assert dropped.overlaps == {"train": 1, "unlabelled": 1}
+
+
 def test_words_not_their_joined_text_make_sentences_equal():
     assert text_of(Sentence(["a b"], None, "da")) != text_of(Sentence(["a", "b"], None, "da"))
 

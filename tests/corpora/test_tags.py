@@ -53,6 +53,30 @@ def test_conversion_is_lossless_both_ways(segmentation, scheme):
     assert from_bioes(bioes, scheme) == tags
 
 
+io_tags = st.lists(st.sampled_from(["O", "T-POS", "T-NEG"]), max_size=9)
+
+
+@given(io_tags)
+def test_one_tag_per_token_is_lossless_there_and_back(tags):
+    bioes, repairs = to_bioes(tags, "io")
+    assert repairs == 0
+    assert from_bioes(bioes, "io") == tags
+    spans = TagSet.of_types(["T-POS", "T-NEG"]).spans(bioes)
+    # Each token in a span has its tag, and spans are as long as they can be.
+    assert {(t, kind) for start, end, kind in spans for t in range(start, end)} == {
+        (t, tag) for t, tag in enumerate(tags) if tag != "O"
+    }
+    assert not any(end == start and a == b for _, end, a in spans for start, _, b in spans)
+
+
+@given(segmentations())
+def test_only_touching_spans_of_one_type_are_lost_where_tags_have_no_beginnings(segmentation):
+    spans, length = segmentation
+    touching = any(e == s and a == b for _, e, a in spans for s, _, b in spans)
+    bioes = written(spans, length, "bioes")
+    assert (to_bioes(from_bioes(bioes, "io"), "io")[0] == bioes) == (not touching)
+
+
 @given(segmentations())
 def test_spans_are_what_was_written(segmentation):
     spans, length = segmentation
@@ -137,7 +161,11 @@ def test_a_tag_outside_the_scheme_is_named(tag, scheme):
         ([["B-PER", "O"], ["I-LOC"]], "iob2"),  # B where IOB1 writes I: IOB2 with a fault
         ([["B-PER", "E-PER"]], "bioes"),
         ([["S-PER"]], "bioes"),
-        ([["T-POS", "O"]], "flat"),
+        ([["T-POS", "O"], ["T-NEG"]], "io"),
+        ([["T-POS", "O"], ["NOUN"]], "flat"),
+        ([["T-POS", "O"], ["X-NEG"]], "flat"),
+        ([["t-POS", "O"]], "flat"),
+        ([["T-POS", "T-NEG"]], "flat"),  # nothing is outside: every word has its tag
         ([["NOUN", "VERB"]], "flat"),
         ([["O", "O"]], "flat"),
     ],

@@ -1,0 +1,32 @@
+"""Languages without labels, from the recipe to the runs: who has a teacher, what is trained on."""
+
+from __future__ import annotations
+
+from raykd.runs.prepare import prepare
+from raykd.runs.recipe import recipe_faults
+from raykd.storage import Storage
+from tests.runs.small import recipe
+
+
+def test_a_zero_shot_language_needs_no_teacher(tmp_path):
+    ready = prepare(recipe(corpus={"zero_shot_languages": ("de",)}), Storage(str(tmp_path)))
+    assert [teacher.languages for teacher in ready.teachers] == [("en",)]
+    assert len(ready.teachers[0].text) == 24 + 10
+
+
+def test_the_teacher_of_all_languages_speaks_about_text_without_labels(tmp_path):
+    silent = {"unlabelled_languages": ("de",), "unlabelled_cap": 12}
+    ready = prepare(recipe(corpus=silent, teachers={"per": "all"}), Storage(str(tmp_path)))
+    (teacher,) = ready.teachers
+    assert teacher.languages == ("en", "de")
+    assert len(teacher.text) == 24 + 10 + 12
+    assert ready.corpus.parts["dev"]["language"].unique().to_pylist() == ["en"]
+
+
+def test_no_teacher_of_ones_own_without_labels():
+    silent = {"unlabelled_languages": ("de",)}
+    (fault,) = recipe_faults(recipe(corpus=silent))
+    assert fault[0] == ("teachers", "per")
+    assert "de cannot have a teacher of its own without labels: set teachers.per: all" in fault[1]
+    assert not recipe_faults(recipe(corpus=silent, teachers={"per": "all"}))
+    assert not recipe_faults(recipe(corpus={"zero_shot_languages": ("de",)}))
