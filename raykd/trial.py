@@ -141,8 +141,7 @@ def section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def shape_name(student: Mapping[str, Any]) -> str:
-    """Short name of a student's shape: `E32 H64 crf`; characters and further layers are told where there are any:
-    `E32 H64 C25 L2 maxent`."""
+    """Short name of a student's shape: `E32 H64 crf`; with characters and two layers `E32 H64 C25 L2 crf`."""
     parts = [f"{letter}{student[key]}" for key, letter in LABELLED.items() if student.get(key)]
     if student.get("layers", 1) != 1:
         parts.append(f"L{student['layers']}")

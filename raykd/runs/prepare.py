@@ -14,7 +14,7 @@ from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
 from raykd.corpora.source import REST
 from raykd.errors import CorpusError
-from raykd.runs.recipe import TASKS, Recipe
+from raykd.runs.recipe import TASKS, Recipe, resolved_vocabulary
 from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import store_vocabulary
 from raykd.signals import Need, to_store
@@ -117,7 +117,7 @@ def training_text(corpus: Corpus) -> Text:
 def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str, storage: Storage) -> Run:
     """A run that trains `config` on gold tags of `corpus`: what a teacher is, and the stem of a student's run."""
     vocabulary = store_vocabulary(
-        storage, config.vocabulary, corpus, name, characters=bool(config.reads_characters)
+        storage, config.vocabulary, corpus, name, characters=config.reads_characters
     )
     training = plain(config.training) if role == "teacher" else {}
     # Sampling of languages says nothing where there is only one.
@@ -132,9 +132,7 @@ def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str,
 def student_run(recipe: Recipe, preparation: Preparation) -> Run:
     """The run that distils the recipe's student."""
     corpus = preparation.corpus
-    student = recipe.student
-    if student.vocabulary.kind == "teacher":
-        student = student.model_copy(update={"vocabulary": recipe.teachers.vocabulary})
+    student = recipe.student.model_copy(update={"vocabulary": resolved_vocabulary(recipe)})
     stem = model_run("student", recipe, student, corpus, preparation.corpus_id, preparation.storage)
     needs = tuple(recipe.objective.needs)
     unlabelled = bool(needs) and corpus.parts["unlabelled"].num_rows > 0

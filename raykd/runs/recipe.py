@@ -10,6 +10,7 @@ from pydantic import Field
 
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
+from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.objectives import ObjectiveConfig
 from raykd.signals import missing
 from raykd.spec import Frozen, Trail
@@ -101,6 +102,10 @@ def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
         told = ", ".join(recipe.corpus.unlabelled_languages)
         mend = f"{told} cannot have a teacher of its own without labels: set teachers.per: all"
         faults.append((("teachers", "per"), f"{mend}, or take it out of corpus.unlabelled_languages"))
+    vocabulary = resolved_vocabulary(recipe)
+    if recipe.student.word_dropout and vocabulary.kind == "pretrained":
+        mend = "only words and WordPieces of raykd's own have its unknown piece; leave word_dropout out"
+        faults.append((("student", "word_dropout"), f"the vocabulary is a checkpoint's: {mend}"))
     trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
     faults += [
         ((*path, "precision"), "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32")
@@ -108,6 +113,12 @@ def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
         if training.precision == "fp16" and not recipe.resources.gpus_per_worker
     ]
     return faults
+
+
+def resolved_vocabulary(recipe: Recipe) -> VocabularyConfig:
+    """The student's vocabulary; `teacher` stands for its teacher's."""
+    own = recipe.student.vocabulary
+    return recipe.teachers.vocabulary if own.kind == "teacher" else own
 
 
 def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[Trail, str]]:

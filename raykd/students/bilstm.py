@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -21,7 +21,8 @@ Size = Annotated[int, Field(ge=1)]
 class BiLSTMStudent(Frozen):
     """Embedded pieces through a BiLSTM to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, §3).
 
-    Predicts one tag per word, at the word's first piece.
+    Predicts one tag per word, at the word's first piece. With a word vocabulary and characters it is the
+    student of Wang et al., ACL 2021, §4.1.
     """
 
     kind: Literal["bilstm"] = "bilstm"
@@ -32,7 +33,17 @@ class BiLSTMStudent(Frozen):
     layers: Size = 1
     decoder: Literal["crf", "maxent"] = "crf"
     vocabulary: StudentVocabulary = WordPieceConfig(kind="wordpiece")
-    reads_characters: ClassVar[bool] = False
+    character_dim: Annotated[int, Field(ge=0)] = 0
+    """Components of a character's vector; 0: it reads no characters."""
+    character_hidden: Size = 25
+    """Hidden size of each direction of the character encoder."""
+    word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of words (or pieces) read as unknown in training: a word vocabulary leaves none unknown there."""
+
+    @property
+    def reads_characters(self) -> bool:
+        """Whether it reads words' characters beside their pieces."""
+        return self.character_dim > 0
 
     def build(
         self, *, vocabulary_size: int, tag_set: TagSet, characters: int = 0, dropout: float = 0.0
@@ -42,7 +53,7 @@ class BiLSTMStudent(Frozen):
         Args:
             vocabulary_size: how many pieces the embedding has.
             tag_set: the tags it predicts.
-            characters: ignored; it reads none.
+            characters: how many characters the character embedding has, if it reads any.
             dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
         """
         shape = BiLSTMTaggerShape(
@@ -52,9 +63,14 @@ class BiLSTMStudent(Frozen):
             hidden_dim=self.hidden_dim,
             layers=self.layers,
             decoder=self.decoder,
+            characters=characters if self.reads_characters else 0,
+            character_dim=self.character_dim,
+            character_hidden=self.character_hidden,
         )
-        return BiLSTMTagger(shape, dropout=dropout)
+        return BiLSTMTagger(shape, dropout=dropout, word_dropout=self.word_dropout)
 
     def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the numbers of pieces and tags."""
-        return self.model_dump(include={"kind", "embedding_dim", "hidden_dim", "layers", "decoder"})
+        """What its latency depends on, apart from the numbers of pieces, characters and tags."""
+        sizes = {"embedding_dim", "hidden_dim", "layers", "decoder"}
+        spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
+        return self.model_dump(include={"kind", *sizes, *spelling})

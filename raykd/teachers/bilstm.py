@@ -26,7 +26,8 @@ class BiLSTMTeacher(Frozen):
     hidden_dim: Size = 128
     """Hidden size of each direction."""
     layers: Size = 1
-    character_dim: Size = 25
+    character_dim: Annotated[int, Field(ge=0)] = 25
+    """Components of a character's vector; 0: it reads no characters."""
     character_hidden: Size = 25
     """Hidden size of each direction of the character encoder."""
     vocabulary: Annotated[WordConfig | WordPieceConfig, Field(discriminator="kind")] = WordConfig(kind="word")
@@ -35,9 +36,13 @@ class BiLSTMTeacher(Frozen):
     epochs: Size = 12
     training: TrainingConfig = TrainingConfig()
     offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
-    reads_characters: ClassVar[bool] = True
     decoder: ClassVar[Literal["crf", "maxent"]]
     trained: ClassVar[bool] = True
+
+    @property
+    def reads_characters(self) -> bool:
+        """Whether it reads words' characters beside their pieces."""
+        return self.character_dim > 0
 
     def build(
         self, *, vocabulary_size: int, tag_set: TagSet, characters: int, dropout: float = 0.0
@@ -47,7 +52,7 @@ class BiLSTMTeacher(Frozen):
         Args:
             vocabulary_size: how many words (or pieces) the embedding has.
             tag_set: the tags it predicts.
-            characters: how many characters the character embedding has.
+            characters: how many characters the character embedding has, if it reads any.
             dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
         """
         shape = BiLSTMTaggerShape(
@@ -57,7 +62,7 @@ class BiLSTMTeacher(Frozen):
             hidden_dim=self.hidden_dim,
             layers=self.layers,
             decoder=self.decoder,
-            characters=characters,
+            characters=characters if self.reads_characters else 0,
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
         )
@@ -65,8 +70,8 @@ class BiLSTMTeacher(Frozen):
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the numbers of words, characters and tags."""
-        sizes = {"embedding_dim", "hidden_dim", "layers", "character_dim", "character_hidden"}
-        return self.model_dump(include={"kind", *sizes})
+        spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
+        return self.model_dump(include={"kind", "embedding_dim", "hidden_dim", "layers", *spelling})
 
 
 class BiLSTMCRFTeacher(BiLSTMTeacher):

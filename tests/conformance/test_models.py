@@ -27,7 +27,8 @@ SMALL = {
     "hf_token_classifier": {"path": "set by the fixture"},
 }
 VARIANTS = [("bilstm", {}), ("bilstm", {"decoder": "maxent"}), ("bilstm", {"layers": 2}), ("bilstm_crf", {})]
-VARIANTS += [("bilstm_maxent", {})]
+WORDS = {"vocabulary": {"kind": "word"}, "character_dim": 4, "character_hidden": 3, "word_dropout": 0.1}
+VARIANTS += [("bilstm", WORDS), ("bilstm_maxent", {}), ("bilstm_crf", {"character_dim": 0})]
 VARIANTS += [("hf_token_classifier", {}), ("hf_token_classifier", {"fine_tune": True})]
 
 

@@ -58,6 +58,17 @@ def test_another_shape_is_measured_anew(tmp_path, timed, student):
     assert len(storage.names("costs/")) == 2
 
 
+def test_a_student_that_reads_characters_is_measured_with_them(tmp_path, timed):
+    asked = recipe(student={"character_dim": 4, "character_hidden": 4})
+    preparation = prepare(asked, Storage(str(tmp_path)))
+    run = student_run(asked, preparation)
+    plain = measure_cost(str(tmp_path), student_run(recipe(), prepare(recipe(), preparation.storage)))
+    measured = measure_cost(str(tmp_path), run)
+    assert measured["shape"]["characters"] > 0 == plain["shape"]["characters"]
+    model = build_model(preparation.storage, run)
+    assert measured["parameters"] == sum(p.numel() for p in model.parameters()) > plain["parameters"]
+
+
 def test_a_teacher_that_reads_characters_is_measured_with_them(tmp_path, timed):
     preparation = prepare(recipe(), Storage(str(tmp_path)))
     measured = measure_cost(str(tmp_path), preparation.teachers[0].run)

@@ -62,6 +62,14 @@ def test_drawn_dev_and_test_do_not_go_with_it():
     assert [path for path, _ in recipe_faults(drawn)] == [("teacher_corpus", "cap")]
 
 
+def test_word_dropout_wants_an_unknown_piece_of_raykds_own(tmp_path):
+    teacher = {"kind": "hf_token_classifier", "path": str(tmp_path)}
+    student = {"word_dropout": 0.1, "vocabulary": {"kind": "teacher"}}
+    assert not recipe_faults(recipe(student=student))
+    (fault,) = recipe_faults(recipe(teachers=teacher, student=student))
+    assert fault[0] == ("student", "word_dropout")
+
+
 def test_given_teachers_have_no_training(tmp_path):
     teacher = {"kind": "hf_token_classifier", "path": str(tmp_path)}
     given = recipe(teachers=teacher, teacher_corpus={"cap": None})

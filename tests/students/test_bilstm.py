@@ -27,6 +27,15 @@ def test_pieces_are_wordpieces_unless_said_otherwise():
     assert BiLSTMStudent(embedding_dim=4, hidden_dim=4).vocabulary.kind == "wordpiece"
 
 
+def test_characters_are_part_of_the_shape_where_they_are_read():
+    plain = BiLSTMStudent(embedding_dim=4, hidden_dim=4)
+    assert not plain.reads_characters
+    assert BiLSTMStudent(embedding_dim=4, hidden_dim=4, character_hidden=9).shape() == plain.shape()
+    spelling = BiLSTMStudent(embedding_dim=4, hidden_dim=4, character_dim=5)
+    wider = BiLSTMStudent(embedding_dim=4, hidden_dim=4, character_dim=5, character_hidden=9)
+    assert len({str(student.shape()) for student in (plain, spelling, wider)}) == 3
+
+
 def test_only_what_costs_time_is_in_the_shape():
     words = BiLSTMStudent.model_validate(
         {"embedding_dim": 4, "hidden_dim": 4, "vocabulary": {"kind": "word"}}
