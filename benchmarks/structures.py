@@ -27,9 +27,8 @@ from structures_contestants import Problem, ours, plain, problem_of, pytorch_crf
 
 CELLS = tuple(itertools.product((32, 128, 512), (16, 32, 128), (9, 17, 41)))
 QUICK = ((32, 16, 9), (128, 32, 17))
-PAIRS_AT_MOST = (
-    120_000_000  # numbers of a [B, T, Y, Y] tensor: above this, peers that build several would not fit
-)
+# Numbers that a peer may hold at once: above this, peers that build several [B, T, Y, Y] tensors do not fit 24 GiB.
+NUMBERS_AT_MOST = 720_000_000
 PEERS = {"pytorch-crf": pytorch_crf, "torch-struct": torch_struct, "supar": supar, "plain": plain}
 BUILD_PAIRS = {"torch-struct": 12, "supar": 1, "plain": 1, "pytorch-crf": 1}  # how many such tensors at once
 JOBS = tuple(ours())
@@ -91,7 +90,7 @@ def run(
         for cell in cells:
             problem = problem_of(*cell)
             pairs = cell[0] * cell[1] * cell[2] ** 2
-            fits = [name for name in able if pairs * BUILD_PAIRS[name] <= 12 * PAIRS_AT_MOST]
+            fits = [name for name in able if pairs * BUILD_PAIRS[name] <= NUMBERS_AT_MOST]
             contestants = {name: partial(peers[name][job], problem) for name in fits}
             spent = measure({"ours": partial(mine[job], problem), **contestants})
             line = f"{cell[0]:>5}{cell[1]:>5}{cell[2]:>4}{spent['ours'] * 1e3:>10.3f}"

@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 from raykd.cli.console import stderr
 from raykd.errors import RaykdError
 
+INTERRUPTED = 130
 VERBS = MappingProxyType(
     {
         "check": "Validate FILE, every alternative of it, and show the first one with all defaults.",
@@ -75,8 +76,7 @@ def main() -> None:
         stderr.print(f"[red]error[/red] {escape(error)}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        stderr.print("interrupted: what is computed is kept; the same command with --resume goes on")
-        sys.exit(130)
+        code = INTERRUPTED
     except typer.BadParameter as error:
         error.show()
         sys.exit(error.exit_code)
@@ -85,6 +85,10 @@ def main() -> None:
         if told := str(error).rstrip("."):
             stderr.print(f"[red]error[/red] {escape(told)}; see raykd --help", highlight=False)
         sys.exit(2)
+    if code == INTERRUPTED:  # Typer makes this code of a KeyboardInterrupt
+        stderr.print(
+            "interrupted: what is computed is kept; the same command goes on with it (a sweep with --resume)"
+        )
     sys.exit(code if isinstance(code, int) else 0)
 
 

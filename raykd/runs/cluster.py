@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import floor
@@ -26,6 +28,8 @@ ENVIRONMENT = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    # Tune would answer Ctrl-C by ending its run as if all were done.
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -41,7 +45,8 @@ def connected(address: str | None = None) -> Iterator[dict[str, float]]:
     if ray.is_initialized():
         yield _resources()
         return
-    _start(address or os.environ.get("RAY_ADDRESS"))
+    with _signals_kept():
+        _start(address or os.environ.get("RAY_ADDRESS"))
     try:
         yield _resources()
     finally:
@@ -59,7 +64,14 @@ def _start(address: str | None) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address:
-        ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
+        try:
+            ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            told = " ".join(str(error).split())[:300]
+            raise PlacementError(
+                f"no Ray cluster can be joined at {address} ({told}); check --address and $RAY_ADDRESS, "
+                "or leave both away to start Ray here"
+            ) from error
         return
     # Ray asks for a token since 2.60; a cluster that only this process can reach needs none.
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
@@ -72,6 +84,15 @@ def _start(address: str | None) -> None:
         object_store_memory=512 << 20,
         **quiet,
     )
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray takes SIGTERM for itself when it starts, and dies of it with a dump of its stack."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def trial_cpus(resources: Resources) -> float:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ray import tune
+from ray.exceptions import OutOfMemoryError
 from ray.tune.search import Searcher
 
-from raykd.errors import RaykdError
+from raykd.errors import RaykdError, RunError
 from raykd.runs.cluster import DRIVER_CPUS
 from raykd.runs.launch import launch
 from raykd.runs.recipe import Resources
@@ -59,7 +61,8 @@ def work(foreman: Foreman, *, store_uri: str, resources: Resources, concurrent: 
         {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker} if own else {"CPU": DRIVER_CPUS}
     )
     bridge = _Bridge(foreman)
-    try:
+
+    def fit(name: str) -> None:
         tune.Tuner(
             tune.with_resources(_job, demand),
             param_space={"store": store_uri, "resources": resources.model_dump()},
@@ -70,12 +73,30 @@ def work(foreman: Foreman, *, store_uri: str, resources: Resources, concurrent: 
                 reuse_actors=True,
             ),
             run_config=tune.RunConfig(
-                name="fleet", storage_path=scratch, verbose=0, callbacks=[bridge],
+                name=name, storage_path=scratch, verbose=0, callbacks=[bridge],
                 failure_config=tune.FailureConfig(max_failures=resources.max_failures),
             ),
         ).fit()  # fmt: skip
+
+    try:
+        _survived(fit, resources.max_failures)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _survived(fit: Callable[[str], None], most: int) -> None:
+    """Tune gives up when Ray kills a worker because memory is short; the unfinished jobs are proposed again."""
+    for attempt in range(most + 1):
+        try:
+            fit(f"fleet-{attempt}")
+            return
+        except RuntimeError as error:
+            if not isinstance(error.__cause__, OutOfMemoryError):
+                raise
+    raise RunError(
+        f"memory was short {most + 1} times, and Ray killed workers for it; what is computed is kept. "
+        "Lower resources.concurrency or training.batch_tokens, free memory, and go on with --resume"
+    )
 
 
 def _job(config: dict[str, Any]) -> None:
@@ -99,7 +120,8 @@ class _Bridge(tune.Callback):
     def __init__(self, foreman: Foreman):
         self.foreman = foreman
         self.keys: dict[str, str] = {}
-        self.told: set[str] = set()
+        self.open: dict[str, Job] = {}
+        """Jobs that were proposed and have not ended."""
 
     def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
         key = self.keys[trial.trial_id]
@@ -117,8 +139,7 @@ class _Bridge(tune.Callback):
         self._tell(self.keys[trial.trial_id], None, "it ended without a result")
 
     def _tell(self, key: str, results: list | None, error: str | None) -> None:
-        if key not in self.told:
-            self.told.add(key)
+        if self.open.pop(key, None) is not None:
             self.foreman.ended(key, results, error)
 
     def __getstate__(self) -> dict:
@@ -132,12 +153,14 @@ class _Proposals(Searcher):
     def __init__(self, foreman: Foreman, bridge: _Bridge):
         super().__init__()
         self._foreman, self._bridge = foreman, bridge
+        self._left = list(bridge.open.values())
 
     def suggest(self, trial_id: str) -> Any:
-        job = self._foreman.next()
+        job = self._left.pop(0) if self._left else self._foreman.next()
         if job is None:
             return Searcher.FINISHED
         self._bridge.keys[trial_id] = job.key
+        self._bridge.open[job.key] = job
         return {"runs": [run.to_plain() for run in job.runs]}
 
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:

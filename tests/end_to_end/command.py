@@ -46,7 +46,11 @@ class Command:
         self._said = [folder / f"{self.mark}.{name}" for name in ("out", "err")]
         program = [sys.executable, "-c", "from raykd.cli.main import main; main()", *words]
         with self._said[0].open("w") as out, self._said[1].open("w") as err:
-            self._driver = subprocess.Popen(program, cwd=folder, env=env, stdout=out, stderr=err)
+            # What starts the tests may ignore Ctrl-C, and a child would inherit that.
+            self._driver = subprocess.Popen(
+                program, cwd=folder, env=env, stdout=out, stderr=err,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )  # fmt: skip
 
     def family(self) -> list[psutil.Process]:
         """The command and every process that came of it, also those whose parent is gone."""
@@ -66,7 +70,11 @@ class Command:
 
     def kill(self) -> None:
         """`kill -9` of the driver alone."""
-        self._driver.send_signal(signal.SIGKILL)
+        self.tell(signal.SIGKILL)
+
+    def tell(self, number: signal.Signals) -> None:
+        """Send a signal to the driver alone."""
+        self._driver.send_signal(number)
 
     def end(self) -> Ended:
         """Wait for the end, and that no process is left."""

@@ -1,0 +1,25 @@
+"""Ctrl-C, and the SIGTERM of a job that is stopped: the command leaves at once, says how to go on, and can."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.end_to_end.command import running
+from tests.end_to_end.sweeps import TREE, sweep_file
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, number):
+    path = sweep_file(tmp_path, teachers={**TREE["teachers"], "epochs": 500})
+    store = tmp_path / "store"
+    with running(tmp_path, "sweep", str(path)) as command:
+        command.until(lambda: list((store / "teachers").glob("*/checkpoint.pt")))
+        command.tell(number)
+        ended = command.end()
+    assert ended.code == 130
+    assert ended.err.strip().splitlines()[-1].startswith("interrupted: what is computed is kept"), ended.said
+    assert "Traceback" not in ended.said
+    # Nobody went on as if all were done.
+    assert not list((store / "runs").glob("*"))
