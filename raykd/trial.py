@@ -3,11 +3,15 @@
 F1 is a fraction between 0 and 1 everywhere below `report/`, which shows it in percent. `dev_*` selects,
 `test_*` is only reported. Spread: `*_sd` is the standard deviation over seeds, `*_languages_sd` the one
 over languages.
+
+`*_f1` is the score of the task's own metric, whatever that is: `metric` says what people call it. Means are
+over source languages, those with labels; `*_f1_target` is the mean over the others, the `targets`, which
+have a test and no dev. `*_by_language` holds both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +20,9 @@ Role = Literal["search", "baseline"]
 
 LABELLED = {"embedding_dim": "E", "hidden_dim": "H", "character_dim": "C"}
 """Sizes that a student's short name shows where they are not 0, and by which letter."""
+
+LISTS = ("run_ids", "dev_f1_by_seed", "test_f1_by_seed", "test_f1_target_by_seed", "targets")
+"""Fields that JSON gives back as lists."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,13 @@ class Trial:
     test_f1_by_seed: tuple[float, ...] = ()
     test_f1_languages_sd: float | None = None
     test_f1_by_language: Mapping[str, float] = field(default_factory=dict)
+    test_f1_target: float | None = None
+    test_f1_target_sd: float | None = None
+    test_f1_target_by_seed: tuple[float, ...] = ()
+    test_f1_target_languages_sd: float | None = None
+    targets: tuple[str, ...] = ()
+    metric: str = "F1"
+    """What `dev_f1` and `test_f1` are called: F1, aspect F1, accuracy."""
     latency_ms: float | None = None
     """p50 of one sentence at batch 1."""
     latency_ms_p90: float | None = None
@@ -84,8 +98,7 @@ class Trial:
 
         Raises TypeError for a key no trial has.
         """
-        lists = {name: tuple(plain.get(name, ())) for name in ("run_ids", "dev_f1_by_seed", "test_f1_by_seed")}
-        return Trial(**{**plain, **lists})
+        return Trial(**{**plain, **{name: tuple(plain.get(name, ())) for name in LISTS}})
 
 
 @dataclass(frozen=True)
@@ -99,6 +112,9 @@ class Teacher:
     test_f1: float | None = None
     dev_f1_by_language: Mapping[str, float] = field(default_factory=dict)
     test_f1_by_language: Mapping[str, float] = field(default_factory=dict)
+    test_f1_target: float | None = None
+    targets: tuple[str, ...] = ()
+    metric: str = "F1"
     parameters: int | None = None
     bytes: int | None = None
     latency_ms: float | None = None
@@ -110,19 +126,20 @@ class Teacher:
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Teacher:
         """The teacher that `to_plain` wrote. Raises TypeError for a key no teacher has."""
-        return Teacher(**plain)
+        return Teacher(**{**plain, "targets": tuple(plain.get("targets", ()))})
 
 
 def teacher_f1(teachers: Sequence[Teacher], part: Literal["dev", "test"] = "dev") -> float | None:
-    """F1 that students are held against, a fraction: the mean over languages of the best teacher of each
-    language.
+    """F1 that students are held against, a fraction: the mean over source languages of the best teacher of
+    each language.
 
     Teachers without F1 by language count by their own F1, the best of them. None without teachers or scores.
     """
     best: dict[str, float] = {}
     for teacher in teachers:
         for language, f1 in getattr(teacher, f"{part}_f1_by_language").items():
-            best[language] = max(f1, best.get(language, 0.0))
+            if language not in teacher.targets:
+                best[language] = max(f1, best.get(language, 0.0))
     if best:
         return sum(best.values()) / len(best)
     return max((f1 for t in teachers if (f1 := getattr(t, f"{part}_f1")) is not None), default=None)
@@ -162,3 +179,8 @@ def method_name(kind: str, objective: Mapping[str, Any]) -> str:
         if objective.get("temperature_mode") == "global":
             parts.append("global")
     return " ".join(parts)
+
+
+def metric_of(scored: Iterable[Trial | Teacher]) -> str:
+    """What the score of these trials and teachers is called; all of a sweep have one task."""
+    return next((each.metric for each in scored), "F1")

@@ -4,16 +4,17 @@ import json
 
 import pytest
 
-from raykd.trial import Teacher, Trial
+from raykd.trial import Teacher, Trial, metric_of, teacher_f1
 
 
 def test_a_trial_survives_json():
     trial = Trial(
         3, "PRUNED", {"student.hidden_dim": 8}, run_ids=("a", "b"), dev_f1_by_language={"en": 0.5},
-        dev_f1_by_seed=(0.4, 0.6), test_f1_by_seed=(0.3, 0.5),
+        dev_f1_by_seed=(0.4, 0.6), test_f1_by_seed=(0.3, 0.5), test_f1_target_by_seed=(0.1, 0.2), targets=("nl",),
+        metric="accuracy",
     )  # fmt: skip
     assert Trial.from_plain(json.loads(json.dumps(trial.to_plain()))) == trial
-    teacher = Teacher("t", dev_f1=0.5, dev_f1_by_language={"en": 0.5})
+    teacher = Teacher("t", dev_f1=0.5, dev_f1_by_language={"en": 0.5}, targets=("nl",), test_f1_target=0.3)
     assert Teacher.from_plain(json.loads(json.dumps(teacher.to_plain()))) == teacher
 
 
@@ -54,3 +55,14 @@ def test_an_unknown_key_is_refused():
 )
 def test_the_short_name_tells_objective_and_shape(settings, objective, name):
     assert Trial(7, "COMPLETE", settings, objective=objective).name == name
+
+
+def test_students_are_held_against_the_teachers_source_languages():
+    scores = {"en": 0.8, "de": 0.6, "nl": 0.1}
+    teacher = Teacher("t", test_f1_by_language=scores, targets=("nl",))
+    assert teacher_f1([teacher], "test") == pytest.approx(0.7)
+
+
+def test_the_score_is_called_as_its_task_calls_it():
+    assert metric_of([Trial(0, "COMPLETE", metric="accuracy")]) == "accuracy"
+    assert metric_of([]) == "F1"

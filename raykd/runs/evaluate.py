@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
@@ -43,9 +44,16 @@ def predict(model: nn.Module, part: Part, *, worker: Worker) -> list[np.ndarray]
 
 
 def score_part(
-    model: nn.Module, part: Part, tag_set: TagSet, metric: TagMetric, *, worker: Worker
+    model: nn.Module,
+    part: Part,
+    tag_set: TagSet,
+    metric: TagMetric,
+    *,
+    worker: Worker,
+    targets: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Score of `model` on `part`: mean and standard deviation over languages, and each language's own."""
+    """Score of `model` on `part`: mean and standard deviation over source languages, the same over `targets`,
+    and each language's own."""
     predicted = [tag_set.decode(path) for path in predict(model, part, worker=worker)]
     gold = part.tags.lists(tag_set.tags)
-    return asdict(evaluate_tags(metric, gold, predicted, list(part.languages)))
+    return asdict(evaluate_tags(metric, gold, predicted, list(part.languages), targets=targets))

@@ -99,8 +99,8 @@ def execute(
 
     def evaluate(part: str, trained: nn.Module) -> dict[str, Any]:
         held_out = evaluation_part(store_uri, run.corpus_id, run.vocabulary_id, part)
-        tag_set = corpus_of(store_uri, run.corpus_id).tag_set
-        return score_part(trained, held_out, tag_set, TASKS[run.task].metric, worker=worker)
+        corpus, metric = corpus_of(store_uri, run.corpus_id), TASKS[run.task].metric
+        return score_part(trained, held_out, corpus.tag_set, metric, worker=worker, targets=corpus.targets)
 
     folder, progress = storage.child(*run.folder), Progress()
     if is_trained(run):

@@ -19,6 +19,7 @@ from raykd.runs.precompute import PrecomputePlan
 from raykd.runs.prepare import Preparation, gold_run, prepare, student_run, transfer_needs, with_seed
 from raykd.runs.probe import probe
 from raykd.runs.progress import Listener
+from raykd.runs.recipe import TASKS
 from raykd.runs.run import Run
 from raykd.runs.transfer import compute_transfer, transfer_plan
 from raykd.signals import Need
@@ -161,7 +162,8 @@ def _teacher_row(sweep: Sweep) -> Teacher:
     runs = [run for _, run in sweep.teachers]
     results = [find_result(sweep.storage, run) or {} for run in runs]
     costs = [find_cost(sweep.storage, run) or {} for run in runs]
-    return teacher_row(sweep.file.teachers.kind, results, costs)
+    metric = TASKS[sweep.file.task].label
+    return teacher_row(sweep.file.teachers.kind, results, costs, metric=metric)
 
 
 class _Search:

@@ -11,6 +11,7 @@ from typing import Any
 from raykd.runs.execute import find_result
 from raykd.runs.fleet import Job
 from raykd.runs.progress import Listener
+from raykd.runs.recipe import TASKS
 from raykd.runs.run import Run
 from raykd.storage import Storage
 from raykd.sweep.outcome import finished, flat_settings, with_cost
@@ -116,6 +117,7 @@ def running(number: int, runs: Sequence[Run], role: Any) -> Trial:
     return Trial(
         number=number, state="RUNNING", role=role, settings=flat_settings(runs[0]),
         objective=runs[0].objective["kind"], run_ids=tuple(run.id for run in runs),
+        metric=TASKS[runs[0].task].label,
     )  # fmt: skip
 
 

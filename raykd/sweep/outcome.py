@@ -41,9 +41,25 @@ def finished(trial: Trial, results: Sequence[Mapping[str, Any]], cost: Mapping[s
                 for language in languages
             },
         }
+    scores |= _apart([result["test"] for result in results])
     return replace(
         with_cost(trial, cost), state="COMPLETE", wall_s=round(sum(r["wall_s"] for r in results), 1), **scores
     )
+
+
+def _apart(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the seeds' runs say of target languages; nothing where the corpus has none."""
+    # Results of before there were targets do not name them.
+    means = [test.get("target_mean") for test in tests]
+    if None in means:
+        return {}
+    return {
+        "targets": tuple(tests[0]["targets"]),
+        "test_f1_target": fmean(means),
+        "test_f1_target_sd": pstdev(means) if len(means) > 1 else None,
+        "test_f1_target_by_seed": tuple(means),
+        "test_f1_target_languages_sd": fmean(test["target_standard_deviation"] for test in tests),
+    }
 
 
 def with_cost(trial: Trial, cost: Mapping[str, Any]) -> Trial:
@@ -71,16 +87,21 @@ def against_teachers(cost: Mapping[str, Any], teachers: Sequence[Mapping[str, An
 
 
 def teacher_row(
-    name: str, results: Sequence[Mapping[str, Any]], costs: Sequence[Mapping[str, Any]]
+    name: str, results: Sequence[Mapping[str, Any]], costs: Sequence[Mapping[str, Any]], *, metric: str = "F1"
 ) -> Teacher:
     """One row for all teachers of the sweep: each language's score is its own teacher's."""
     scores = {
         part: {k: v for r in results for k, v in r[part]["by_language"].items()} for part in ("dev", "test")
     }
+    targets = tuple(dict.fromkeys(name for r in results for name in r["test"].get("targets", ())))
+    own = [f1 for language, f1 in scores["test"].items() if language not in targets]
     return Teacher(
         name=name if len(results) == 1 else f"{name} × {len(results)}",
+        metric=metric,
         dev_f1=fmean(scores["dev"].values()),
-        test_f1=fmean(scores["test"].values()),
+        test_f1=fmean(own),
+        test_f1_target=fmean(scores["test"][language] for language in targets) if targets else None,
+        targets=targets,
         dev_f1_by_language=scores["dev"],
         test_f1_by_language=scores["test"],
         parameters=sum(cost["parameters"] for cost in costs),

@@ -75,6 +75,19 @@ def test_languages_count_the_same_whatever_their_size():
     assert pickle.loads(pickle.dumps(result)) == result, "results cross processes"
 
 
+def test_target_languages_stand_apart():
+    gold = [["S-PER"]] * 4
+    predicted = [["S-PER"], ["O"], ["S-PER"], ["S-PER"]]
+    result = evaluate_tags("f1", gold, predicted, ["en", "nl", "sv", "de"], targets=("nl", "sv"))
+    assert (result.mean, result.standard_deviation) == (1.0, 0.0)
+    assert (result.targets, result.target_mean, result.target_standard_deviation) == (("nl", "sv"), 0.5, 0.5)
+    assert result.by_language == {"de": 1.0, "en": 1.0, "nl": 0.0, "sv": 1.0}
+    without = evaluate_tags("f1", gold, predicted, ["en", "nl", "sv", "de"])
+    assert (without.targets, without.target_mean, without.target_standard_deviation) == ((), None, None)
+    with pytest.raises(ValueError, match="no sentences"):
+        evaluate_tags("f1", gold[:1], predicted[:1], ["nl"], targets=("nl",))
+
+
 def test_flat_tags_are_evaluated_by_accuracy():
     result = evaluate_tags("accuracy", [["NOUN", "VERB"], ["NOUN"]], [["NOUN", "X"], ["NOUN"]], ["en", "de"])
     assert result.by_language == {"de": 1.0, "en": 0.5}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from raykd.runs.prepare import prepare
+from raykd.runs.distil import Worker
+from raykd.runs.execute import execute
+from raykd.runs.prepare import prepare, student_run
 from raykd.runs.recipe import recipe_faults
 from raykd.storage import Storage
-from tests.runs.small import recipe
+from tests.runs.small import prepared, recipe
 
 
 def test_a_zero_shot_language_needs_no_teacher(tmp_path):
@@ -30,3 +32,19 @@ def test_no_teacher_of_ones_own_without_labels():
     assert "de cannot have a teacher of its own without labels: set teachers.per: all" in fault[1]
     assert not recipe_faults(recipe(corpus=silent, teachers={"per": "all"}))
     assert not recipe_faults(recipe(corpus={"zero_shot_languages": ("de",)}))
+
+
+def test_students_are_selected_on_source_languages_and_scored_apart_on_targets(tmp_path):
+    asked = recipe(corpus={"unlabelled_languages": ("de",), "unlabelled_cap": 8}, teachers={"per": "all"})
+    ready = prepared(str(tmp_path), asked)
+    (teacher,) = ready.teachers
+    run = student_run(asked, ready)
+    assert run.unlabelled
+    for each in (teacher.run, run):
+        result = execute(str(tmp_path), each, worker=Worker(), report=lambda _: None)
+        assert set(result["dev"]["by_language"]) == {"en"}
+        assert result["dev"]["target_mean"] is None
+        assert set(result["test"]["by_language"]) == {"de", "en"}
+        assert list(result["test"]["targets"]) == ["de"]
+        assert result["test"]["mean"] == result["test"]["by_language"]["en"]
+        assert result["test"]["target_mean"] == result["test"]["by_language"]["de"]

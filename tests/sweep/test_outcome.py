@@ -39,6 +39,31 @@ def test_a_trial_keeps_its_seeds_own_scores_beside_their_mean():
     assert ended.test_f1_by_language["en"] == pytest.approx(0.55)
 
 
+APART = {"targets": ["nl"], "target_standard_deviation": 0.0}
+
+
+def test_target_languages_are_kept_apart():
+    run = run_of({"student": {}, "objective": {"kind": "gold"}, "schedule": {"epochs": 2}})
+    results = [result_of(run, 0.5), result_of(run, 0.8)]
+    plain = finished(trial(0, state="RUNNING"), results, COST)
+    assert (plain.targets, plain.test_f1_target, plain.test_f1_target_by_seed) == ((), None, ())
+    for result, mean in zip(results, (0.2, 0.4), strict=True):
+        result["test"] |= {**APART, "target_mean": mean}
+    ended = finished(trial(0, state="RUNNING"), results, COST)
+    assert ended.targets == ("nl",)
+    assert (ended.test_f1_target, ended.test_f1_target_sd) == (pytest.approx(0.3), pytest.approx(0.1))
+    assert ended.test_f1_target_by_seed == (0.2, 0.4)
+    assert (ended.test_f1, ended.dev_f1) == (plain.test_f1, plain.dev_f1)
+
+
+def test_a_teacher_of_all_languages_shows_source_and_target():
+    test = {"by_language": {"en": 0.8, "de": 0.6, "nl": 0.2}, **APART, "target_mean": 0.2}
+    results = [{"dev": {"by_language": {"en": 0.9, "de": 0.7}}, "test": test}]
+    row = teacher_row("bilstm_crf", results, TEACHERS[:1], metric="accuracy")
+    assert (row.dev_f1, row.test_f1, row.test_f1_target) == (pytest.approx(0.8), pytest.approx(0.7), 0.2)
+    assert (row.targets, row.metric) == (("nl",), "accuracy")
+
+
 def test_settings_are_flat_paths_with_plain_values():
     tree = {
         "student": {"kind": "bilstm", "vocabulary": {"kind": "word", "min_count": 2}},
