@@ -1,0 +1,162 @@
+"""Almost stochastic dominance: whether one setting's scores over seeds are higher than another's, as distributions.
+
+F dominates G stochastically if every quantile of F is at least that of G. The violation ratio ε(F, G) is the share of
+the squared distance between their quantile functions that lies where F is the lower one: 0 if F dominates G, 1 if G
+dominates F, and ε(F, G) + ε(G, F) = 1. From samples only an upper bound of it is known, `epsilon_min`; F *dominates G
+almost stochastically* at level α if that bound is below a threshold.
+
+The threshold here is 0.2. The paper takes 0.5, where ε crosses over; but where F = G, ε is not defined and its
+estimate spreads over 0..1: at α = 0.05 the bound was below 0.5 for 17 to 23 % of pairs of samples of 3 to 20 from one
+normal, below 0.2 for 10 % of those of 3, 5 % of 5 and 3 % of 20 (measured; Ulmer et al. advise 0.2 for this reason).
+No resampling sees beyond its sample: of two samples of three, all of one lie above all of the other once in 20 times
+by chance, and then the bound is 0 at any α. And 1 − α is the bound's confidence only as samples grow.
+
+Sources: del Barrio, Cuesta-Albertos and Matrán, "An optimal transportation approach for assessing almost stochastic
+order", 2018; Dror, Shlomov and Reichart, "Deep Dominance: How to properly compare deep neural models", ACL 2019;
+Ulmer, Hardmeier and Frellsen, "deep-significance", 2022.
+
+Shapes: N and M scores of the two samples, R resamples, S simulated experiments, K pieces on which both empirical
+quantile functions are constant.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Float, Int
+
+THRESHOLD = 0.2
+"""Below it `epsilon_min` says that the first sample dominates."""
+RESAMPLES = 1000
+POWER = 0.8
+"""The share of repetitions of an experiment that enough seeds would decide."""
+MOST_SEEDS = 50
+SIMULATED, SIMULATED_RESAMPLES = 200, 100
+
+
+def violation_ratio(scores: Sequence[float], others: Sequence[float]) -> float:
+    """ε(F, G) of the empirical distributions of `scores` (F) and `others` (G), exact; in 0..1.
+
+    1/2 where both are the same, so that ε(F, G) + ε(G, F) = 1 always. Raises ValueError for an empty sample and for
+    scores that are not finite.
+    """
+    return float(_ratio(_sorted(scores), _sorted(others), *_pieces(len(scores), len(others))))
+
+
+def epsilon_min(
+    scores: Sequence[float],
+    others: Sequence[float],
+    *,
+    alpha: float,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> float:
+    """The upper bound of ε(F, G) at confidence 1 − α, in 0..1: ε̂ − sqrt((n+m)/(nm)) σ̂ Φ⁻¹(α).
+
+    σ̂² is the bootstrap's variance of sqrt(nm/(n+m)) ε̂ (both samples are resampled). The same numbers and seed give
+    the same bound. Raises ValueError for fewer than two scores on a side, for scores that are not finite, and for an
+    α outside (0, 1/2].
+    """
+    if min(len(scores), len(others)) < 2:
+        raise ValueError(f"a spread needs two scores on each side, got {len(scores)} and {len(others)}")
+    if not 0 < alpha <= 0.5:
+        raise ValueError(f"alpha is above 0 and at most 0.5, got {alpha}")
+    drawn = np.random.default_rng(seed)
+    return float(_bound(_sorted(scores), _sorted(others), alpha, resamples, drawn))
+
+
+def seeds_needed(
+    scores: Sequence[float],
+    others: Sequence[float],
+    *,
+    alpha: float,
+    threshold: float = THRESHOLD,
+    seed: int = 0,
+) -> int | None:
+    """About how many seeds a side would let `epsilon_min` say which is better; None: more than `MOST_SEEDS`.
+
+    Experiments are simulated from normals with the means and sample standard deviations of the two samples; enough
+    is the smallest number, above what there is, that decides for the better one in `POWER` of them. A guess as rough
+    as the means and spreads it starts from. Raises ValueError as `epsilon_min`.
+    """
+    if min(len(scores), len(others)) < 2:
+        raise ValueError(f"a spread needs two scores on each side, got {len(scores)} and {len(others)}")
+    better, worse = sorted((_sorted(scores), _sorted(others)), key=np.mean, reverse=True)
+    first, most = max(better.size, worse.size) + 1, MOST_SEEDS
+    if better.mean() == worse.mean():
+        return None
+    drawn = np.random.default_rng(seed)
+    better_SN, worse_SN = (
+        side.mean() + side.std(ddof=1) * drawn.standard_normal((SIMULATED, MOST_SEEDS))
+        for side in (better, worse)
+    )
+
+    def enough(seeds: int) -> bool:
+        bounds_S = _bound(
+            np.sort(better_SN[:, :seeds]), np.sort(worse_SN[:, :seeds]), alpha, SIMULATED_RESAMPLES,
+            np.random.default_rng(seed),
+        )  # fmt: skip
+        return float(np.mean(bounds_S < threshold)) >= POWER
+
+    if first > most or not enough(most):
+        return None
+    while first < most:
+        middle = (first + most) // 2
+        first, most = (first, middle) if enough(middle) else (middle + 1, most)
+    return first
+
+
+def _sorted(scores: Sequence[float]) -> Float[np.ndarray, " score"]:
+    sample = np.sort(np.asarray(scores, dtype=np.float64))
+    if not sample.size or not np.isfinite(sample).all():
+        raise ValueError(f"scores are one or more finite numbers, got {list(scores)}")
+    return sample
+
+
+def _pieces(
+    n: int, m: int
+) -> tuple[Int[np.ndarray, " piece"], Int[np.ndarray, " piece"], Float[np.ndarray, " piece"]]:
+    """Where both empirical quantile functions are constant: their order statistics there, and how wide it is."""
+    # In units of 1/(nm) every jump stands at a whole number.
+    starts_K = np.union1d(np.arange(n) * m, np.arange(m) * n)
+    return starts_K // m, starts_K // n, np.diff(starts_K, append=n * m) / (n * m)
+
+
+def _ratio(
+    sorted_N: Float[np.ndarray, "*batch n"],
+    others_M: Float[np.ndarray, "*batch m"],
+    ranks_K: Int[np.ndarray, "*any piece"],
+    others_ranks_K: Int[np.ndarray, "*any piece"],
+    widths_K: Float[np.ndarray, " piece"],
+) -> Float[np.ndarray, "*out"]:
+    """ε of each pair of sorted samples, read at the given ranks."""
+    gaps_K = sorted_N[..., ranks_K] - others_M[..., others_ranks_K]
+    whole = np.square(gaps_K) @ widths_K
+    violated = np.square(np.minimum(gaps_K, 0.0)) @ widths_K
+    return np.where(whole > 0, violated / np.where(whole > 0, whole, 1.0), 0.5)
+
+
+def _bound(
+    sorted_N: Float[np.ndarray, "*batch n"],
+    others_M: Float[np.ndarray, "*batch m"],
+    alpha: float,
+    resamples: int,
+    drawn: np.random.Generator,
+) -> Float[np.ndarray, "*out"]:
+    """`epsilon_min` of each pair of sorted samples."""
+    n, m = sorted_N.shape[-1], others_M.shape[-1]
+    ranks_K, others_ranks_K, widths_K = _pieces(n, m)
+    # A resample of a sorted sample is a sorted draw of ranks: one draw serves all pairs, and nothing is sorted again.
+    draw_RN = np.sort(drawn.integers(n, size=(resamples, n)))
+    draw_RM = np.sort(drawn.integers(m, size=(resamples, m)))
+    resampled_R = _ratio(sorted_N, others_M, draw_RN[:, ranks_K], draw_RM[:, others_ranks_K], widths_K)
+    # sqrt((n+m)/(nm)) σ̂: the two roots cancel.
+    deviation = resampled_R.std(axis=-1)
+    found = _ratio(sorted_N, others_M, ranks_K, others_ranks_K, widths_K)
+    return np.asarray(np.clip(found - deviation * NormalDist().inv_cdf(alpha), 0.0, 1.0))
