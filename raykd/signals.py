@@ -4,6 +4,9 @@ Objectives state `needs`, teachers state `offers`; `missing` says before anythin
 meet, and `to_store` says which signals a transfer set must hold so that they do. How they are stored is
 not known here.
 
+A teacher that is a chain offers its scores, from which all else derives. Any other teacher (spans, several
+teachers averaged) offers what tokens can be told of it, `token_marginals`, and its best path.
+
 Shapes: B batch, T time (tokens), Y tags, K best.
 """
 
@@ -38,12 +41,14 @@ class TeacherBatch:
     `chain` carries emissions [B, T, Y] and, because sentences of one batch may have different teachers,
     transitions [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64,
     0 on padding) are the K best paths, best first, with their scores under the chain; where a sentence has
-    fewer than K paths the score is -inf. A part that nobody needs is None.
+    fewer than K paths the score is -inf. `marginals` is what teachers that are no chains tell: independent
+    tags with their token marginals, as a chain without transitions. A part that nobody needs is None.
     """
 
     chain: Chain | None = None
     paths_BKT: Int[Tensor, "batch best time"] | None = None
     scores_BK: Float[Tensor, "batch best"] | None = None
+    marginals: Chain | None = None
 
 
 @dataclass(frozen=True)
@@ -96,15 +101,27 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
             Signal(
                 "transitions", "float32", "[Y, Y] from, to; start [Y]; end [Y]", "teacher", _transition_bytes
             ),
+            # Log-probabilities of each token's tags, so rounded alike; renormalised where they are read.
+            Signal(
+                "token_marginals",
+                "float16",
+                "[T, Y] log, each row's maximum subtracted",
+                "token",
+                _emission_bytes,
+            ),
             Signal("kbest", "uint8|int16, float32", "paths [T, K], scores [K]", "sentence", _kbest_bytes),
         )
     }
 )
 
-# name -> what it is computed from. "marginals" are computed inside the training step and never stored, so
-# that one transfer set serves every temperature; "kbest" is computed once and stored: decoding is dear.
-DERIVED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"kbest": ("emissions", "transitions"), "marginals": ("emissions", "transitions")}
+CHAIN = ("emissions", "transitions")
+
+# name -> what it is computed from, the first alternative that a teacher offers. "marginals" (of tokens), "pairs" (of
+# neighbouring tokens) and "softened" (either, of scores divided by a temperature) are computed inside the training
+# step and never stored, so that one transfer set serves every temperature; "kbest" is computed once and stored:
+# decoding is dear.
+DERIVED: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
+    {"kbest": (CHAIN,), "marginals": (CHAIN, ("token_marginals",)), "pairs": (CHAIN,), "softened": (CHAIN,)}
 )
 
 
@@ -118,41 +135,51 @@ def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
         "'emissions' is needed, and the teacher offers kbest only"
     """
     offered = tuple(dict.fromkeys(offers))
-    unmet = dict.fromkeys(need.signal for need in needs if not _met(need.signal, offered))
-    return "; ".join(_explain(signal, offered) for signal in unmet)
+    unmet = {need.signal: need for need in needs if _parts(need, offered) is None}
+    return "; ".join(_explain(need, offered) for need in unmet.values())
 
 
-def to_store(needs: Iterable[Need]) -> tuple[Need, ...]:
+def to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
     """The stored signals that serve all `needs` together: each name once, K-best with the largest K asked.
 
-    K-best is computed from the stored (rounded) emissions, so it brings emissions and transitions with it.
+    K-best of a chain is computed from the stored (rounded) emissions, so it brings emissions and transitions.
     """
+    offered = tuple(offers)
+    return _largest(part for need in needs for part in _parts(need, offered) or ())
+
+
+def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
+    """The signals of those `stored` that a training step reads: K-best comes without what it derives from."""
+    held = tuple(stored)
+    direct = ((need,) if need.signal in SIGNALS else _parts(need, held) or () for need in needs)
+    return _largest(part for parts in direct for part in parts)
+
+
+def _largest(needs: Iterable[Need]) -> tuple[Need, ...]:
     largest: dict[str, int] = {}
     for need in needs:
-        for signal in (*DERIVED.get(need.signal, ()), need.signal):
-            if signal in SIGNALS:
-                k = need.k if signal == need.signal else 0
-                largest[signal] = max(k, largest.get(signal, 0))
+        largest[need.signal] = max(need.k, largest.get(need.signal, 0))
     return tuple(Need(signal, largest[signal]) for signal in SIGNALS if signal in largest)
 
 
-def to_read(needs: Iterable[Need]) -> tuple[Need, ...]:
-    """The stored signals that a training step reads: K-best comes without the emissions it derives from."""
-    largest: dict[str, int] = {}
-    for need in needs:
-        for signal in (need.signal,) if need.signal in SIGNALS else DERIVED[need.signal]:
-            largest[signal] = max(need.k, largest.get(signal, 0))
-    return tuple(Need(signal, largest[signal]) for signal in SIGNALS if signal in largest)
+def _parts(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
+    """What of the offered signals must be stored to meet a need; None where they do not meet it."""
+    own = (need,) if need.signal in SIGNALS else ()
+    for parts in DERIVED.get(need.signal, ()):
+        if all(part in offered for part in parts):
+            return (*(Need(part) for part in parts), *own)
+    # Best paths that do not derive are those that a teacher finds itself: its best one and no more.
+    told = need.signal in offered and (need.signal != "kbest" or need.k <= 1)
+    return own if told else None
 
 
-def _met(signal: str, offered: tuple[str, ...]) -> bool:
-    return signal in offered or (signal in DERIVED and all(part in offered for part in DERIVED[signal]))
-
-
-def _explain(signal: str, offered: tuple[str, ...]) -> str:
+def _explain(need: Need, offered: tuple[str, ...]) -> str:
     offers = f"the teacher offers {' and '.join(offered)} only" if offered else "the teacher offers nothing"
-    if signal in DERIVED:
-        return f"{signal!r} is needed: it derives from {' and '.join(DERIVED[signal])}, and {offers}"
-    if signal in SIGNALS:
-        return f"{signal!r} is needed, and {offers}"
-    return f"{signal!r} is no signal that raykd knows ({', '.join((*SIGNALS, 'marginals'))})"
+    if need.signal in offered:
+        return f"'kbest' with k = {need.k} is needed, and the teacher tells its best path only"
+    if need.signal in DERIVED:
+        ways = " or from ".join(" and ".join(parts) for parts in DERIVED[need.signal])
+        return f"{need.signal!r} is needed: it derives from {ways}, and {offers}"
+    if need.signal in SIGNALS:
+        return f"{need.signal!r} is needed, and {offers}"
+    return f"{need.signal!r} is no signal that raykd knows ({', '.join({**SIGNALS, **DERIVED})})"

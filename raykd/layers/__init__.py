@@ -1,5 +1,6 @@
 """What teachers and students share: embeddings, character encoder, BiLSTM, heads, and the tagger of these."""
 
+from raykd.layers.biaffine import BiaffineHead
 from raykd.layers.bilstm import BiLSTM
 from raykd.layers.bilstm_tagger import BiLSTMTagger, BiLSTMTaggerShape
 from raykd.layers.characters import CharacterEncoder
@@ -12,6 +13,7 @@ __all__ = [
     "BiLSTM",
     "BiLSTMTagger",
     "BiLSTMTaggerShape",
+    "BiaffineHead",
     "CRFHead",
     "CharacterEncoder",
     "MaxEntHead",

@@ -6,6 +6,7 @@ Shapes: B batch, P pieces, T time (words), C characters, D size.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -18,11 +19,13 @@ from raykd.layers.heads import CRFHead, MaxEntHead
 from raykd.layers.model import Tagger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxtyping import Int
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from raykd.corpora.encoding import TokenBatch
-    from raykd.structures import Chain
+    from raykd.structures import Distribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,7 @@ class BiLSTMTaggerShape:
     embedding_dim: int
     hidden_dim: int
     layers: int = 1
-    decoder: Literal["crf", "maxent"] = "crf"
+    decoder: Literal["crf", "maxent", "spans"] = "crf"
     characters: int = 0
     character_dim: int = 0
     character_hidden: int = 0
@@ -53,13 +56,21 @@ def word_of_piece(
 class BiLSTMTagger(Tagger):
     """Reads pieces and predicts one tag per word, at the word's first piece; the other pieces have no label.
 
-    Where characters are read, each piece gets its word's character vector beside its own.
+    Where characters are read, each piece gets its word's character vector beside its own. `head`, given the size of
+    the encoder's states, makes what stands on them; without it `shape.decoder` says.
 
     Raises:
         ValueError: in `forward`, when the model reads characters and the batch has none.
     """
 
-    def __init__(self, shape: BiLSTMTaggerShape, *, dropout: float = 0.0, word_dropout: float = 0.0):
+    def __init__(
+        self,
+        shape: BiLSTMTaggerShape,
+        *,
+        dropout: float = 0.0,
+        word_dropout: float = 0.0,
+        head: Callable[[int], nn.Module] | None = None,
+    ):
         super().__init__()
         self.embedding = TokenEmbedding(shape.pieces, shape.embedding_dim, word_dropout=word_dropout)
         inputs = shape.embedding_dim
@@ -72,10 +83,11 @@ class BiLSTMTagger(Tagger):
         self.input_dropout = VariationalDropout(dropout)
         self.encoder = BiLSTM(inputs, shape.hidden_dim, layers=shape.layers, dropout=dropout)
         self.output_dropout = VariationalDropout(dropout)
-        head = {"crf": CRFHead, "maxent": MaxEntHead}[shape.decoder]
-        self.head = head(self.encoder.output_size, shape.tags)
+        decoders = {"crf": CRFHead, "maxent": MaxEntHead}
+        head = head or partial(decoders[shape.decoder], tags=shape.tags)
+        self.head = head(self.encoder.output_size)
 
-    def forward(self, batch: TokenBatch) -> Chain:
+    def forward(self, batch: TokenBatch) -> Distribution:
         inputs_BPD = self.embedding(batch.pieces_BP)
         if self.characters is not None:
             inputs_BPD = torch.cat([inputs_BPD, _spelling(self.characters, batch)], dim=-1)

@@ -13,14 +13,14 @@ from raykd.errors import StoreError
 
 if TYPE_CHECKING:
     from raykd.corpora.encoding import TokenBatch
-    from raykd.structures import Chain
+    from raykd.structures import Distribution
 
 
 class Tagger(nn.Module, ABC):
     """A model that reads a batch of sentences and gives a distribution over their tag sequences."""
 
     @abstractmethod
-    def forward(self, batch: TokenBatch) -> Chain:
+    def forward(self, batch: TokenBatch) -> Distribution:
         """The distribution over the tag sequences of `batch`: one tag per word, at least float32."""
 
 

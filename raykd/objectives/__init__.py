@@ -2,12 +2,12 @@
 
     gold        −log p_s(y*)                                       nothing
     emission    Σ_t CE(softmax e_t, softmax e_s)                   emissions
-    token       Σ_t CE(p_t(y_t), p_s(y_t)) between MaxEnt models   emissions, no transitions
+    token       Σ_t CE(p_t(y_t), p_s(y_t)) between MaxEnt models   token marginals
     top_k       −(1/K) Σ_k log p_s(ŷ_k)                            K best paths
     top_wk      −Σ_k w_k log p_s(ŷ_k)                              K best paths and their scores
-    posterior   Σ_t KL(q_t(y_t) ‖ q_s(y_t))                        emissions and transitions
+    posterior   Σ_t KL(q_t(y_t) ‖ q_s(y_t))                        token marginals
     pos_top_wk  mean of posterior and top_wk                       all of these
-    structural  −Σ_u P_t(u) Score_s(u) + log Z_s                   emissions and transitions
+    structural  −Σ_u P_t(u) Score_s(u) + log Z_s                   token marginals; pairs for a chain student
 
 Losses are per sentence, summed over its tokens, in nats; what they are averaged over is the trainer's choice
 and the same for all. Tags, gold or decoded by a teacher, travel as paths: `TeacherBatch.paths_BKT`.

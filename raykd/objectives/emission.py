@@ -29,6 +29,7 @@ class Emission(Frozen):
     temperature: Temperature = 1.0
     temper: Temper = "teacher"
     maxent_only: ClassVar[bool] = False
+    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -25,6 +25,7 @@ class Gold(Frozen):
 
     kind: Literal["gold"] = "gold"
     maxent_only: ClassVar[bool] = False
+    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -32,6 +32,7 @@ class PosTopWK(Frozen):
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
     maxent_only: ClassVar[bool] = False
+    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 
-from raykd.objectives.protocol import teacher_chain
-from raykd.objectives.tempering import Temper, Temperature, TemperatureMode, softened
-from raykd.signals import Need
+from raykd.objectives.protocol import marginals_chain
+from raykd.objectives.tempering import (
+    Temper,
+    Temperature,
+    TemperatureMode,
+    marginal_needs,
+    softened,
+    softens,
+)
 from raykd.spec import Frozen
 from raykd.structures import posterior_kl, tempered_moments, token_marginals
 
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from raykd.signals import TeacherBatch
+    from raykd.signals import Need, TeacherBatch
     from raykd.structures import Chain
 
 
@@ -45,13 +51,14 @@ class Posterior(Frozen):
     temperature_mode: TemperatureMode = "local"
     temper: Temper = "teacher"
     maxent_only: ClassVar[bool] = False
+    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("emissions"), Need("transitions"))
+        return marginal_needs(self.temperature, self.temperature_mode)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
-        chain = teacher_chain(teacher, self.kind)
+        chain = marginals_chain(teacher, self.kind, softened=softens(self.temperature, self.temperature_mode))
         target_BTY = tempered_moments(
             chain, self.temperature, self.temperature_mode, pairwise=False
         ).token_BTY

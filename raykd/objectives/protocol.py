@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 class Objective(Protocol):
     """A loss with its hyper-parameters.
 
-    `maxent_only` says that teacher and student must both be without transitions.
+    `maxent_only` says that teacher and student must both be without transitions, `reads_pairs` that a student
+    with transitions needs the teacher's pairs of neighbouring tags beside `needs`.
     """
 
     maxent_only: ClassVar[bool]
+    reads_pairs: ClassVar[bool]
 
     @property
     def kind(self) -> str:
@@ -50,6 +52,17 @@ def teacher_chain(teacher: TeacherBatch, kind: str) -> Chain:
     if teacher.chain is None:
         raise ValueError(f"objective {kind!r} reads the teacher's emissions and this batch has none")
     return teacher.chain.detach()
+
+
+def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool) -> Chain:
+    """A chain with the teacher's token marginals, outside every gradient: its own, or independent tags with these.
+
+    Raises:
+        ValueError: the batch has neither, or its scores are to be `softened` and marginals are all it has.
+    """
+    if teacher.chain is None and teacher.marginals is not None and not softened:
+        return teacher.marginals.detach()
+    return teacher_chain(teacher, kind)
 
 
 def best_paths(

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.objectives.protocol import teacher_chain
-from raykd.objectives.tempering import Temper, Temperature, TemperatureMode, softened, student_side
-from raykd.signals import Need
+from raykd.objectives.protocol import marginals_chain, teacher_chain
+from raykd.objectives.tempering import (
+    Temper,
+    Temperature,
+    TemperatureMode,
+    marginal_needs,
+    softened,
+    softens,
+    student_side,
+)
 from raykd.spec import Frozen
 from raykd.structures import fenchel_young, kl, tempered_moments
 
@@ -14,7 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from raykd.signals import TeacherBatch
+    from raykd.signals import Need, TeacherBatch
     from raykd.structures import Chain
 
 
@@ -22,7 +29,8 @@ class Structural(Frozen):
     """−Σ_u P_t(u) Score_s(u) + log Z_s, u over the student's substructures (Wang et al., ACL 2021, Eq. 3).
 
     The student decides the substructures: pairs of neighbouring tags for a chain (case 1a; a MaxEnt teacher's
-    pairs are products of its token distributions, case 3), single tags for a MaxEnt student (case 2a).
+    pairs are products of its token distributions, case 3), single tags for a MaxEnt student (case 2a; case 4 where
+    the teacher is no chain and tells its token marginals).
 
     At least the (tempered) teacher's entropy at ϑ = 1 and with global temperature; reached iff the
     distributions agree. Locally tempered pairs belong to no distribution over labellings, so at ϑ ≠ 1 a chain
@@ -34,14 +42,19 @@ class Structural(Frozen):
     temperature_mode: TemperatureMode = "local"
     temper: Temper = "teacher"
     maxent_only: ClassVar[bool] = False
+    reads_pairs: ClassVar[bool] = True
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        return (Need("emissions"), Need("transitions"))
+        return marginal_needs(self.temperature, self.temperature_mode)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         pairwise = any(part is not None for part in (student.transitions, student.start, student.end))
-        chain = teacher_chain(teacher, self.kind)
+        if pairwise:
+            chain = teacher_chain(teacher, self.kind)
+        else:
+            softens_scores = softens(self.temperature, self.temperature_mode)
+            chain = marginals_chain(teacher, self.kind, softened=softens_scores)
         target = tempered_moments(chain, self.temperature, self.temperature_mode, pairwise=pairwise)
         seen, factor = student_side(student, self.temperature, self.temper)
         return factor * fenchel_young(seen, target)

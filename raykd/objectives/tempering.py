@@ -15,12 +15,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from raykd.signals import Need
+
 if TYPE_CHECKING:
     from raykd.structures import Chain
 
 Temperature = Annotated[float, Field(gt=0)]
 TemperatureMode = Literal["local", "global"]
 Temper = Literal["teacher", "both"]
+
+
+def softens(temperature: float, mode: TemperatureMode) -> bool:
+    """Whether scores are divided by the temperature, so that marginals at ϑ = 1 do not do."""
+    return mode == "global" and temperature != 1
+
+
+def marginal_needs(temperature: float, mode: TemperatureMode) -> tuple[Need, ...]:
+    """What token marginals at a temperature are computed from."""
+    return (Need("softened" if softens(temperature, mode) else "marginals"),)
 
 
 def softened(chain: Chain, temperature: float) -> Chain:

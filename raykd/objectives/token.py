@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.objectives.protocol import has_transitions, teacher_chain
+from raykd.objectives.protocol import has_transitions, marginals_chain
 from raykd.objectives.softmax import softmax_cross_entropy
 from raykd.objectives.tempering import Temper, Temperature
 from raykd.signals import Need
@@ -23,22 +23,23 @@ class Token(Frozen):
 
     Minimal, at the teacher's entropy, iff the two models' distributions agree (at ϑ = 1, or with both sides
     tempered). For a chain on either side these would not be its token distributions: use `posterior` or
-    `structural`.
+    `structural`. A teacher that is no chain takes part by its token marginals.
     """
 
     kind: Literal["token"] = "token"
     temperature: Temperature = 1.0
     temper: Temper = "teacher"
     maxent_only: ClassVar[bool] = True
+    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        # The transitions are read to see that there are none.
-        return (Need("emissions"), Need("transitions"))
+        # Of a chain the transitions are read too, to see that there are none.
+        return (Need("marginals"),)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         """As `Objective.loss`; ValueError also when either side has transitions."""
-        chain = teacher_chain(teacher, self.kind)
+        chain = marginals_chain(teacher, self.kind, softened=False)
         for side, model in (
             ("teacher", has_transitions(chain)),
             ("student", student.transitions is not None),

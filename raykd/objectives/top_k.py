@@ -29,6 +29,7 @@ class TopK(Frozen):
     kind: Literal["top_k"] = "top_k"
     k: Annotated[int, Field(ge=1)] = 5
     maxent_only: ClassVar[bool] = False
+    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -32,6 +32,7 @@ class TopWK(Frozen):
     k: Annotated[int, Field(ge=1)] = 5
     temperature: Temperature = 1.0
     maxent_only: ClassVar[bool] = False
+    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

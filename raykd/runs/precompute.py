@@ -1,7 +1,8 @@
 """What teachers know, computed once: one Ray Data pipeline over every shard that is missing from the store.
 
 One row of the pipeline is one shard. An actor loads the teacher that the shard asks for (and keeps it),
-reads the shard's sentences from the store, writes the shard's emissions, transitions and K best paths,
+reads the shard's sentences from the store, writes what the teacher offers of them (a chain's emissions,
+transitions and K best paths; any other teacher's token marginals and best path),
 and hands back checksums only. The manifests are written when all shards of a teacher stand. Kill it at
 any moment: what was committed stays.
 """
@@ -31,8 +32,8 @@ from raykd.transfer import (
     ShardEntry,
     Text,
     clean_temporaries,
-    cover_emissions,
     cover_kbest,
+    cover_tokens,
     cover_transitions,
     row_ranges,
     write_text,
@@ -59,10 +60,20 @@ class Lesson:
             k=k,
         )
 
+    @property
+    def tokens(self) -> Origin:
+        """What is stored of each token: the scores of a chain, the marginals of any other teacher."""
+        return self.origin("emissions" if self.teacher.chain else "token_marginals")
+
+    @property
+    def transitions(self) -> Origin | None:
+        """The transitions, of a chain only."""
+        return self.origin("transitions") if self.teacher.chain else None
+
 
 @dataclass(frozen=True)
 class PrecomputePlan:
-    """Everything a sweep wants to know from its teachers: emissions, transitions and, with `k` > 0, K
+    """Everything a sweep wants to know from its teachers: what each offers of tokens and, with `k` > 0, K
     best paths.
 
     `token_budget`: padded tokens that a teacher reads at once.
@@ -88,20 +99,21 @@ class LessonCoverage:
     """What one lesson has in the store."""
 
     lesson: Lesson
-    emissions: Coverage
-    transitions: Coverage
+    tokens: Coverage
+    """Emissions, or token marginals."""
+    transitions: Coverage | None
     kbest: Coverage | None
 
     @cached_property
     def parts(self) -> tuple[Coverage, ...]:
         """The signals that are asked for."""
-        return tuple(part for part in (self.transitions, self.emissions, self.kbest) if part is not None)
+        return tuple(part for part in (self.transitions, self.tokens, self.kbest) if part is not None)
 
     def rows(self) -> list[Row]:
-        """The pipeline rows that finish this lesson: one per shard that lacks emissions, paths or both."""
-        emissions = {rows.first: rows for rows in self.emissions.pending}
+        """The pipeline rows that finish this lesson: one per shard that lacks tokens, paths or both."""
+        tokens = {rows.first: rows for rows in self.tokens.pending}
         kbest = {rows.first: rows for rows in self.kbest.pending} if self.kbest is not None else {}
-        standing = {entry.first: entry.model_dump_json() for entry in self.emissions.standing}
+        standing = {entry.first: entry.model_dump_json() for entry in self.tokens.standing}
         k = self.kbest.origin.k if self.kbest is not None else 0
         rows = [
             {
@@ -110,10 +122,11 @@ class LessonCoverage:
                 "standing": standing.get(first, ""),
                 "k": k if first in kbest else 0,
             }
-            for first, shard in sorted({**emissions, **kbest}.items())
+            for first, shard in sorted({**tokens, **kbest}.items())
         ]
         # A shard brings its teacher's transitions along; where all stand, one empty row fetches them.
-        return rows or [{"first": 0, "last": 0, "standing": "", "k": 0}] * len(self.transitions.pending)
+        alone = self.transitions.pending if self.transitions is not None else ()
+        return rows or [{"first": 0, "last": 0, "standing": "", "k": 0}] * len(alone)
 
     def missing_bytes(self) -> int:
         """Bytes that the missing shards will take, from the lengths of their sentences."""
@@ -149,7 +162,7 @@ class Estimate:
 class Precomputed:
     """What a precompute did: pipeline rows computed, and what stands now, for tokens of text in all.
 
-    `largest_error` is the largest absolute error that float16 brought into an emission.
+    `largest_error` is the largest absolute error that float16 brought into a score.
     """
 
     computed_shards: int
@@ -256,16 +269,16 @@ def _quiet_ray_data() -> Iterator[None]:
 def _cover(plan: PrecomputePlan, lesson: Lesson) -> LessonCoverage:
     store = Storage(plan.store)
     ranges = row_ranges(len(lesson.text), plan.shard_sentences)
-    emissions = cover_emissions(store, lesson.origin("emissions"), ranges)
-    transitions = cover_transitions(store, lesson.origin("transitions"))
-    kbest = cover_kbest(store, emissions, plan.k) if plan.k else None
-    return LessonCoverage(lesson, emissions, transitions, kbest)
+    tokens = cover_tokens(store, lesson.tokens, ranges)
+    transitions = None if lesson.transitions is None else cover_transitions(store, lesson.transitions)
+    # A teacher that is no chain tells one path; that more are asked for was refused before.
+    k = plan.k if lesson.teacher.chain else min(plan.k, 1)
+    kbest = cover_kbest(store, tokens, k) if k else None
+    return LessonCoverage(lesson, tokens, transitions, kbest)
 
 
 def _assignment(lesson: Lesson) -> Assignment:
-    return Assignment(
-        lesson.teacher, lesson.text.id, lesson.origin("emissions"), lesson.origin("transitions")
-    )
+    return Assignment(lesson.teacher, lesson.text.id, lesson.tokens, lesson.transitions)
 
 
 def _commit(covered: LessonCoverage, results: Sequence[Row]) -> None:

@@ -156,18 +156,20 @@ def with_seed(run: Run, offset: int) -> Run:
     return replace(run, training={**run.training, "seed": run.training["seed"] + offset})
 
 
-def transfer_needs(recipes: Iterable[Recipe], corpus: Corpus) -> tuple[Need, ...]:
-    """The stored signals that serve every objective of `recipes` together."""
+def transfer_needs(recipes: Sequence[Recipe], corpus: Corpus) -> tuple[Need, ...]:
+    """The stored signals that serve every objective of `recipes`, which have the same teachers, together."""
     needs = [need for recipe in recipes for need in recipe.objective.needs]
     if needs and corpus.parts["unlabelled"].num_rows > 0:
         needs.append(Need("kbest", 1))
-    return to_store(needs)
+    return to_store(needs, recipes[0].teachers.offers)
 
 
 def _source(teacher: PlannedTeacher, needs: Sequence[Need]) -> Source:
     ids = signal_ids(teacher.run.id, teacher.text.id)
     return Source(
-        teacher.run.id, teacher.languages, {need.signal: ids[need.signal] for need in to_store(needs)}
+        teacher.run.id,
+        teacher.languages,
+        {need.signal: ids[need.signal] for need in to_store(needs, teacher.offers)},
     )
 
 

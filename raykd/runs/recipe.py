@@ -12,7 +12,7 @@ from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.objectives import ObjectiveConfig
-from raykd.signals import missing
+from raykd.signals import Need, missing
 from raykd.spec import Frozen, Trail
 from raykd.students import StudentConfig
 from raykd.teachers import TeacherConfig
@@ -85,9 +85,7 @@ class Recipe(Frozen):
 def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
     """What no section can see alone: (path, message) for each mismatch between sections."""
     faults: list[tuple[Trail, str]] = []
-    lacking = missing(recipe.objective.needs, recipe.teachers.offers)
-    if lacking:
-        faults.append((("objective", "kind"), f"{lacking} (teacher {recipe.teachers.kind!r})"))
+    faults += _signal_faults(recipe)
     decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
     if recipe.objective.maxent_only and "crf" in decoders.values():
         told = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
@@ -119,6 +117,34 @@ def resolved_vocabulary(recipe: Recipe) -> VocabularyConfig:
     """The student's vocabulary; `teacher` stands for its teacher's."""
     own = recipe.student.vocabulary
     return recipe.teachers.vocabulary if own.kind == "teacher" else own
+
+
+# What makes a need go away, where a teacher cannot meet it.
+_MENDS: Mapping[str, str] = MappingProxyType(
+    {
+        "kbest": "set k: 1",
+        "pairs": "give the student decoder: maxent",
+        "softened": "set temperature_mode: local",
+        "emissions": "use posterior, token or structural",
+    }
+)
+
+
+def _signal_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
+    """What the teacher does not tell: signals that the objective or the student's decoder reads, flat tags."""
+    needs, faults = list(recipe.objective.needs), []
+    if recipe.objective.reads_pairs and recipe.student.decoder == "crf":
+        needs.append(Need("pairs"))
+    if lacking := missing(needs, recipe.teachers.offers):
+        unmet = [need.signal for need in needs if missing([need], recipe.teachers.offers)]
+        mend = "; ".join(dict.fromkeys(_MENDS[signal] for signal in unmet if signal in _MENDS))
+        mend = f"; {mend}" if mend else ""
+        faults.append((("objective", "kind"), f"{lacking} (teacher {recipe.teachers.kind!r}){mend}"))
+    scheme = TASKS[recipe.task].scheme
+    if recipe.teachers.decoder == "spans" and scheme != "bioes":
+        told = f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {scheme}"
+        faults.append((("teachers", "kind"), f"{told}; use 'bilstm_crf' or 'bilstm_maxent'"))
+    return faults
 
 
 def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[Trail, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -20,6 +20,7 @@ import torch
 
 from raykd import errors
 from raykd.errors import RaykdError, RunError
+from raykd.signals import CHAIN, SIGNALS
 from raykd.storage import Storage
 from raykd.transfer import (
     Origin,
@@ -28,12 +29,13 @@ from raykd.transfer import (
     Text,
     Transitions,
     buckets,
-    emission_batch,
     find_shard,
     kbest_batch,
     open_shard,
     open_text,
     origin_folder,
+    token_batch,
+    told_batch,
     transition_batch,
     transitions_of,
     verify_shards,
@@ -49,12 +51,16 @@ class LoadedTeacher(Protocol):
     """A teacher in memory."""
 
     def emit(self, sentences: list[list[str]], token_budget: int) -> Sequence[Float[np.ndarray, "_ tag"]]:
-        """Emissions of every sentence, float32 [T, Y]."""
+        """Of every sentence float32 [T, Y]: emissions of a chain, log token marginals of any other teacher."""
+        ...
+
+    def decode(self, sentences: list[list[str]], token_budget: int) -> Sequence[tuple[np.ndarray, float]]:
+        """The best path [T] of every sentence and its score. Only a teacher that is no chain is asked."""
         ...
 
     @property
     def transitions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Transitions [Y, Y] (from, to), start [Y] and end [Y] scores, float32."""
+        """Transitions [Y, Y] (from, to), start [Y] and end [Y] scores, float32. Only a chain is asked."""
         ...
 
 
@@ -66,7 +72,8 @@ class TeacherHandle:
     """How an actor finds a teacher: `loader(Storage(store), teacher_id)`.
 
     `loader` is "module:function" or the function itself; a function defined in `__main__` is sent along.
-    `weights_sha256` may stay empty in a plan that is made before the teacher is trained.
+    `weights_sha256` may stay empty in a plan that is made before the teacher is trained. `offers` are the signals
+    that it tells: the scores of a chain, or token marginals (and its best path).
     """
 
     store: str
@@ -74,6 +81,12 @@ class TeacherHandle:
     loader: str | Loader
     tags: int
     weights_sha256: str = ""
+    offers: tuple[str, ...] = CHAIN
+
+    @property
+    def chain(self) -> bool:
+        """Whether it tells a chain's scores, from which best paths derive."""
+        return set(CHAIN) <= set(self.offers)
 
     def load(self) -> LoadedTeacher:
         """The teacher in memory."""
@@ -90,8 +103,9 @@ class Assignment:
 
     teacher: TeacherHandle
     text_id: str
-    emissions: Origin
-    transitions: Origin
+    tokens: Origin
+    """What is stored of each token: emissions, or token marginals."""
+    transitions: Origin | None
 
 
 class ShardTeacher:
@@ -111,50 +125,51 @@ class ShardTeacher:
         """Write what `row` lacks.
 
         row: `lesson` (index of the assignment), `first` and `last` (rows of the text; equal: transitions
-        only), `standing` (the entry of the emission shard as JSON where it stands already, else ""), `k`
-        (0: no paths). Answers with the entries, as JSON, of the shards that now stand, or with the `error`
-        that hindered it.
+        only), `standing` (the entry of the shard of tokens as JSON where it stands already, else ""), `k`
+        (0: no paths). Answers with the entries, as JSON under their signal's name, of the shards that now
+        stand ("" where there is none), or with the `error` that hindered it.
         """
         answer = {"lesson": row["lesson"], "sentences": row["last"] - row["first"], "error": ""}
+        answer |= dict.fromkeys(SIGNALS, "")
         try:
-            return answer | self._write(row)
+            return answer | {name: entry.model_dump_json() for name, entry in self._write(row)}
         except Exception as error:
-            return answer | {"transitions": "", "emissions": "", "kbest": "", "error": _tell(error, row)}
+            return answer | {"error": _tell(error, row)}
 
-    def _write(self, row: dict[str, Any]) -> dict[str, str]:
+    def _write(self, row: dict[str, Any]) -> Iterator[tuple[str, ShardEntry]]:
         work = self._assignments[row["lesson"]]
         rows = RowRange(row["first"], row["last"])
-        said, transitions = self._transitions(work)
-        answer = {"transitions": transitions.model_dump_json()}
+        said = None
+        if work.transitions is not None:
+            said, transitions = self._transitions(work.teacher, work.transitions)
+            yield "transitions", transitions
         if not len(rows):
-            return answer | {"emissions": "", "kbest": ""}
-        emissions = self._standing(work, row["standing"]) or self._emissions(work, rows)
-        kbest = self._kbest(work, emissions, said, row["k"]) if row["k"] else None
-        return answer | {
-            "emissions": emissions.model_dump_json(),
-            "kbest": kbest.model_dump_json() if kbest is not None else "",
-        }
+            return
+        tokens = self._standing(work, row["standing"]) or self._tokens(work, rows)
+        yield work.tokens.signal, tokens
+        if row["k"]:
+            yield "kbest", self._kbest(work, tokens, said, row["k"])
 
-    def _transitions(self, work: Assignment) -> tuple[Transitions, ShardEntry]:
-        folder, rows = origin_folder(self._store, work.transitions), RowRange(0, 1)
-        entry = find_shard(folder, rows, origin=work.transitions)
+    def _transitions(self, teacher: TeacherHandle, origin: Origin) -> tuple[Transitions, ShardEntry]:
+        folder, rows = origin_folder(self._store, origin), RowRange(0, 1)
+        entry = find_shard(folder, rows, origin=origin)
         if entry is None:
             # Actors may write this at the same time: they write the same bytes.
-            said = Transitions(*self._teacher(work.teacher).transitions)
-            entry = write_shard(folder, transition_batch(said), origin=work.transitions, rows=rows)
+            said = Transitions(*self._teacher(teacher).transitions)
+            entry = write_shard(folder, transition_batch(said), origin=origin, rows=rows)
         return transitions_of(open_shard(folder, rows.name)), entry
 
     def _standing(self, work: Assignment, standing: str) -> ShardEntry | None:
         if not standing:
             return None
         entry = ShardEntry.model_validate_json(standing)
-        verify_shards(origin_folder(self._store, work.emissions), [entry])
+        verify_shards(origin_folder(self._store, work.tokens), [entry])
         return entry
 
-    def _emissions(self, work: Assignment, rows: RowRange) -> ShardEntry:
-        folder = origin_folder(self._store, work.emissions)
+    def _tokens(self, work: Assignment, rows: RowRange) -> ShardEntry:
+        folder = origin_folder(self._store, work.tokens)
         # Another sweep may have written it since this one looked.
-        found = find_shard(folder, rows, origin=work.emissions)
+        found = find_shard(folder, rows, origin=work.tokens)
         if found is not None:
             return found
         text = self._text(work.text_id)
@@ -165,8 +180,8 @@ class ShardTeacher:
             for run in buckets(lengths_N[order_N], self._token_budget)
             for scores in self._emit(work, text, order_N[run] + rows.first)
         ]
-        batch, error = emission_batch(order_N + rows.first, said)
-        return write_shard(folder, batch, origin=work.emissions, rows=rows, largest_error=error)
+        batch, error = token_batch(work.tokens.signal, order_N + rows.first, said)
+        return write_shard(folder, batch, origin=work.tokens, rows=rows, largest_error=error)
 
     def _emit(self, work: Assignment, text: Text, sentences_B: np.ndarray) -> Sequence[np.ndarray]:
         said = self._teacher(work.teacher).emit(text.sentences(sentences_B), self._token_budget)
@@ -175,16 +190,24 @@ class ShardTeacher:
         if got != expected:
             wrong = next((pair for pair in zip(got, expected, strict=False) if pair[0] != pair[1]), None)
             told = f"{wrong[0]} where {wrong[1]} was expected" if wrong else f"{len(got)} of {len(expected)}"
-            raise RunError(f"teacher {work.teacher.teacher_id} gave emissions of the wrong shape: {told}")
+            raise RunError(
+                f"teacher {work.teacher.teacher_id} gave {work.tokens.signal} of the wrong shape: {told}"
+            )
         return said
 
-    def _kbest(self, work: Assignment, emissions: ShardEntry, said: Transitions, k: int) -> ShardEntry:
-        # Always from the stored, rounded emissions: deriving the paths later gives the same bytes.
-        batch: pa.RecordBatch = open_shard(origin_folder(self._store, work.emissions), emissions.name)
-        origin = work.emissions.model_copy(update={"signal": "kbest", "k": k})
-        paths = kbest_batch(batch, said, k, token_budget=self._token_budget)
+    def _kbest(self, work: Assignment, tokens: ShardEntry, said: Transitions | None, k: int) -> ShardEntry:
+        batch: pa.RecordBatch = open_shard(origin_folder(self._store, work.tokens), tokens.name)
+        origin = work.tokens.model_copy(update={"signal": "kbest", "k": k})
+        if said is None:
+            # The best labelling is no function of token marginals: the teacher has to say it.
+            sentences = self._text(work.text_id).sentences(batch["sentence"].to_numpy())
+            told = self._teacher(work.teacher).decode(sentences, self._token_budget)
+            paths = told_batch(batch, work.teacher.tags, told)
+        else:
+            # Always from the stored, rounded emissions: deriving the paths later gives the same bytes.
+            paths = kbest_batch(batch, said, k, token_budget=self._token_budget)
         folder = origin_folder(self._store, origin)
-        return write_shard(folder, paths, origin=origin, rows=emissions.rows, source=emissions.sha256)
+        return write_shard(folder, paths, origin=origin, rows=tokens.rows, source=tokens.sha256)
 
 
 def raise_told(told: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -11,32 +11,59 @@ from torch import Tensor
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import encode_text
 from raykd.layers import Tagger
-from raykd.runs.execute import MODEL, load_model
+from raykd.runs.execute import MODEL, load_model, model_config
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
+from raykd.signals import CHAIN
 from raykd.storage import Storage
-from raykd.structures import Chain
+from raykd.structures import Chain, Distribution, token_marginals, viterbi
 
 
 class LoadedTeacher:
-    """A trained teacher that emits scores for sentences."""
+    """A trained teacher that tells, sentence by sentence, what it `offers`."""
 
-    def __init__(self, model: Tagger, vocabulary: StoredVocabulary, device: torch.device):
+    def __init__(
+        self, model: Tagger, vocabulary: StoredVocabulary, device: torch.device, offers: Sequence[str] = CHAIN
+    ):
         self._model, self._vocabulary, self._device = model.to(device).eval(), vocabulary, device
+        self._offers = tuple(offers)
         self._transitions: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def emit(self, sentences: Sequence[Sequence[str]], token_budget: int) -> list[np.ndarray]:
-        """Emissions float32 [T, Y] of each sentence, computed in batches of similar length of `token_budget` pieces."""
+        """Float32 [T, Y] of each sentence: emissions of a chain, log token marginals of any other teacher.
+
+        Computed in batches of similar length of `token_budget` pieces.
+        """
+        scores: dict[int, np.ndarray] = {}
+        for rows, lengths_B, said in self._read(sentences, token_budget):
+            scores_BTY = self._scores(said).float().cpu().numpy()
+            scores |= {row: scores_BTY[i, : lengths_B[i]] for i, row in enumerate(rows)}
+        return [scores[row] for row in range(len(sentences))]
+
+    def decode(self, sentences: Sequence[Sequence[str]], token_budget: int) -> list[tuple[np.ndarray, float]]:
+        """The best path [T] of each sentence and its score."""
+        best: dict[int, tuple[np.ndarray, float]] = {}
+        for rows, lengths_B, said in self._read(sentences, token_budget):
+            paths_BT, scores_B = (part.cpu().numpy() for part in viterbi(said))
+            best |= {row: (paths_BT[i, : lengths_B[i]], float(scores_B[i])) for i, row in enumerate(rows)}
+        return [best[row] for row in range(len(sentences))]
+
+    def _read(
+        self, sentences: Sequence[Sequence[str]], token_budget: int
+    ) -> Iterator[tuple[list[int], np.ndarray, Distribution]]:
         text = encode_text(sentences, self._vocabulary.pieces, self._vocabulary.characters)
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
-        found: dict[int, np.ndarray] = {}
         with torch.inference_mode():
             for rows in plan:
-                chain = self._model(text.gather(rows).to(self._device))
-                emissions_BTY = chain.emissions_BTY.float().cpu().numpy()
-                found |= {int(row): emissions_BTY[i, : text.lengths[row]] for i, row in enumerate(rows)}
-                self._remember(chain)
-        return [found[row] for row in range(len(sentences))]
+                said = self._model(text.gather(rows).to(self._device))
+                yield rows.tolist(), text.lengths[rows], said
+
+    def _scores(self, said: Distribution) -> Tensor:
+        if "emissions" not in self._offers:
+            return token_marginals(said).log()
+        assert isinstance(said, Chain)
+        self._remember(said)
+        return said.emissions_BTY
 
     @property
     def transitions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -61,4 +88,5 @@ def load_teacher(storage: Storage, teacher_id: str) -> LoadedTeacher:
     """The stored teacher `teacher_id`, on the GPU if this process has one."""
     run = Run.from_plain(storage.read_json(f"teachers/{teacher_id}/{MODEL}"))
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return LoadedTeacher(load_model(storage, run), open_vocabulary(storage, run.vocabulary_id), device)
+    vocabulary = open_vocabulary(storage, run.vocabulary_id)
+    return LoadedTeacher(load_model(storage, run), vocabulary, device, model_config(run).offers)

@@ -33,7 +33,8 @@ def _lesson(storage: Storage, teacher: PlannedTeacher) -> Lesson:
     # A teacher's id is known before it is trained; its weights only after.
     result = find_result(storage, teacher.run) or {}
     tags = len(corpus_of(storage.uri, teacher.run.corpus_id).tag_set)
-    handle = TeacherHandle(storage.uri, teacher.run.id, LOADER, tags, result.get("weights_sha256", ""))
+    weights = result.get("weights_sha256", "")
+    handle = TeacherHandle(storage.uri, teacher.run.id, LOADER, tags, weights, teacher.offers)
     return Lesson(handle, teacher.text)
 
 

@@ -7,7 +7,7 @@ Every configuration in the table has
     offers                     the signals it can tell
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too
-    decoder                    "crf" or "maxent"
+    decoder                    "crf", "maxent", or "spans"
     build(vocabulary_size=, characters=, tag_set=, dropout=) -> Tagger
     shape() -> dict            what its latency depends on
 """
@@ -17,6 +17,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.bilstm import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
 from raykd.teachers.checkpoint import checkpoint_folder, weights_checksum
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
@@ -25,18 +26,21 @@ TEACHERS = MappingProxyType(
     {
         "bilstm_crf": BiLSTMCRFTeacher,
         "bilstm_maxent": BiLSTMMaxEntTeacher,
+        "biaffine_ner": BiaffineNERTeacher,
         "hf_token_classifier": HFTokenClassifierTeacher,
     }
 )
 
 TeacherConfig = Annotated[
-    BiLSTMCRFTeacher | BiLSTMMaxEntTeacher | HFTokenClassifierTeacher, Field(discriminator="kind")
+    BiLSTMCRFTeacher | BiLSTMMaxEntTeacher | BiaffineNERTeacher | HFTokenClassifierTeacher,
+    Field(discriminator="kind"),
 ]
 
 __all__ = [
     "TEACHERS",
     "BiLSTMCRFTeacher",
     "BiLSTMMaxEntTeacher",
+    "BiaffineNERTeacher",
     "HFTokenClassifierTeacher",
     "TeacherConfig",
     "checkpoint_folder",

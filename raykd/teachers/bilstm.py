@@ -12,6 +12,10 @@ from raykd.spec import Frozen
 from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import nn
+
     from raykd.corpora.tags import TagSet
     from raykd.layers import Tagger
 
@@ -36,7 +40,7 @@ class BiLSTMTeacher(Frozen):
     epochs: Size = 12
     training: TrainingConfig = TrainingConfig()
     offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
-    decoder: ClassVar[Literal["crf", "maxent"]]
+    decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True
 
     @property
@@ -66,7 +70,12 @@ class BiLSTMTeacher(Frozen):
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
         )
-        return BiLSTMTagger(shape, dropout=dropout, word_dropout=self.word_dropout)
+        head = self._head(tag_set)
+        return BiLSTMTagger(shape, dropout=dropout, word_dropout=self.word_dropout, head=head)
+
+    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module] | None:
+        """What stands on the encoder, from the size of its states; None: what `decoder` says."""
+        return None
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the numbers of words, characters and tags."""

@@ -9,19 +9,19 @@ signal_store, ragged, transfer_set                    mapping, joining and gathe
 from raykd.transfer.coverage import (
     Coverage,
     clean_temporaries,
-    cover_emissions,
     cover_kbest,
+    cover_tokens,
     cover_transitions,
     origin_folder,
 )
-from raykd.transfer.kbest import buckets, kbest_batch
+from raykd.transfer.kbest import buckets, kbest_batch, told_batch
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, read_manifest, verify_shards
 from raykd.transfer.names import RowRange, row_ranges, signal_id, signal_ids
 from raykd.transfer.shard import (
     Transitions,
-    emission_batch,
     find_shard,
     open_shard,
+    token_batch,
     transition_batch,
     transitions_of,
     write_shard,
@@ -42,10 +42,9 @@ __all__ = [
     "Transitions",
     "buckets",
     "clean_temporaries",
-    "cover_emissions",
     "cover_kbest",
+    "cover_tokens",
     "cover_transitions",
-    "emission_batch",
     "find_shard",
     "kbest_batch",
     "open_shard",
@@ -55,6 +54,8 @@ __all__ = [
     "row_ranges",
     "signal_id",
     "signal_ids",
+    "token_batch",
+    "told_batch",
     "transition_batch",
     "transitions_of",
     "verify_shards",

@@ -66,8 +66,8 @@ def cover(
 ) -> Coverage:
     """Look into one signal folder for the shards of `ranges`.
 
-    `sources` gives, for K-best, the sha256 of the emission shard at each first row; a shard computed from
-    other emissions, or whose emissions are pending themselves, is pending.
+    `sources` gives, for K-best, the sha256 of the emission (or marginal) shard at each first row; a shard
+    computed from others, or whose own are pending themselves, is pending.
     """
     manifest = find_manifest(folder)
     if manifest is not None and manifest.origin.serves(origin) and _same_cut(manifest, ranges):
@@ -84,24 +84,24 @@ def cover(
     return Coverage(folder, origin, tuple(found.values()), pending, committed=manifest is not None)
 
 
-def cover_emissions(store: Storage, origin: Origin, ranges: Sequence[RowRange]) -> Coverage:
-    """Coverage of a teacher's emissions; a committed signal keeps the cut that its manifest has."""
+def cover_tokens(store: Storage, origin: Origin, ranges: Sequence[RowRange]) -> Coverage:
+    """Coverage of a teacher's emissions or token marginals; a committed signal keeps the cut that its manifest has."""
     folder = origin_folder(store, origin)
     manifest = find_manifest(folder)
     return cover(folder, origin, ranges if manifest is None else [entry.rows for entry in manifest.shards])
 
 
-def cover_kbest(store: Storage, emissions: Coverage, k: int) -> Coverage:
+def cover_kbest(store: Storage, tokens: Coverage, k: int) -> Coverage:
     """Coverage of the K best paths: the smallest complete K that serves `k`, else the folder of `k`."""
-    ranges = sorted([entry.rows for entry in emissions.standing] + list(emissions.pending))
-    sources = {entry.first: entry.sha256 for entry in emissions.standing}
-    kbest_id = signal_id("kbest", teacher_id=emissions.origin.teacher_id, text_id=emissions.origin.text_id)
+    ranges = sorted([entry.rows for entry in tokens.standing] + list(tokens.pending))
+    sources = {entry.first: entry.sha256 for entry in tokens.standing}
+    kbest_id = signal_id("kbest", teacher_id=tokens.origin.teacher_id, text_id=tokens.origin.text_id)
     for stored in (each for each in stored_ks(store, kbest_id) if each >= k):
-        larger = emissions.origin.model_copy(update={"signal": "kbest", "k": stored})
+        larger = tokens.origin.model_copy(update={"signal": "kbest", "k": stored})
         coverage = cover(origin_folder(store, larger), larger, ranges, sources=sources)
         if coverage.complete:
             return coverage
-    own = emissions.origin.model_copy(update={"signal": "kbest", "k": k})
+    own = tokens.origin.model_copy(update={"signal": "kbest", "k": k})
     return cover(origin_folder(store, own), own, ranges, sources=sources)
 
 

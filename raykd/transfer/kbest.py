@@ -1,5 +1,5 @@
 """K best paths from stored emissions: always from the rounded ones, so that a later derivation gives the
-same bytes.
+same bytes. A teacher that is no chain tells its best path itself.
 
 Decoding only adds and compares, sentence by sentence and token by token, so neither padding nor the
 company of a batch changes a bit of it.
@@ -8,6 +8,8 @@ Shapes: N sentences of the shard, B of one bucket, P tokens of the shard, T time
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +50,18 @@ def kbest_batch(emissions: pa.RecordBatch, said: Transitions, k: int, *, token_b
         paths_PK[tokens], scores_NK[run] = _decode(scores_PY[tokens], lengths_N[run], said, k)
     columns = {"sentence": emissions["sentence"], "length": emissions["length"]}
     return pa.record_batch(columns | {"paths": ragged(lengths_N, paths_PK), "scores": fixed(scores_NK)})
+
+
+def told_batch(tokens: pa.RecordBatch, tags: int, told: Sequence[tuple[np.ndarray, float]]) -> pa.RecordBatch:
+    """The columns of the K-best shard (K = 1) that belongs to a shard of token marginals.
+
+    told: path [T] and score of every sentence of the shard, in its order.
+    """
+    paths_P1 = np.concatenate([path for path, _ in told]).astype(path_dtype(tags))[:, None]
+    scores_N1 = np.array([[score] for _, score in told], np.float32)
+    columns = {"sentence": tokens["sentence"], "length": tokens["length"]}
+    paths = ragged(tokens["length"].to_numpy(), paths_P1)
+    return pa.record_batch(columns | {"paths": paths, "scores": fixed(scores_N1)})
 
 
 def _decode(

@@ -47,7 +47,7 @@ class ShardEntry(Frozen):
     """One shard file: its rows of the text (`first` included, `last` not), and what it must look like on
     disk.
 
-    `source` is, for a K-best shard, the sha256 of the emission shard it was computed from.
+    `source` is, for a K-best shard, the sha256 of the emission (or marginal) shard it belongs to.
     """
 
     name: str

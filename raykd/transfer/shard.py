@@ -1,7 +1,7 @@
 """One shard: an Arrow IPC file with one record batch, uncompressed, so that reading is mapping.
 
 Columns: `sentence` int64 (row of the text), `length` int32, and
-    emissions   `emissions`   list<fixed_size_list<float16>[Y]>, one inner list per token
+    emissions, token_marginals   a column of that name, list<fixed_size_list<float16>[Y]>, one inner list per token
     kbest       `paths`       list<fixed_size_list<uint8|int16>[K]>, one inner list per token
                 `scores`      fixed_size_list<float32>[K]
     transitions `transitions` fixed_size_list<float32>[Y * Y] (from, to); `start`, `end`
@@ -58,28 +58,28 @@ class Transitions:
     end_Y: Float[np.ndarray, " tag"]
 
 
-def emission_batch(
-    sentences_N: Int[np.ndarray, " sentence"], emissions: Sequence[Float[np.ndarray, "_ tag"]]
+def token_batch(
+    signal: str, sentences_N: Int[np.ndarray, " sentence"], scores: Sequence[Float[np.ndarray, "_ tag"]]
 ) -> tuple[pa.RecordBatch, float]:
-    """The columns of an emission shard and the largest absolute error that rounding to float16 brought in.
+    """The columns of a shard of emissions or log token marginals, and the largest absolute error of its float16.
 
-    Each token's maximum is subtracted before rounding; the chain's distribution does not change by it.
-    Scores below float16's range become its lowest finite number, -inf stays. Raises RunError when a token
-    has no finite maximum: no distribution can be read from it.
+    Each token's maximum is subtracted before rounding: a chain's distribution does not change by it, and marginals
+    are renormalised where they are read. Scores below float16's range become its lowest finite number, -inf
+    stays. Raises RunError when a token has no finite maximum: no distribution can be read from it.
     """
-    lengths_N = np.array([len(scores) for scores in emissions], np.int32)
-    scores_PY = np.concatenate(emissions).astype(np.float32)
+    lengths_N = np.array([len(own) for own in scores], np.int32)
+    scores_PY = np.concatenate(scores).astype(np.float32)
     maxima_P = scores_PY.max(axis=1, keepdims=True)
     if not np.isfinite(maxima_P).all():
         token = int(np.flatnonzero(~np.isfinite(maxima_P[:, 0]))[0])
         row = int(sentences_N[np.searchsorted(np.cumsum(lengths_N), token, side="right")])
-        raise RunError(f"the teacher gave emissions without a finite maximum for the sentence in row {row}")
+        raise RunError(f"the teacher gave {signal} without a finite maximum for the sentence in row {row}")
     scores_PY -= maxima_P
     finite_PY = np.isfinite(scores_PY)
     rounded_PY = np.where(finite_PY, scores_PY.clip(-_FLOAT16_MAX), scores_PY).astype(np.float16)
     errors = np.abs(rounded_PY[finite_PY].astype(np.float32) - scores_PY[finite_PY])
     columns = {"sentence": pa.array(sentences_N), "length": pa.array(lengths_N)}
-    columns["emissions"] = ragged(lengths_N, rounded_PY)
+    columns[signal] = ragged(lengths_N, rounded_PY)
     return pa.record_batch(columns), float(errors.max(initial=0.0))
 
 

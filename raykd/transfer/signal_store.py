@@ -66,13 +66,13 @@ class SignalStore:
 
 
 def open_kbest(
-    store: Storage, kbest_id: str, k: int, *, emissions: Manifest | None = None, verify: bool = True
+    store: Storage, kbest_id: str, k: int, *, tokens: Manifest | None = None, verify: bool = True
 ) -> SignalStore:
-    """The smallest stored K ≥ `k`. With `emissions` given, paths computed from others are refused."""
+    """The smallest stored K ≥ `k`. With `tokens` (emissions or marginals) given, paths of others are refused."""
     stale: StoreError | None = None
     for stored in (each for each in stored_ks(store, kbest_id) if each >= k):
         folder = signal_folder(store, "kbest", kbest_id, k=stored)
-        stale = None if emissions is None else _stale(folder, read_manifest(folder), emissions)
+        stale = None if tokens is None else _stale(folder, read_manifest(folder), tokens)
         if stale is None:
             return SignalStore.open(folder, verify=verify)
     if stale is not None:
@@ -82,11 +82,13 @@ def open_kbest(
     raise StoreError(where, f"no finished K-best with K ≥ {k} (finished: {stored_list})", AGAIN)
 
 
-def _stale(folder: Storage, manifest: Manifest, emissions: Manifest) -> StoreError | None:
-    sources = {entry.first: entry.sha256 for entry in emissions.shards}
+def _stale(folder: Storage, manifest: Manifest, tokens: Manifest) -> StoreError | None:
+    sources = {entry.first: entry.sha256 for entry in tokens.shards}
     for entry in manifest.shards:
         if entry.source != sources.get(entry.first):
             return StoreError(
-                f"{folder.uri}/{entry.name}", "it was computed from emissions since replaced", AGAIN
+                f"{folder.uri}/{entry.name}",
+                f"it was computed from {tokens.origin.signal} since replaced",
+                AGAIN,
             )
     return None

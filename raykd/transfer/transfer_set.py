@@ -51,6 +51,7 @@ class TransferSet:
 
         self._teacher_G, self._k = teacher_G, k
         self._emissions = column("emissions", "emissions")
+        self._marginals = column("token_marginals", "token_marginals")
         self._paths, self._scores = column("kbest", "paths"), column("kbest", "scores")
         said = [transitions_of(store["transitions"].batches[0]) for store in stores if "transitions" in store]
         self._transitions = [
@@ -77,11 +78,12 @@ class TransferSet:
         row, do not have the same tags, or a table has more rows than its text.
         """
         joined = tuple(covered)
-        reads = {need.signal: need.k for need in to_read(needs)}
+        wanted = tuple(needs)
         teacher_G = _teacher_of_rows([rows for _, rows in joined])
-        stores = [_open_source(storage, source, reads, verify=verify) for source, _ in joined]
+        stores = [_open_source(storage, source, wanted, verify=verify) for source, _ in joined]
         _check(joined, stores)
-        return TransferSet(teacher_G, [rows for _, rows in joined], stores, k=reads.get("kbest", 0))
+        k = max((need.k for need in wanted if need.signal == "kbest"), default=0)
+        return TransferSet(teacher_G, [rows for _, rows in joined], stores, k=k)
 
     def gather(self, sentence_rows: np.ndarray, device: torch.device | str = "cpu") -> TeacherBatch:
         """What the teachers say about these rows of the training table, padded, on `device`.
@@ -93,23 +95,33 @@ class TransferSet:
         if (teacher_B < 0).any():
             row = int(rows_B[np.argmax(teacher_B < 0)])
             raise SignalError(f"row {row} of the training table is covered by no teacher of the transfer set")
-        chain = None
+        chain = marginals = paths_BKT = scores_BK = None
         if self._emissions is not None:
             chain = self._chain(self._emissions, rows_B, teacher_B, device)
-        if self._paths is None or self._scores is None:
-            return TeacherBatch(chain)
-        paths_BTK = torch.from_numpy(self._paths.gather(rows_B)[:, :, : self._k])
-        scores_BK = torch.from_numpy(self._scores.gather(rows_B)[:, 0, : self._k])
-        return TeacherBatch(chain, paths_BTK.to(device).transpose(1, 2).long(), scores_BK.to(device))
+        if self._marginals is not None:
+            stored_BTY, lengths_B = _gathered(self._marginals, rows_B, device)
+            marginals = Chain(torch.log_softmax(stored_BTY, 2), lengths_B)
+        if self._paths is not None and self._scores is not None:
+            paths_BTK = torch.from_numpy(self._paths.gather(rows_B)[:, :, : self._k])
+            paths_BKT = paths_BTK.to(device).transpose(1, 2).long()
+            scores_BK = torch.from_numpy(self._scores.gather(rows_B)[:, 0, : self._k]).to(device)
+        return TeacherBatch(chain, paths_BKT, scores_BK, marginals)
 
     def _chain(
         self, emissions: Ragged, rows_B: np.ndarray, teacher_B: np.ndarray, device: torch.device | str
     ) -> Chain:
-        emissions_BTY = torch.from_numpy(emissions.gather(rows_B)).to(device).float()
-        lengths_B = torch.from_numpy(emissions.length_G[rows_B].astype(np.int64)).to(device)
+        emissions_BTY, lengths_B = _gathered(emissions, rows_B, device)
         index_B = torch.from_numpy(teacher_B.astype(np.int64))
         parts = [part[index_B].to(device) for part in self._transitions] or [None] * 3
         return Chain(emissions_BTY, lengths_B, transitions=parts[0], start=parts[1], end=parts[2])
+
+
+def _gathered(
+    scores: Ragged, rows_B: np.ndarray, device: torch.device | str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores [B, T, Y] in float32, zero on padding, and lengths [B]."""
+    lengths_B = torch.from_numpy(scores.length_G[rows_B].astype(np.int64))
+    return torch.from_numpy(scores.gather(rows_B)).to(device).float(), lengths_B.to(device)
 
 
 def _teacher_of_rows(covered: Sequence[np.ndarray]) -> np.ndarray:
@@ -123,17 +135,19 @@ def _teacher_of_rows(covered: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _open_source(
-    storage: Storage, source: Source, reads: Mapping[str, int], *, verify: bool
+    storage: Storage, source: Source, needs: Sequence[Need], *, verify: bool
 ) -> dict[str, SignalStore]:
+    reads = {need.signal: need.k for need in to_read(needs, source.signals)}
     stores = {
         signal: SignalStore.open(signal_folder(storage, signal, source.signals[signal]), verify=verify)
-        for signal in ("emissions", "transitions")
-        if signal in reads
+        for signal in reads
+        if signal != "kbest"
     }
     if "kbest" in reads:
-        emissions = stores["emissions"].manifest if "emissions" in stores else None
+        tokens = stores.get("emissions") or stores.get("token_marginals")
+        manifest = None if tokens is None else tokens.manifest
         stores["kbest"] = open_kbest(
-            storage, source.signals["kbest"], reads["kbest"], emissions=emissions, verify=verify
+            storage, source.signals["kbest"], reads["kbest"], tokens=manifest, verify=verify
         )
     return stores
 

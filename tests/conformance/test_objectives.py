@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from raykd.objectives import OBJECTIVES, ObjectiveConfig
-from raykd.signals import DERIVED, SIGNALS, TeacherBatch
+from raykd.signals import DERIVED, SIGNALS, TeacherBatch, to_read
 from raykd.structures import Chain
 from tests.objectives.cases import cases, make_case, padded, rows
 
@@ -29,7 +29,7 @@ def make_objective(kind: str, **settings):
 
 def read_by(objective, case) -> TeacherBatch:
     """A teacher's batch that holds what the objective needs and nothing else."""
-    names = {need.signal for need in objective.needs}
+    names = {need.signal for need in to_read(objective.needs, SIGNALS)}
     k = max((need.k for need in objective.needs), default=0)
     signals = replace(case, k=k).signals if k else replace(case, k=1).signals
     chain = (

@@ -9,11 +9,19 @@ from torch import Tensor
 from raykd.objectives import Structural
 from tests.objectives.cases import Case
 from tests.oracles.chains import Law, enumerate_chain
+from tests.oracles.spans import enumerate_spans
 
 
-def softened_laws(chain, temperature: float) -> list[Law]:
+def laws(said) -> list[Law]:
+    """The law of every sentence of a chain or of spans."""
+    if hasattr(said, "scores_BTTL"):
+        return [law for _, law in enumerate_spans(said)]
+    return enumerate_chain(said)
+
+
+def softened_laws(said, temperature: float) -> list[Law]:
     """Laws of p(y)^(1/ϑ), renormalised."""
-    return [Law(law.paths, law.scores / temperature, law.tags) for law in enumerate_chain(chain)]
+    return [Law(law.paths, law.scores / temperature, law.tags) for law in laws(said)]
 
 
 def local(marginals: Tensor, temperature: float, dims: tuple[int, ...]) -> Tensor:
@@ -75,10 +83,10 @@ def top_wk(objective, case: Case) -> Tensor:
     return torch.stack(losses)
 
 
-def token_marginals(chain, temperature: float, mode: str) -> list[Tensor]:
+def token_marginals(said, temperature: float, mode: str) -> list[Tensor]:
     if mode == "global":
-        return [law.token_marginals() for law in softened_laws(chain, temperature)]
-    return [local(law.token_marginals(), temperature, (-1,)) for law in enumerate_chain(chain)]
+        return [law.token_marginals() for law in softened_laws(said, temperature)]
+    return [local(law.token_marginals(), temperature, (-1,)) for law in laws(said)]
 
 
 def posterior(objective, case: Case) -> Tensor:
@@ -105,14 +113,14 @@ def pos_top_wk(objective, case: Case) -> Tensor:
 def structural(objective: Structural, case: Case) -> Tensor:
     warmth = objective.temperature
     of_student, factor = (warmth, warmth**2) if objective.temper == "both" else (1.0, 1.0)
-    laws = (
-        enumerate_chain(case.teacher)
-        if objective.temperature_mode == "local"
-        else softened_laws(case.teacher, warmth)
+    teachers = (
+        laws(case.teacher) if objective.temperature_mode == "local" else softened_laws(case.teacher, warmth)
     )
     power = warmth if objective.temperature_mode == "local" else 1.0
     losses = []
-    for b, (teacher, student) in enumerate(zip(laws, softened_laws(case.student, of_student), strict=True)):
+    for b, (teacher, student) in enumerate(
+        zip(teachers, softened_laws(case.student, of_student), strict=True)
+    ):
         losses.append(factor * (student.log_z - substructures(teacher, case.student, b, power) / of_student))
     return torch.stack(losses)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from raykd.errors import RunError, StoreError
 from raykd.runs.precompute import Lesson, PrecomputePlan, estimate, precompute
@@ -278,6 +279,50 @@ def test_errors_of_actors_arrive_with_class_and_fields(tmp_path):
     assert (told.value.name, told.value.mend) == ("shard", "free some space")
     with pytest.raises(RunError, match="on sentences 0 to 10: ZeroDivisionError: by zero"):
         compute(School(Broken("en")).plan(tmp_path, {"en": ENGLISH}))
+
+
+TOLD = ("token_marginals", "kbest")
+
+
+def test_a_teacher_that_is_no_chain_tells_marginals_and_its_best_path(tmp_path):
+    school = School(FakeTeacher("en"))
+    plan = _told(school, tmp_path)
+    before = estimate(plan)
+    done = compute(plan)
+    assert (before.missing_shards, done.computed_shards) == (done.shards, 4) == (8, 4)
+    assert not folder_of(tmp_path, "en", ENGLISH).exists()
+    ids = {name: signal_ids("en", ENGLISH.id)[name] for name in TOLD}
+    source = type("Source", (), {"signals": ids})()
+    needs = [Need("marginals"), Need("kbest", 1)]
+    batch = TransferSet.open(Storage(str(tmp_path)), [(source, np.arange(35))], needs).gather(np.arange(35))
+    assert batch.chain is None
+    teacher = FakeTeacher("en")
+    for row, words in enumerate(sentences(35, seed=1)):
+        told_TY = batch.marginals.emissions_BTY[row, : len(words)]
+        expected_TY = torch.from_numpy(teacher.scores(words)).log_softmax(1)
+        torch.testing.assert_close(told_TY, expected_TY, atol=0.02, rtol=0)
+        torch.testing.assert_close(told_TY.exp().sum(1), torch.ones(len(words)))
+        path, score = teacher.decode([words], 1)[0]
+        assert batch.paths_BKT[row, 0, : len(words)].tolist() == path.tolist()
+        assert batch.scores_BK[row, 0] == score
+    assert batch.marginals.lengths_B.tolist() == ENGLISH.lengths.tolist()
+    assert compute(_told(school, tmp_path)).computed_shards == 0
+
+
+def test_a_lost_best_path_is_told_again_beside_the_marginals_that_stand(tmp_path):
+    school = School(FakeTeacher("en"))
+    compute(_told(school, tmp_path))
+    whole = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    min(folder_of(tmp_path, "en", ENGLISH, "kbest").rglob("*.arrow")).unlink()
+    asked = len(school.teachers["en"].asked)
+    assert compute(_told(school, tmp_path)).computed_shards == 1
+    assert len(school.teachers["en"].asked) == asked
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole
+
+
+def _told(school: School, store: Path) -> PrecomputePlan:
+    lesson = Lesson(school.handle(store, "en", offers=TOLD), ENGLISH)
+    return PrecomputePlan(str(store), (lesson,), k=3, shard_sentences=10, token_budget=40)
 
 
 def by_name(store: Storage, teacher_id: str) -> tuple[str, str]:

@@ -37,6 +37,14 @@ class FakeTeacher:
         self.asked += sentences
         return [self.scores(sentence) for sentence in sentences]
 
+    def decode(self, sentences: list[list[str]], token_budget: int) -> list[tuple[np.ndarray, float]]:
+        """Tags by the length of the words and their place, so none that its scores would give."""
+        paths = [
+            np.array([(len(word) + place) % self.tags for place, word in enumerate(words)])
+            for words in sentences
+        ]
+        return [(path, float(len(path)) / 2) for path in paths]
+
     @property
     def transitions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         draw = np.random.default_rng(len(self.name))

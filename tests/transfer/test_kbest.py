@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from raykd.structures import Chain, score
-from raykd.transfer import Transitions, buckets, emission_batch, kbest_batch
+from raykd.transfer import Transitions, buckets, kbest_batch, token_batch
 from raykd.transfer.shard import rows_of, tokens_of
 
 
@@ -31,7 +31,7 @@ def sample(tags: int = 3):
     said = [draw.normal(size=(length, tags)).astype(np.float32) for length in lengths]
     square, start, end = draw.normal(size=(tags, tags)), draw.normal(size=tags), draw.normal(size=tags)
     transitions = Transitions(*(part.astype(np.float32) for part in (square, start, end)))
-    return emission_batch(np.arange(len(lengths)), said)[0], transitions
+    return token_batch("emissions", np.arange(len(lengths)), said)[0], transitions
 
 
 def all_scores(emissions_TY: np.ndarray, said: Transitions) -> dict[tuple[int, ...], float]:

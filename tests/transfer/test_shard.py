@@ -10,9 +10,9 @@ from raykd.transfer import (
     Origin,
     RowRange,
     Transitions,
-    emission_batch,
     find_shard,
     open_shard,
+    token_batch,
     transition_batch,
     transitions_of,
     write_shard,
@@ -26,7 +26,7 @@ ROWS = RowRange(20, 24)
 def write(folder: Storage, **changes):
     draw = np.random.default_rng(0)
     said = [draw.normal(size=(length, 3)).astype(np.float32) for length in (1, 2, 2, 5)]
-    batch, error = emission_batch(np.array([22, 20, 23, 21]), said)
+    batch, error = token_batch("emissions", np.array([22, 20, 23, 21]), said)
     stated = {"origin": ORIGIN, "rows": ROWS, "largest_error": error, **changes}
     return said, write_shard(folder, batch, **stated)
 
@@ -51,7 +51,7 @@ def test_the_schema_is_what_any_arrow_reader_opens(tmp_path):
 
 @pytest.mark.parametrize(("score", "stored"), [(-np.inf, -np.inf), (-1e9, -65504.0), (-70000.0, -65504.0)])
 def test_scores_beyond_float16_stay_finite_and_only_minus_infinity_stays_infinite(score, stored):
-    batch, error = emission_batch(np.array([0]), [np.array([[0.0, score]], np.float32)])
+    batch, error = token_batch("emissions", np.array([0]), [np.array([[0.0, score]], np.float32)])
     assert tokens_of(batch, "emissions").tolist() == [[0.0, stored]]
     assert error == pytest.approx(0.0 if np.isinf(score) else -score - 65504)
 
@@ -60,7 +60,7 @@ def test_scores_beyond_float16_stay_finite_and_only_minus_infinity_stays_infinit
 def test_emissions_without_a_finite_maximum_are_refused_with_their_row(bad):
     good, wrong = np.zeros((2, 2), np.float32), np.full((1, 2), bad, np.float32)
     with pytest.raises(RunError, match="row 7"):
-        emission_batch(np.array([5, 7]), [good, wrong])
+        token_batch("emissions", np.array([5, 7]), [good, wrong])
 
 
 def test_writing_the_same_shard_twice_gives_the_same_bytes(tmp_path):

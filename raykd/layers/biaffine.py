@@ -1,0 +1,52 @@
+"""The head that scores spans: every pair of a first and a last word, for every label.
+
+Shapes: B batch, T time (words), D size, S biaffine size, L labels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from raykd.layers.heads import full_precision
+from raykd.structures import Spans, SpanTags
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+
+class BiaffineHead(nn.Module):
+    """score[i, j, l] = [s_i; 1]ᵀ U_l [e_j; 1] (Yu et al., ACL 2020, §3), s and e projections of the words' states.
+
+    One projection is for words as the first, the other for words as the last of an entity. The ones that stand beside
+    the vectors hold the linear terms and the bias of the paper's equation. A score is relative to no entity, which has
+    score 0; U begins at zero (Dozat & Manning 2017), where every segmentation is as good as any other.
+
+    Args:
+        inputs: components D of a word's state.
+        tags: the tags that spell entities; they say how many labels there are.
+        size: components S of a projection.
+        dropout: dropout of the projections.
+    """
+
+    def __init__(self, inputs: int, tags: SpanTags, *, size: int, dropout: float = 0.0):
+        super().__init__()
+        self.first, self.last = (
+            nn.Sequential(nn.Linear(inputs, size), nn.ReLU(), nn.Dropout(dropout)) for _ in range(2)
+        )
+        self.weights = nn.Parameter(torch.zeros(tags.labels, size + 1, size + 1))
+        self.tags = tags
+
+    def forward(
+        self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
+    ) -> Spans:
+        first_BTS, last_BTS = _with_one(self.first(states_BTD)), _with_one(self.last(states_BTD))
+        scores_BLTT = (first_BTS[:, None] @ self.weights) @ last_BTS[:, None].transpose(2, 3)
+        return Spans(full_precision(scores_BLTT.permute(0, 2, 3, 1)), lengths_B, self.tags)
+
+
+def _with_one(vectors_BTS: Tensor) -> Tensor:
+    return torch.cat([vectors_BTS, torch.ones_like(vectors_BTS[..., :1])], -1)

@@ -1,0 +1,53 @@
+"""NER as parsing: the biaffine teacher over spans."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from raykd.layers import BiaffineHead
+from raykd.structures import SpanTags
+from raykd.teachers.bilstm import BiLSTMTeacher, Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import nn
+
+    from raykd.corpora.tags import TagSet
+
+
+class BiaffineNERTeacher(BiLSTMTeacher):
+    """The encoder of `bilstm_crf` with a biaffine score for every entity there could be (Yu et al., ACL 2020).
+
+    Trained on −log p of the gold entities among all flat segmentations, exactly. (The paper trains a softmax over
+    labels for each span by itself, and keeps the best that do not overlap; that defines no distribution over
+    segmentations, whose token marginals a student could be taught.) It is no chain: it tells its token marginals and
+    its best segmentation (Wang et al., ACL 2021, case 4).
+    """
+
+    kind: Literal["biaffine_ner"] = "biaffine_ner"
+    biaffine_dim: Size = 100
+    """Components of a word's vector as first and as last word of an entity."""
+    span_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    """Dropout of these vectors."""
+    offers: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest")
+    decoder: ClassVar[Literal["crf", "maxent", "spans"]] = "spans"
+
+    def shape(self) -> dict[str, Any]:
+        return super().shape() | self.model_dump(include={"biaffine_dim"})
+
+    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
+        return partial(
+            BiaffineHead, tags=span_tags(tag_set), size=self.biaffine_dim, dropout=self.span_dropout
+        )
+
+
+def span_tags(tag_set: TagSet) -> SpanTags:
+    """Which number each tag of a BIOES set has; ValueError for a set of another scheme."""
+    if tag_set.scheme != "bioes":
+        raise ValueError(f"spans are spelt by BIOES tags; the tag set is {tag_set.scheme}")
+    rows = (tuple(tag_set.index(f"{letter}-{label}") for label in tag_set.labels) for letter in "BIES")
+    return SpanTags(*rows, outside=tag_set.index("O"))

@@ -1,0 +1,104 @@
+"""Case 4 of the 2021 paper: what a teacher over spans tells a student, against the enumerated definition."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raykd.objectives import Posterior, Structural, Token, TopK
+from raykd.signals import TeacherBatch
+from raykd.structures import Chain, Spans, SpanTags, token_marginals, viterbi
+from tests.objectives.cases import Case, draw_chain
+from tests.objectives.definitions import DEFINITIONS, laws, local
+from tests.oracles.chains import Law
+
+TAGS = SpanTags((4,), (2,), (3,), (1,), 0)
+FEW = settings(max_examples=30, deadline=None)
+WARMTH = st.sampled_from([0.5, 1.0, 3.0])
+
+
+@st.composite
+def cases(draw, *, chained: bool = False) -> Case:
+    """A student, and a teacher over spans of one label in sentences of up to four words."""
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    lengths_B = torch.tensor(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    B, T = len(lengths_B), int(lengths_B.max())
+    scores = 2 * torch.randn(B, T, T, 1, generator=generator, dtype=torch.float64)
+    scores[torch.rand(scores.shape, generator=generator) < 0.2] = float("-inf")
+    return Case(draw_chain(lengths_B, 5, generator, chained=chained), Spans(scores, lengths_B, TAGS), 1)
+
+
+def told(case: Case) -> TeacherBatch:
+    """What is stored of the teacher: marginals and its best path."""
+    marginals = Chain(token_marginals(case.teacher).log(), case.teacher.lengths_B)
+    paths_BT, scores_B = viterbi(case.teacher)
+    return TeacherBatch(None, paths_BT[:, None], scores_B[:, None], marginals)
+
+
+def near(actual, expected):
+    torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9)
+
+
+@FEW
+@given(case=cases(), temperature=WARMTH, temper=st.sampled_from(["teacher", "both"]))
+def test_structural_of_a_maxent_student_is_its_definition(case, temperature, temper):
+    objective = Structural(temperature=temperature, temper=temper)
+    near(objective.loss(case.student, told(case)), DEFINITIONS["structural"](objective, case))
+
+
+@FEW
+@given(case=cases(), chained=cases(chained=True), temperature=WARMTH)
+def test_posterior_is_its_definition_whatever_the_student(case, chained, temperature):
+    for each in (case, chained):
+        objective = Posterior(temperature=temperature)
+        near(objective.loss(each.student, told(each)), DEFINITIONS["posterior"](objective, each))
+
+
+@FEW
+@given(case=cases(), temperature=WARMTH)
+def test_token_is_the_cross_entropy_of_the_marginals(case, temperature):
+    found_B = Token(temperature=temperature).loss(case.student, told(case))
+    for b, law in enumerate(laws(case.teacher)):
+        target = local(law.token_marginals(), temperature, (-1,))
+        logs = case.student.emissions_BTY[b, : len(target)].log_softmax(-1)
+        near(found_B[b], -(target * logs).sum())
+
+
+@FEW
+@given(case=cases())
+def test_structural_is_least_at_the_teachers_token_marginals(case):
+    """The least loss of a MaxEnt student is the summed entropy of the tokens, not that of the segmentations."""
+    agreeing = Chain(told(case).marginals.emissions_BTY.clamp_min(-200.0), case.teacher.lengths_B)
+    expected = [
+        -torch.special.xlogy(p, p).sum() for p in (law.token_marginals() for law in laws(case.teacher))
+    ]
+    near(Structural().loss(agreeing, told(case)), torch.stack(expected))
+    assert (Structural().loss(case.student, told(case)) >= torch.stack(expected) - 1e-9).all()
+
+
+@FEW
+@given(case=cases(chained=True))
+def test_top_1_is_the_best_segmentation(case):
+    found_B = TopK(k=1).loss(case.student, told(case))
+    for b, (teacher, student) in enumerate(zip(laws(case.teacher), laws(case.student), strict=True)):
+        best = teacher.paths[int(teacher.scores.argmax())]
+        near(found_B[b], student.log_z - _score(student, best))
+
+
+def _score(law: Law, path: tuple[int, ...]) -> torch.Tensor:
+    return law.scores[law.paths.index(path)]
+
+
+def test_a_chain_student_cannot_be_told_pairs():
+    generator = torch.Generator().manual_seed(0)
+    lengths_B = torch.tensor([3])
+    spans = Spans(torch.randn(1, 3, 3, 1, generator=generator).double(), lengths_B, TAGS)
+    case = Case(draw_chain(lengths_B, 5, generator), spans, 1)
+    with pytest.raises(ValueError, match="reads the teacher's emissions"):
+        Structural().loss(case.student, told(case))
+    with pytest.raises(ValueError, match="reads the teacher's emissions"):
+        Structural(temperature=2.0, temperature_mode="global").loss(
+            replace(case.student, transitions=None, start=None, end=None), told(case)
+        )
