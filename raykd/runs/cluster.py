@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import floor
+from urllib.parse import urlsplit
 
 import ray
 
@@ -64,14 +66,8 @@ def _start(address: str | None) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address:
-        try:
-            ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            told = " ".join(str(error).split())[:300]
-            raise PlacementError(
-                f"no Ray cluster can be joined at {address} ({told}); check --address and $RAY_ADDRESS, "
-                "or leave both away to start Ray here"
-            ) from error
+        _refuse_silent(address)
+        ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
         return
     # Ray asks for a token since 2.60; a cluster that only this process can reach needs none.
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
@@ -84,6 +80,19 @@ def _start(address: str | None) -> None:
         object_store_memory=512 << 20,
         **quiet,
     )
+
+
+def _refuse_silent(address: str) -> None:
+    """Ray would knock for minutes at a host that does not answer."""
+    where = urlsplit(address if "://" in address else f"ray://{address}")
+    try:
+        if where.hostname and where.port:
+            socket.create_connection((where.hostname, where.port), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise PlacementError(
+            f"no Ray cluster answers at {address} ({error}); check --address and $RAY_ADDRESS, "
+            "or leave both away to start Ray here"
+        ) from error
 
 
 @contextmanager

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import raykd.runs.cluster as meeting
 from raykd.errors import PlacementError
-from raykd.runs.cluster import concurrency
+from raykd.runs.cluster import concurrency, connected
 from raykd.runs.recipe import Resources
 
 
@@ -63,3 +64,12 @@ def test_what_cannot_be_placed_is_refused_with_its_arithmetic(asked, cluster, to
     with pytest.raises(PlacementError) as refused:
         concurrency(Resources(**asked), cluster)
     assert str(refused.value) == told
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:port"])
+def test_a_cluster_that_does_not_answer_is_refused_at_once(monkeypatch, address):
+    monkeypatch.setattr(meeting.ray, "is_initialized", lambda: False)
+    told = f"no Ray cluster answers at {address}"
+    with pytest.raises(PlacementError, match=told), connected(address):
+        pass
