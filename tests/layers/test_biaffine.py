@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from raykd.layers import BiaffineHead
+from raykd.structures import SpanTags
+
+TAGS = SpanTags((1, 5), (2, 6), (3, 7), (4, 8), 0)
+LENGTHS = torch.tensor([3, 1])
+
+
+def head(**settings) -> BiaffineHead:
+    torch.manual_seed(0)
+    made = BiaffineHead(4, TAGS, size=3, **settings)
+    torch.nn.init.normal_(made.weights)
+    return made
+
+
+def test_a_score_is_bilinear_in_the_first_and_last_word_with_linear_terms_and_a_bias():
+    made, states_BTD = head().eval(), torch.randn(2, 3, 4)
+    spans = made(states_BTD, LENGTHS)
+    assert spans.scores_BTTL.shape == (2, 3, 3, 2)
+    for b, i, j, label in [(0, 0, 2, 0), (0, 1, 1, 1), (1, 0, 0, 1)]:
+        first_S, last_S = made.first(states_BTD[b, i]), made.last(states_BTD[b, j])
+        weights = made.weights[label]
+        expected = first_S @ weights[:3, :3] @ last_S
+        expected = expected + weights[:3, 3] @ first_S + weights[3, :3] @ last_S + weights[3, 3]
+        torch.testing.assert_close(spans.scores_BTTL[b, i, j, label], expected)
+
+
+def test_before_training_no_entity_is_better_than_none():
+    made = BiaffineHead(4, TAGS, size=3)
+    assert not made(torch.randn(2, 3, 4), LENGTHS).scores_BTTL.any()
+
+
+def test_dropout_is_on_in_training_only():
+    made, states_BTD = head(dropout=0.5), torch.randn(2, 3, 4)
+    assert not torch.equal(made(states_BTD, LENGTHS).scores_BTTL, made(states_BTD, LENGTHS).scores_BTTL)
+    made.eval()
+    assert torch.equal(made(states_BTD, LENGTHS).scores_BTTL, made(states_BTD, LENGTHS).scores_BTTL)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scores_are_float32_under_autocast_and_float64_stays(dtype):
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.float32):
+        spans = head().to(dtype)(torch.randn(2, 3, 4, dtype=dtype), LENGTHS)
+    assert spans.dtype == dtype
