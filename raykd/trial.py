@@ -184,3 +184,18 @@ def method_name(kind: str, objective: Mapping[str, Any]) -> str:
 def metric_of(scored: Iterable[Trial | Teacher]) -> str:
     """What the score of these trials and teachers is called; all of a sweep have one task."""
     return next((each.metric for each in scored), "F1")
+
+
+def scores_of(scored: Trial | Teacher) -> str:
+    """Its means in percent, as a sentence goes on: `dev F1 84.1, test F1 83.0`, and those of target languages:
+    `dev F1 84.1, test F1 83.0 (target 61.5)`."""
+    dev, test, target = (
+        100 * (mean or 0.0) for mean in (scored.dev_f1, scored.test_f1, scored.test_f1_target)
+    )
+    apart = "" if scored.test_f1_target is None else f" (target {target:.1f})"
+    return f"dev {scored.metric} {dev:.1f}, test {scored.metric} {test:.1f}{apart}"
+
+
+def targets_of(scored: Iterable[Trial | Teacher]) -> list[str]:
+    """The languages whose mean stands apart, in the order met."""
+    return list(dict.fromkeys(language for each in scored for language in each.targets))

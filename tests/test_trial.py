@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from raykd.trial import Teacher, Trial, metric_of, teacher_f1
+from raykd.trial import Teacher, Trial, metric_of, scores_of, teacher_f1
 
 
 def test_a_trial_survives_json():
@@ -61,6 +61,13 @@ def test_students_are_held_against_the_teachers_source_languages():
     scores = {"en": 0.8, "de": 0.6, "nl": 0.1}
     teacher = Teacher("t", test_f1_by_language=scores, targets=("nl",))
     assert teacher_f1([teacher], "test") == pytest.approx(0.7)
+
+
+def test_source_and_target_are_said_in_one_breath():
+    plain = Teacher("t", dev_f1=0.841, test_f1=0.83)
+    assert scores_of(plain) == "dev F1 84.1, test F1 83.0"
+    apart = Trial(0, "COMPLETE", dev_f1=0.5, test_f1=0.4, test_f1_target=0.3, metric="accuracy")
+    assert scores_of(apart) == "dev accuracy 50.0, test accuracy 40.0 (target 30.0)"
 
 
 def test_the_score_is_called_as_its_task_calls_it():

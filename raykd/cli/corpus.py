@@ -86,7 +86,7 @@ def _table(figures: dict[str, Any]) -> Table:
         table.add_column(column, justify="left" if column in ("part", "language", "labels") else "right")
     for row in figures["parts"]:
         labels = "  ".join(f"{label} {count}" for label, count in row["labels"].items())
-        role = figures["roles"].get(row["language"], "labelled")
+        role = figures["roles"][row["language"]]
         language = row["language"] if role == "labelled" else f"{row['language']} ({role})"
         table.add_row(
             row["part"], language, f"{row['sentences']:,}", f"{row['tokens']:,}",

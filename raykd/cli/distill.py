@@ -9,10 +9,12 @@ from raykd.errors import RunError
 from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
 from raykd.runs.fleet import work
+from raykd.runs.recipe import TASKS
 from raykd.runs.transfer import compute_transfer
 from raykd.spec import covering
 from raykd.sweep.driver import Sweep, train_teachers
 from raykd.sweep.foremen import RunList, missing_results
+from raykd.trial import Teacher, scores_of
 
 
 def distill(
@@ -39,8 +41,11 @@ def distill(
         heard.end("distill", f"{len(todo)} trained, {len(runs) - len(todo)} found")
     for name, run in runs:
         result = find_result(sweep.storage, run) or {}
-        scores = ", ".join(f"{part} F1 {100 * result[part]['mean']:.1f}" for part in ("dev", "test"))
-        stdout.print(f"{name}: {scores}, best epoch {result['best_epoch'] + 1}", highlight=False)
+        dev, test, metric = result["dev"], result["test"], TASKS[run.task].label
+        scored = Teacher(
+            name, dev["mean"], test["mean"], test_f1_target=test.get("target_mean"), metric=metric
+        )
+        stdout.print(f"{name}: {scores_of(scored)}, best epoch {result['best_epoch'] + 1}", highlight=False)
     stdout.print(
         f"distill: {len(runs)} runs in {sweep.storage.child('runs').uri}. "
         f"Next: raykd sweep {again(file, variant, small)}",

@@ -15,7 +15,7 @@ from raykd.report.where import best as best_first
 from raykd.report.where import parse
 from raykd.storage import Storage
 from raykd.sweep.records import SweepRecords
-from raykd.trial import Teacher, Trial, teacher_f1
+from raykd.trial import Teacher, Trial, scores_of, teacher_f1
 
 
 def front(
@@ -23,7 +23,7 @@ def front(
     store: Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")] = None,
     where: Annotated[
         str | None,
-        typer.Option(help="Which students, for example 'f1 >= 0.95 * teacher' (f1 is the dev F1)."),
+        typer.Option(help="Which students, for example 'f1 >= 0.95 * teacher' (f1 is the dev score)."),
     ] = None,
     best: Annotated[
         str | None, typer.Option(help="By which figure to choose one, for example latency_ms.")
@@ -90,7 +90,7 @@ def _print_choice(chosen: list[Trial], one: bool, records: SweepRecords) -> None
         raise typer.Exit(1)
     for trial in chosen[:1] if one else chosen:
         stdout.print(
-            f"{trial.name}: dev F1 {100 * (trial.dev_f1 or 0):.1f}, test F1 {100 * (trial.test_f1 or 0):.1f}, "
+            f"{trial.name}: {scores_of(trial)}, "
             f"{trial.latency_ms or 0:.2f} ms, {trial.parameters:,} parameters "
             f"({trial.compression or 0:.1f}× smaller, {trial.speedup or 0:.1f}× faster than its teachers)",
             highlight=False, soft_wrap=True, markup=False,

@@ -11,6 +11,7 @@ from raykd.runs.cluster import concurrency
 from raykd.runs.cost import find_cost
 from raykd.runs.execute import find_result
 from raykd.runs.precompute import Estimate, estimate
+from raykd.runs.recipe import TASKS
 from raykd.sweep.driver import Sweep, measure_costs
 from raykd.trial import shape_name
 
@@ -52,20 +53,28 @@ def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) ->
 
 def _corpus(sweep: Sweep) -> Table:
     table = Table(title=f"corpus {sweep.preparation.corpus_id}", title_justify="left")
-    counts = sweep.preparation.corpus.report.sentences
+    report = sweep.preparation.corpus.report
+    counts = report.sentences
     table.add_column("language")
     for part in counts:
         table.add_column(part, justify="right")
     for language in sweep.preparation.corpus.languages:
-        table.add_row(language, *(str(counts[part].get(language, 0)) for part in counts))
+        role = report.role(language)
+        name = language if role == "labelled" else f"{language} ({role})"
+        table.add_row(name, *(str(counts[part].get(language, 0)) for part in counts))
     return table
 
 
 def _teachers(sweep: Sweep) -> Table:
-    table = Table("teacher", "", "dev F1", "test F1", title="teachers", title_justify="left")
+    metric = TASKS[sweep.file.task].label
+    table = Table("teacher", "", f"dev {metric}", f"test {metric}", title="teachers", title_justify="left")
+    if sweep.preparation.corpus.targets:
+        table.add_column("target")
     for name, run in sweep.teachers:
         result = find_result(sweep.storage, run)
         scores = [f"{100 * result[part]['mean']:.1f}" for part in ("dev", "test")] if result else ["", ""]
+        if result and (target := result["test"].get("target_mean")) is not None:
+            scores.append(f"{100 * target:.1f}")
         table.add_row(f"{name}  [dim]{run.id}", "cached" if result else "to train", *scores)
     return table
 

@@ -22,7 +22,7 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     return {
         "corpus_id": corpus_id(corpus),
         "languages": list(corpus.languages),
-        "roles": dict(corpus.report.roles),
+        "roles": {language: corpus.report.role(language) for language in corpus.languages},
         "scheme": corpus.tag_set.scheme,
         "tags": list(corpus.tag_set.tags),
         "labels": list(corpus.tag_set.labels or corpus.labels),

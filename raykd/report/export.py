@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from raykd.front import OBJECTIVES, Directions
 from raykd.report.front import front
 from raykd.report.table import languages_of
-from raykd.trial import Trial
+from raykd.trial import Trial, targets_of
 
-TEXT = ("state", "role", "objective", "message")
+TEXT = ("state", "role", "objective", "metric", "message")
 WHOLE = ("parameters", "bytes")
 REAL = (
     *("dev_f1", "dev_f1_sd", "dev_f1_languages_sd", "test_f1", "test_f1_sd", "test_f1_languages_sd"),
@@ -24,9 +24,13 @@ REAL = (
 )
 
 
+APART = ("test_f1_target", "test_f1_target_sd", "test_f1_target_languages_sd")
+"""Means over target languages, where a corpus has any."""
+
+
 def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> pa.Table:
     """One row per trial, in the order of their numbers; columns: what it was, its figures, F1 by language,
-    its settings.
+    its settings. `*_f1` is the score that `metric` names.
 
     Settings stand below their dotted path. Where trials differ in a setting's type its values are written
     as JSON.
@@ -38,10 +42,12 @@ def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES
         "name": pa.array([t.name for t in trials], pa.string()),
         "on_front": pa.array([t.number in standing for t in trials], pa.bool_()),
     }
-    for names, kind in ((TEXT, pa.string()), (WHOLE, pa.int64()), (REAL, pa.float64())):
+    sources, targets = languages_of(trials), targets_of(trials)
+    real = (*REAL, *APART) if targets else REAL
+    for names, kind in ((TEXT, pa.string()), (WHOLE, pa.int64()), (real, pa.float64())):
         columns |= {name: pa.array([getattr(t, name) for t in trials], kind) for name in names}
-    for part in ("dev_f1", "test_f1"):
-        for language in languages_of(trials):
+    for part, languages in (("dev_f1", sources), ("test_f1", [*sources, *targets])):
+        for language in languages:
             scores = [getattr(t, f"{part}_by_language").get(language) for t in trials]
             columns[f"{part}_{language}"] = pa.array(scores, pa.float64())
     columns["run_ids"] = pa.array([" ".join(t.run_ids) for t in trials], pa.string())

@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 from raykd.front import OBJECTIVES, Directions
 from raykd.report.form import count, gain, milliseconds, percent, spread, times
 from raykd.report.front import FrontRow, competes, front_rows
-from raykd.trial import Teacher, Trial, teacher_f1
+from raykd.trial import Teacher, Trial, metric_of, teacher_f1
 
 Part = Literal["dev", "test"]
 
@@ -66,7 +66,7 @@ def front_figure(
     _baselines(figure, rows, part, size)
     _front(figure, rows, part, size)
     _teacher(figure, teachers, part, reach)
-    _layout(figure, part)
+    _layout(figure, f"{part} {metric_of([*teachers, *trials])}")
     figure.update_xaxes(_latency_axis(latencies + near))
     quiet = [_percent(t, part) for t in others]
     figure.update_yaxes(range=_f1_range(loud, quiet, teacher_f1(teachers, part)))
@@ -211,8 +211,16 @@ def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: 
 
 def _teacher_line(teacher: Teacher, part: Part) -> str:
     f1 = percent(getattr(teacher, f"{part}_f1"))
+    there = _target(teacher) if part == "test" else ""
     cost = f"{count(teacher.parameters)} parameters · {milliseconds(teacher.latency_ms)} ms"
-    return f"<b>{escape(teacher.name)}</b><br>{part} F1 {f1} · {cost}"
+    return f"<b>{escape(teacher.name)}</b><br>{part} {escape(teacher.metric)} {f1}{there} · {cost}"
+
+
+def _target(scored: Trial | Teacher) -> str:
+    """The mean over target languages, to stand behind the test's score; nothing where there are none."""
+    if scored.test_f1_target is None:
+        return ""
+    return f", target {percent(scored.test_f1_target)}{spread(getattr(scored, 'test_f1_target_sd', None))}"
 
 
 def _reach(latencies: Sequence[float]) -> float:
@@ -222,7 +230,7 @@ def _reach(latencies: Sequence[float]) -> float:
     return max(latencies) + FAR * max(max(latencies) - min(latencies), 0.6 * max(latencies))
 
 
-def _layout(figure: go.Figure, part: Part) -> None:
+def _layout(figure: go.Figure, score: str) -> None:
     words = {"family": FONT, "size": 13, "color": INK}
     figure.update_layout(
         template="plotly_white",
@@ -235,7 +243,7 @@ def _layout(figure: go.Figure, part: Part) -> None:
     )
     plain = {"gridcolor": GRID, "zeroline": False, "title_font": {"color": QUIET, "size": 13}}
     figure.update_xaxes(**plain, title_text="latency, ms per sentence (p50, batch 1, one thread)")
-    figure.update_yaxes(**plain, title_text=f"{part} F1, %")
+    figure.update_yaxes(**plain, title_text=f"{score}, %")
 
 
 def _latency_axis(latencies: Sequence[float]) -> dict[str, Any]:
@@ -272,17 +280,18 @@ def hover(trial: Trial, row: FrontRow | None = None) -> str:
     """All that is known of a trial, for the box beside its marker: figures first, then every setting."""
     own = ", ".join(map(percent, trial.dev_f1_by_seed))
     seeds = f" over {len(trial.run_ids)} seeds" + f" ({own})" * bool(own) if len(trial.run_ids) > 1 else ""
+    metric = escape(trial.metric)
     lines = [
         f"<b>{escape(trial.name)}</b>",
-        f"dev F1 <b>{percent(trial.dev_f1)}</b>{spread(trial.dev_f1_sd)}{seeds}"
-        f" · test F1 {percent(trial.test_f1)}{spread(trial.test_f1_sd)}",
+        f"dev {metric} <b>{percent(trial.dev_f1)}</b>{spread(trial.dev_f1_sd)}{seeds}"
+        f" · test {metric} {percent(trial.test_f1)}{spread(trial.test_f1_sd)}{_target(trial)}",
         " ".join(f"{language} {percent(f1)}" for language, f1 in trial.dev_f1_by_language.items()),
         f"{milliseconds(trial.latency_ms)} ms (p90 {milliseconds(trial.latency_ms_p90)})"
         f" · {count(trial.parameters)} parameters",
         f"{times(trial.speedup)} faster and {times(trial.compression)} smaller than the teacher",
     ]
     if row is not None and row.dev_gain is not None:
-        lines.append(f"<b>{gain(row.dev_gain)}</b> dev F1 over the same shape on gold labels alone")
+        lines.append(f"<b>{gain(row.dev_gain)}</b> dev {metric} over the same shape on gold labels alone")
     return "<br>".join([line for line in lines if line] + ["", *_settings(trial)])
 
 

@@ -12,10 +12,10 @@ from raykd.front import OBJECTIVES, Directions
 from raykd.report.figure import Part, colours, front_figure
 from raykd.report.form import count, gain, milliseconds, percent, times
 from raykd.report.front import FrontRow, front_rows
-from raykd.report.page_table import body, head
+from raykd.report.page_table import Heads, body, head
 from raykd.report.page_template import PAGE
 from raykd.report.table import headline, languages_of
-from raykd.trial import Teacher, Trial, teacher_f1
+from raykd.trial import Teacher, Trial, metric_of, targets_of, teacher_f1
 
 PARTS: tuple[Part, ...] = ("dev", "test")
 GOOD_ENOUGH = 0.95
@@ -32,7 +32,8 @@ def front_html(
     """The whole page as text; it opens from a file, without a network."""
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
-    languages = languages_of(trials, teachers)
+    shown = [*teachers, *trials]
+    heads = Heads(languages_of(shown), targets_of(shown), metric_of(shown))
     pictures = {
         part: front_figure(trials, teachers, part=part, objectives=objectives).to_json() for part in PARTS
     }
@@ -40,37 +41,53 @@ def front_html(
     tiles = (
         f"<div class='tile on-{part}'><b>{value}</b><span>{told}</span></div>"
         for part in PARTS
-        for value, told in _tiles(rows, teachers, part)
+        for value, told in _tiles(rows, teachers, part, heads)
     )
     return PAGE.substitute(
         title=heading,
         heading=heading,
         tiles="".join(tiles),
-        languages=escape(f"F1 in percent, mean over {', '.join(languages)}" if languages else ""),
+        metric=escape(heads.metric),
+        languages=escape(_means(heads)),
         all=len(trials),
-        head=head(languages),
-        body=body(trials, rows, teachers, languages, colours(row.trial for row in rows)),
+        head=head(heads),
+        body=body(trials, rows, teachers, heads, colours(row.trial for row in rows)),
         plotly=get_plotlyjs(),
         # A setting may hold "</script>".
         figures=f'{{"dev": {pictures["dev"]}, "test": {pictures["test"]}}}'.replace("<", "\\u003c"),
     )
 
 
-def _tiles(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Part) -> list[tuple[str, str]]:
+def _means(heads: Heads) -> str:
+    """Over which languages the means are."""
+    if not heads.sources:
+        return ""
+    source = f"{heads.metric} in percent, mean over {', '.join(heads.sources)}"
+    return f"{source}; target: mean over {', '.join(heads.targets)}" if heads.targets else source
+
+
+def _tiles(
+    rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Part, heads: Heads
+) -> list[tuple[str, str]]:
     """What one wants to know first: (figure, what it says), as HTML.
 
     Students are chosen on dev in both parts.
     """
-    tiles = []
+    tiles, score = [], f"{part} {heads.metric}"
+    apart = part == "test" and bool(heads.targets)
+    means = f"{score}, source · target" if apart else score
     reference = teacher_f1(teachers, part)
     if reference is not None:
         latency = max((t.latency_ms or 0 for t in teachers), default=0) or None
         size = sum(t.parameters or 0 for t in teachers) or None
         cost = f"{milliseconds(latency)} ms · {count(size)} parameters"
-        tiles.append((percent(reference), f"teacher, {part} F1<br>{cost}"))
+        there = max((t.test_f1_target for t in teachers if t.test_f1_target is not None), default=None)
+        value = f"{percent(reference)} · {percent(there)}" if apart else percent(reference)
+        tiles.append((value, f"teacher, {escape(means)}<br>{cost}"))
     if rows:
         best = max(rows, key=lambda row: row.trial.dev_f1 or 0).trial
-        tiles.append((percent(getattr(best, f"{part}_f1")), f"best student, {part} F1<br>{_cost(best)}"))
+        value = percent(getattr(best, f"{part}_f1")) + (f" · {percent(best.test_f1_target)}" if apart else "")
+        tiles.append((value, f"best student, {escape(means)}<br>{_cost(best)}"))
     good = [row.trial for row in rows if row.kept is not None and row.kept >= GOOD_ENOUGH]
     if good:
         what = (
@@ -78,12 +95,17 @@ def _tiles(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Part) ->
             if good[0].speedup
             else f"{milliseconds(good[0].latency_ms)} ms"
         )
-        tiles.append((what, f"with {GOOD_ENOUGH:.0%} of the teacher’s dev F1<br>{_cost(good[0])}"))
+        tiles.append(
+            (what, f"with {GOOD_ENOUGH:.0%} of the teacher’s dev {escape(heads.metric)}<br>{_cost(good[0])}")
+        )
     gains = [g for row in rows if (g := getattr(row, f"{part}_gain")) is not None]
     if gains:
         shapes = f"{len(gains)} student{'s' * (len(gains) != 1)}"
         tiles.append(
-            (f"{gain(median(gains))} {part} F1", f"over gold labels alone<br>median of {shapes} on the front")
+            (
+                f"{gain(median(gains))} {escape(score)}",
+                f"over gold labels alone<br>median of {shapes} on the front",
+            )
         )
     return tiles
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from raykd.report.form import count, gain, milliseconds, percent, spread, times
@@ -40,20 +40,29 @@ class Column:
     css: str = ""
 
 
-def head(languages: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class Heads:
+    """What the columns of scores are headed by: source languages, target languages, the score's name."""
+
+    sources: Sequence[str]
+    targets: Sequence[str] = ()
+    metric: str = "F1"
+
+
+def head(heads: Heads) -> str:
     """The heading cells."""
-    return "".join(f"<th class='{c.css}'>{escape(c.heading)}</th>" for c in _columns(languages))
+    return "".join(f"<th class='{c.css}'>{escape(c.heading)}</th>" for c in _columns(heads))
 
 
 def body(
     trials: Sequence[Trial],
     rows: Sequence[FrontRow],
     teachers: Sequence[Teacher],
-    languages: Sequence[str],
+    heads: Heads,
     colours: Mapping[str, str],
 ) -> str:
     """All rows. `colours`: of the objectives in the picture."""
-    columns = _columns(languages)
+    columns = _columns(heads)
     return "\n".join(_html(columns, line) for line in _lines(trials, rows, teachers, colours))
 
 
@@ -88,7 +97,7 @@ def _sign(told: str) -> str:
     return {"+": "up", "-": "down"}.get(told[:1], "")
 
 
-def _columns(languages: Sequence[str]) -> list[Column]:
+def _columns(heads: Heads) -> list[Column]:
     return [
         Column("#", lambda line: (f"{line.trial.number:02d}", line.trial.number) if line.trial else EMPTY),
         Column(
@@ -97,7 +106,7 @@ def _columns(languages: Sequence[str]) -> list[Column]:
             "text",
         ),
         Column("learnt by", lambda line: _text(line.trial.method if line.trial else "teacher"), "text"),
-        *(column for part in ("dev", "test") for column in _f1_columns(part, languages)),
+        *(column for part in ("dev", "test") for column in _f1_columns(part, heads)),
         Column("ms", lambda line: (milliseconds(line.of.latency_ms), line.of.latency_ms)),
         Column("parameters", lambda line: (count(line.of.parameters), line.of.parameters)),
         Column("faster", lambda line: _times(line.trial and line.trial.speedup)),
@@ -106,10 +115,13 @@ def _columns(languages: Sequence[str]) -> list[Column]:
     ]
 
 
-def _f1_columns(part: str, languages: Sequence[str]) -> list[Column]:
-    def mean(line: Line) -> Cell:
-        f1 = getattr(line.of, f"{part}_f1")
-        return percent(f1) + spread(getattr(line.of, f"{part}_f1_sd", None)), f1
+def _f1_columns(part: str, heads: Heads) -> list[Column]:
+    def mean(name: str) -> Callable[[Line], Cell]:
+        def cell(line: Line) -> Cell:
+            f1 = getattr(line.of, name)
+            return percent(f1) + spread(getattr(line.of, f"{name}_sd", None)), f1
+
+        return cell
 
     def gained(line: Line) -> Cell:
         bought = line.row and getattr(line.row, f"{part}_gain")
@@ -123,8 +135,13 @@ def _f1_columns(part: str, languages: Sequence[str]) -> list[Column]:
         return cell
 
     css = f"on-{part}"
-    by_language = (Column(language, own(language), css) for language in languages)
-    return [Column(f"{part} F1", mean, css), Column("vs gold", gained, css), *by_language]
+    score = Column(f"{part} {heads.metric}", mean(f"{part}_f1"), css)
+    apart, languages = [], [*heads.sources]
+    if part == "test" and heads.targets:
+        # Dev has no target languages: choosing on them would not be zero-shot.
+        score = replace(score, heading=f"{score.heading}, source")
+        apart, languages = [Column("target", mean("test_f1_target"), css)], [*heads.sources, *heads.targets]
+    return [score, *apart, Column("vs gold", gained, css), *(Column(n, own(n), css) for n in languages)]
 
 
 def _text(told: str) -> Cell:

@@ -40,10 +40,10 @@ body:not(.test) .on-test, body.test .on-dev { display: none; }
 <main>
 <h1>$heading</h1>
 <div class="tiles">$tiles</div>
-<div class="bar"><div class="switch" role="group" aria-label="Which F1">
-<button id="dev" aria-pressed="true">dev F1</button>
-<button id="test" aria-pressed="false">test F1</button></div>
-<span class="note">The front is chosen on dev F1, latency and size (marker area);
+<div class="bar"><div class="switch" role="group" aria-label="Which score">
+<button id="dev" aria-pressed="true">dev $metric</button>
+<button id="test" aria-pressed="false">test $metric</button></div>
+<span class="note">The front is chosen on dev $metric, latency and size (marker area);
 students below the line stand there for their size.</span></div>
 <div id="plot"></div>
 <div class="bar"><span class="note">$languages</span>

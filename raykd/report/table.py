@@ -14,7 +14,7 @@ from rich.text import Text
 from raykd.front import OBJECTIVES, Directions
 from raykd.report.form import NONE, count, gain, milliseconds, percent, spread, times
 from raykd.report.front import FrontRow, front_rows
-from raykd.trial import Teacher, Trial
+from raykd.trial import Teacher, Trial, metric_of, targets_of
 
 Scored = Teacher | Trial
 MARKDOWN_LEFT_OUT = 3
@@ -35,17 +35,24 @@ class Column:
     justify: str = "right"
 
 
-def columns(languages: Iterable[str]) -> list[Column]:
-    """The columns from left to right, one for each of `languages` among them."""
+def columns(languages: Iterable[str], *, metric: str = "F1", targets: bool = False) -> list[Column]:
+    """The columns from left to right, one for each of `languages` among them.
+
+    `metric` is what the score is called; with `targets` the test's two means, over source and target
+    languages, stand side by side.
+    """
+    tests = {f"test {metric}": _test}
+    if targets:
+        tests = {f"test {metric}, source": _test, "target": _target}
     return [
         Column("#", lambda t: f"{t.number:02d}", left_out=1),
         Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
         Column("learnt by", lambda t: t.method, lambda t: "teacher", left_out=2, justify="left"),
-        Column("dev F1", _f1, _f1),
+        Column(f"dev {metric}", _f1, _f1),
         *(Column(language, _language(language), _language(language), left_out=5) for language in languages),
         Column("of teacher", lambda t: "", row=_kept, left_out=4),
         Column("vs gold", lambda t: "", row=lambda row: gain(row.dev_gain), left_out=1),
-        Column("test F1", lambda t: percent(t.test_f1), lambda t: percent(t.test_f1), left_out=1),
+        *(Column(heading, cell, cell, left_out=1) for heading, cell in tests.items()),
         Column("ms", lambda t: milliseconds(t.latency_ms), lambda t: milliseconds(t.latency_ms)),
         Column("params", lambda t: count(t.parameters), lambda t: count(t.parameters)),
         Column("faster", lambda t: times(t.speedup), left_out=3),
@@ -67,7 +74,8 @@ class FrontTable:
     """The number of the trial to point out, as the one chosen."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        some = columns(languages_of([row.trial for row in self.rows], self.teachers))
+        shown = [*self.teachers, *(row.trial for row in self.rows)]
+        some = columns(languages_of(shown), metric=metric_of(shown), targets=bool(targets_of(shown)))
         table = self._table(some)
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
             last = max(column.left_out for column in some)
@@ -134,9 +142,12 @@ def front_markdown(
     """The front as a narrow Markdown table under its headline; baselines show in what was gained over them."""
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
-    some = [column for column in columns([]) if column.left_out < MARKDOWN_LEFT_OUT]
+    shown = [*teachers, *trials]
+    metric = metric_of(shown)
+    all_columns = columns([], metric=metric, targets=bool(targets_of(shown)))
+    some = [column for column in all_columns if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
-        f"**{headline(trials, rows, sweep=sweep)}** (F1 in percent, selected on dev)",
+        f"**{headline(trials, rows, sweep=sweep)}** ({metric} in percent, selected on dev)",
         "",
         _line(column.heading for column in some),
         _line("---" if column.justify == "left" else "---:" for column in some),
@@ -146,10 +157,9 @@ def front_markdown(
     return "\n".join(lines)
 
 
-def languages_of(trials: Iterable[Trial], teachers: Iterable[Teacher] = ()) -> list[str]:
-    """The languages that have an F1, in the order met: the corpus's own."""
-    met = [language for scored in (*teachers, *trials) for language in scored.dev_f1_by_language]
-    return list(dict.fromkeys(met))
+def languages_of(scored: Iterable[Scored]) -> list[str]:
+    """The source languages that have an F1, in the order met: the corpus's own."""
+    return list(dict.fromkeys(language for each in scored for language in each.dev_f1_by_language))
 
 
 def _line(cells: Iterable[str | Text]) -> str:
@@ -169,6 +179,14 @@ def _baseline_cell(column: Column, baseline: Trial) -> str:
 
 def _f1(scored: Scored) -> str:
     return percent(scored.dev_f1) + spread(getattr(scored, "dev_f1_sd", None))
+
+
+def _test(scored: Scored) -> str:
+    return percent(scored.test_f1)
+
+
+def _target(scored: Scored) -> str:
+    return percent(scored.test_f1_target)
 
 
 def _language(language: str) -> Callable[[Scored], str]:

@@ -28,11 +28,12 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "speedup": "speedup",
     }
 )
-"""What a student is asked for, and the field of its trial. `teacher` is the teacher's dev F1."""
+"""What a student is asked for, and the field of its trial. `f1` is the dev score, also where the task calls
+it accuracy, and `teacher` the teacher's. Target languages have no dev, so nothing is asked of them."""
 BEST: Mapping[str, str] = MappingProxyType(
     {name: "min" if name in ("latency_ms", "parameters", "bytes") else "max" for name in NAMES}
 )
-HIDDEN = "selection is on dev: test F1 is only reported, so that it stays an honest estimate"
+HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
 
 ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -63,7 +64,7 @@ class Where:
         """
         values = {name: getattr(trial, field) for name, field in NAMES.items()} | {"teacher": teacher}
         if teacher is None and "teacher" in self.names:
-            raise _fault("--where", self.source, "this sweep has no teacher with a dev F1 to compare with")
+            raise _fault("--where", self.source, "this sweep has no teacher with a dev score to compare with")
         if any(values[name] is None for name in self.names):
             return False
         try:

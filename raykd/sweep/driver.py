@@ -32,7 +32,7 @@ from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identit
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import signal_ids
-from raykd.trial import Teacher, Trial
+from raykd.trial import Teacher, Trial, scores_of
 
 
 class Sweep:
@@ -120,8 +120,7 @@ def run_sweep(
     teachers = [_teacher_row(sweep)]
     sweep.records.save_teachers(teachers)
     for teacher in teachers:
-        dev, test = (100 * (f1 or 0.0) for f1 in (teacher.dev_f1, teacher.test_f1))
-        listener.note(f"teacher {teacher.name}: dev F1 {dev:.1f}, test F1 {test:.1f}")
+        listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
     minutes = sweep.file.budget.minutes
     search = _Search(sweep, costs, tracker, listener, concurrent)
     search.trials(None if minutes is None else started + 60 * minutes)

@@ -30,6 +30,7 @@ class RunList:
     def __init__(self, runs: Sequence[tuple[str, Run]], stage: str, listener: Listener):
         self._todo, self._stage, self._listener = list(runs), stage, listener
         self._names = {run.id: name for name, run in runs}
+        self._metric = TASKS[runs[0][1].task].label if runs else ""
         self.failed: dict[str, str] = {}
         self.results: dict[str, dict[str, Any]] = {}
 
@@ -42,7 +43,8 @@ class RunList:
 
     def epoch(self, key: str, metrics: dict[str, Any]) -> None:
         """Shows the epoch."""
-        detail = f"{self._names[key]}: epoch {metrics['epoch'] + 1}, dev F1 {100 * metrics['dev_f1']:.1f}"
+        epoch, score = metrics["epoch"] + 1, 100 * metrics["dev_f1"]
+        detail = f"{self._names[key]}: epoch {epoch}, dev {self._metric} {score:.1f}"
         self._listener.advance(self._stage, detail=detail)
 
     def ended(self, key: str, results: list[dict[str, Any]] | None, error: str | None) -> None:
@@ -77,7 +79,8 @@ class Book:
         self._log(trial, metrics)
         seed = f" seed {trial.run_ids.index(metrics['run_id'])}" if len(trial.run_ids) > 1 else ""
         # Figures first: on a narrow terminal the end of the line is cut off.
-        told = f"#{trial.number:02d}{seed} epoch {metrics['epoch'] + 1}, dev F1 {100 * metrics['dev_f1']:.1f}"
+        epoch, score = metrics["epoch"] + 1, 100 * metrics["dev_f1"]
+        told = f"#{trial.number:02d}{seed} epoch {epoch}, dev {trial.metric} {score:.1f}"
         self.listener.detail(self.stage, f"{told}, {trial.method} · {trial.shape}")
 
     def end(self, record: Record, results: Sequence[dict[str, Any]]) -> None:
@@ -88,7 +91,8 @@ class Book:
         count, volume, students = self.grown()
         self.tracker.log_front(count, hypervolume=volume, students=students)
         if trial.state == "COMPLETE":
-            told = f"{trial.name}: dev F1 {100 * (trial.dev_f1 or 0):.1f}, {trial.latency_ms or 0:.2f} ms"
+            score = f"dev {trial.metric} {100 * (trial.dev_f1 or 0):.1f}"
+            told = f"{trial.name}: {score}, {trial.latency_ms or 0:.2f} ms"
         else:
             told = f"{trial.name}: {trial.state} {trial.message}"
             self.listener.warn(told)

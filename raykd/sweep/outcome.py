@@ -50,8 +50,8 @@ def finished(trial: Trial, results: Sequence[Mapping[str, Any]], cost: Mapping[s
 def _apart(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the seeds' runs say of target languages; nothing where the corpus has none."""
     # Results of before there were targets do not name them.
-    means = [test.get("target_mean") for test in tests]
-    if None in means:
+    means = [float(mean) for test in tests if (mean := test.get("target_mean")) is not None]
+    if not means:
         return {}
     return {
         "targets": tuple(tests[0]["targets"]),

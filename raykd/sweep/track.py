@@ -9,6 +9,7 @@ from pathlib import Path
 from raykd.front import front_of
 from raykd.runs.execute import MODEL, RESULT, WEIGHTS
 from raykd.runs.progress import Listener
+from raykd.runs.recipe import TASKS
 from raykd.storage import Storage
 from raykd.sweep.driver import Sweep
 from raykd.sweep.spec import search_identity
@@ -26,6 +27,7 @@ def tracked(sweep: Sweep, listener: Listener) -> Iterator[Tracker]:
     tags = {"transfer_id": sweep.transfer_id, "git_commit": git_commit()}
     tracker = Tracker.open(
         sweep.file.tracking.uri, sweep=sweep.file.name, sweep_id=search_identity(sweep.document),
+        metric=TASKS[sweep.file.task].label, targets=bool(sweep.preparation.corpus.targets),
         tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
     )  # fmt: skip
     corpus, name = sweep.preparation.corpus, sweep.preparation.corpus_id

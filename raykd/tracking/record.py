@@ -31,6 +31,7 @@ STATUS = MappingProxyType(
 RESULTS = (
     *("dev_f1", "dev_f1_sd", "dev_f1_languages_sd", "dev_f1_by_language"),
     *("test_f1", "test_f1_sd", "test_f1_languages_sd", "test_f1_by_language"),
+    *("test_f1_target", "test_f1_target_sd", "test_f1_target_languages_sd"),
     *(
         "latency_ms",
         "latency_ms_p90",
@@ -118,6 +119,11 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     return flat
 
 
+def called(name: str, metric: str) -> str:
+    """A score's name as the task calls it: `dev_f1` is `dev_accuracy` where `metric` is accuracy."""
+    return name if metric.endswith("F1") else re.sub(r"\b(dev|test)_f1", rf"\1_{metric}", name)
+
+
 def clean(key: str) -> str:
     """`key` with what MLflow refuses in names replaced, and cut to the length it takes."""
     return re.sub(r"[^\w./: -]", "_", key, flags=re.ASCII)[:KEY_LENGTH]
@@ -135,7 +141,10 @@ def results(trial: Trial) -> dict[str, float]:
     The store and the reports keep what was measured.
     """
     exact = flatten({name: getattr(trial, name) for name in RESULTS})
-    return {name: value if value.is_integer() else float(f"{value:.5g}") for name, value in exact.items()}
+    return {
+        called(name, trial.metric): value if value.is_integer() else float(f"{value:.5g}")
+        for name, value in exact.items()
+    }
 
 
 def trial_tags(trial: Trial) -> dict[str, str]:

@@ -13,7 +13,7 @@ import os
 import socket
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -152,9 +152,11 @@ def _quiet_migrations() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def experiment_of(client: MlflowClient, uri: str, name: str, artifacts: str | None) -> str:
+def experiment_of(
+    client: MlflowClient, uri: str, name: str, artifacts: str | None, scores: Sequence[str]
+) -> str:
     """The id of the experiment called `name`, made if there is none, with its files below `artifacts`; it
-    gets our views.
+    gets our views, which show `scores`.
 
     Raises TrackingError if somebody deleted the experiment.
     """
@@ -171,7 +173,7 @@ def experiment_of(client: MlflowClient, uri: str, name: str, artifacts: str | No
         )
     else:
         experiment_id, shown = found.experiment_id, found.tags
-    for key, value in experiment_tags(experiment_id, int(time.time() * 1000)).items():
+    for key, value in experiment_tags(experiment_id, int(time.time() * 1000), scores).items():
         # What people changed there stays.
         if key not in shown:
             client.set_experiment_tag(experiment_id, key, value)

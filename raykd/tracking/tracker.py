@@ -24,9 +24,9 @@ from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.tracking.origin import origin
-from raykd.tracking.record import STATUS, Record, clean, flatten, results, text, trial_tags
+from raykd.tracking.record import STATUS, Record, called, clean, flatten, results, text, trial_tags
 from raykd.tracking.server import check, experiment_of, reachable
-from raykd.tracking.views import NOTE_TAG, file_link, view_link
+from raykd.tracking.views import NOTE_TAG, file_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
 from raykd.trial import Trial
 
@@ -43,10 +43,17 @@ class Tracker:
     """
 
     def __init__(
-        self, uri: str, writer: Writer, sweep: Record, lock: threading.Lock, warn: Callable[[str], None]
+        self,
+        uri: str,
+        writer: Writer,
+        sweep: Record,
+        lock: threading.Lock,
+        warn: Callable[[str], None],
+        metric: str,
     ):
         self.uri, self.sweep_id = uri, sweep.found_by[1]
         self._writer, self._sweep, self._lock, self._warn = writer, sweep, lock, warn
+        self._metric = metric
         self._trials: dict[int, Record] = {}
         self._common_tags: dict[str, str] = {}
         self._corpora: list[Dataset] = []
@@ -61,6 +68,8 @@ class Tracker:
         *,
         sweep: str,
         sweep_id: str,
+        metric: str = "F1",
+        targets: bool = False,
         tags: Mapping[str, Any] | None = None,
         artifacts: str | None = None,
         warn: Callable[[str], None] = lambda message: None,
@@ -68,7 +77,9 @@ class Tracker:
     ) -> Tracker:
         """Find the sweep's experiment, parent run and children again, or make experiment and parent.
 
-        `sweep` names the experiment, `sweep_id` identifies the sweep within it. `tags` (git commit, …) go
+        `sweep` names the experiment, `sweep_id` identifies the sweep within it. `metric` is what scores are
+        called: where it is no F1 they stand by its name (`dev_accuracy`). With `targets` the views show the
+        mean over target languages. `tags` (git commit, …) go
         to the parent and every child. `artifacts`: URI for the files of a new experiment; by default the
         server's choice, and `mlruns/` beside a SQLite database. `warn` is called, from another thread, with
         one sentence when the server stops answering and when it answers again. `flush_seconds` None: write
@@ -80,9 +91,10 @@ class Tracker:
         uri = check(uri)
         client, lock = MlflowClient(uri), threading.Lock()
         try:
-            writer = Writer(client, experiment_of(client, uri, sweep, artifacts), lock)
+            columns = score_columns(metric, targets=targets)
+            writer = Writer(client, experiment_of(client, uri, sweep, artifacts, columns), lock)
             record = Record(f"sweep {sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
-            self = cls(uri, writer, record, lock, warn)
+            self = cls(uri, writer, record, lock, warn, metric)
             self._common_tags = {
                 clean(key): text(value)
                 for key, value in (origin() | dict(tags or {})).items()
@@ -132,7 +144,10 @@ class Tracker:
         """
         prefix = "epoch/" if seed is None else f"epoch/seed {seed}/"
         moment = timestamp_ms or _now_ms()
-        points = [Metric(key, value, moment, epoch) for key, value in flatten(metrics, prefix).items()]
+        points = [
+            Metric(called(key, self._metric), value, moment, epoch)
+            for key, value in flatten(metrics, prefix).items()
+        ]
         with self._lock:
             self._trials[number].metrics += points
 

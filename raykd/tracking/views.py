@@ -8,9 +8,11 @@ format is that of MLflow 3.17's own Save view; an MLflow that does not know it s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
+
+from raykd.tracking.record import called
 
 VIEW_TAG = "mlflow.sharedViewState."
 # Without it MLflow takes an experiment for one of prompts and hides training runs behind another menu.
@@ -18,29 +20,36 @@ EXPERIMENT_KIND = ("mlflow.experimentKind", "custom_model_development")
 # Which of its two faces MLflow shows: the other one is for prompts.
 TRAINING = "workflowType=machine_learning"
 NOTE_TAG = "mlflow.note.content"
-COLUMNS = (
-    *(f"metrics.`{name}`" for name in ("dev_f1", "test_f1", "latency_ms", "parameters")),
+COSTS = (
+    *(f"metrics.`{name}`" for name in ("latency_ms", "parameters")),
     *(f"tags.`{name}`" for name in ("on_front", "objective")),
 )
 # Wide enough for `#07 structural T=4 · E64 H128 maxent`.
-WIDTHS = MappingProxyType({"attributes.`Run Name`": 330} | dict.fromkeys(COLUMNS, 105))
+NAME_WIDTH, WIDTH = 330, 105
 
 VIEWS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "raykd-front": ("The front, by dev F1", "tags.on_front = 'true'"),
-        "raykd-students": ("All students, by dev F1", "tags.role = 'search'"),
-        "raykd-baselines": ("Gold baselines, by dev F1", "tags.role = 'baseline'"),
+        "raykd-front": ("The front, by {score}", "tags.on_front = 'true'"),
+        "raykd-students": ("All students, by {score}", "tags.role = 'search'"),
+        "raykd-baselines": ("Gold baselines, by {score}", "tags.role = 'baseline'"),
     }
 )
-"""Id → (name in the menu, filter)."""
+"""Id → (name in the menu, with `{score}` for what it is ordered by, and filter)."""
 
 
-def experiment_tags(experiment_id: str, now_ms: int) -> dict[str, str]:
+def score_columns(metric: str, *, targets: bool) -> list[str]:
+    """The metrics that hold scores, the one that selects first; with `targets` both means of the test."""
+    names = ("dev_f1", "test_f1", "test_f1_target") if targets else ("dev_f1", "test_f1")
+    return [called(name, metric) for name in names]
+
+
+def experiment_tags(experiment_id: str, now_ms: int, scores: Sequence[str]) -> dict[str, str]:
     """The tags of an experiment that hold the views, say what kind it is and link the views in its
-    description.
+    description. `scores`: the metrics to show, the one to order by first.
     """
-    views = {f"{VIEW_TAG}{key}": _view(name, filter_, now_ms) for key, (name, filter_) in VIEWS.items()}
-    links = " · ".join(f"[{name}]({view_link(experiment_id, key)})" for key, (name, _) in VIEWS.items())
+    names = {key: name.format(score=_spoken(scores[0])) for key, (name, _) in VIEWS.items()}
+    views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], now_ms, scores) for key in VIEWS}
+    links = " · ".join(f"[{name}]({view_link(experiment_id, key)})" for key, name in names.items())
     return {**views, **dict([EXPERIMENT_KIND]), NOTE_TAG: links}
 
 
@@ -54,18 +63,24 @@ def file_link(experiment_id: str, run_id: str, name: str) -> str:
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{name}?{TRAINING}"
 
 
-def _view(name: str, filter_: str, now_ms: int) -> str:
+def _spoken(score: str) -> str:
+    return score.replace("_", " ").replace("f1", "F1")
+
+
+def _view(name: str, filter_: str, now_ms: int, scores: Sequence[str]) -> str:
+    columns = [*(f"metrics.`{score}`" for score in scores), *COSTS]
+    widths = {"attributes.`Run Name`": NAME_WIDTH} | dict.fromkeys(columns, WIDTH)
     state = {
         "searchFilter": filter_,
-        "orderByKey": "metrics.`dev_f1`",
+        "orderByKey": columns[0],
         "orderByAsc": False,
         "startTime": "ALL",
         "lifecycleFilter": "Active",
         "datasetsFilter": [],
         "modelVersionFilter": "All Runs",
-        "selectedColumns": list(COLUMNS),
-        "columnOrder": list(WIDTHS),
-        "columnWidths": dict(WIDTHS),
+        "selectedColumns": columns,
+        "columnOrder": list(widths),
+        "columnWidths": widths,
         "runsHiddenMode": "SHOW_ALL",
         "isAccordionReordered": True,
         "compareRunSections": [
@@ -79,27 +94,27 @@ def _view(name: str, filter_: str, now_ms: int) -> str:
             }
             for key, title in SECTIONS.items()
         ],
-        "compareRunCharts": _charts(),
+        "compareRunCharts": _charts(scores[0]),
     }
     return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(state)})
 
 
-SECTIONS = MappingProxyType({"trade": "What F1 costs", "epochs": "Training"})
+SECTIONS = MappingProxyType({"trade": "What the score costs", "epochs": "Training"})
 
 
-def _charts() -> list[dict[str, Any]]:
+def _charts(score: str) -> list[dict[str, Any]]:
     def scatter(key: str, x: str, y: str) -> dict[str, Any]:
         return _chart(key, "trade", "SCATTER", xaxis=_axis(x), yaxis=_axis(y), runsCountToCompare=100)
 
     sizes = ("student.embedding_dim", "student.hidden_dim", "student.decoder", "objective.kind")
     return [
-        scatter("latency", "latency_ms", "dev_f1"),
-        scatter("size", "parameters", "dev_f1"),
+        scatter("latency", "latency_ms", score),
+        scatter("size", "parameters", score),
         _chart(
             "parallel", "trade", "PARALLEL",
-            selectedParams=list(sizes), selectedMetrics=["latency_ms", "dev_f1"], showAllRuns=True,
+            selectedParams=list(sizes), selectedMetrics=["latency_ms", score], showAllRuns=True,
         ),
-        _line("curve-f1", "epoch/dev_f1"),
+        _line("curve-score", f"epoch/{score}"),
         _line("curve-loss", "epoch/loss"),
     ]  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 from raykd.trial import Teacher, Trial
@@ -33,6 +34,13 @@ def fake_trials(count: int = 28, *, seed: int = 0) -> list[Trial]:
         for i, twin in enumerate(shapes.values())
     ]
     return trials + baselines
+
+
+def with_targets(scored: Any, *, test: float, metric: str = "F1") -> Any:
+    """The same trial or teacher with scores of two target languages beside its own."""
+    by_language = {**scored.test_f1_by_language, "sv": test - 0.05, "tr": test + 0.05}
+    apart = {"targets": ("sv", "tr"), "test_f1_target": test, "test_f1_by_language": by_language}
+    return replace(scored, metric=metric, **(apart if scored.test_f1 is not None else {}))
 
 
 def _student(trial: Trial) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from raykd.report import front, trials_csv, trials_parquet, trials_table
 from raykd.trial import Trial
-from tests.report.fake_sweep import fake_trials
+from tests.report.fake_sweep import fake_trials, with_targets
 
 
 def read_csv(data):
@@ -52,3 +52,13 @@ def test_settings_keep_their_type_where_all_agree_and_become_json_where_not():
 def test_no_trials_make_an_empty_table_with_its_headings():
     assert trials_csv([]).startswith(b'"number","name","on_front"')
     assert pq.read_table(io.BytesIO(trials_parquet([]))).num_rows == 0
+
+
+def test_target_languages_have_columns_of_their_own_where_there_are_any():
+    trials = fake_trials()
+    apart = {"test_f1_target", "test_f1_target_sd", "test_f1_target_languages_sd", "test_f1_sv", "test_f1_tr"}
+    table = trials_table([with_targets(trial, test=0.4) for trial in trials])
+    assert set(table.column_names) - set(trials_table(trials).column_names) == apart
+    assert table["test_f1_target"].to_pylist()[0] == 0.4
+    assert table["test_f1_sv"].to_pylist()[0] == pytest.approx(0.35)
+    assert set(table["metric"].to_pylist()) == {"F1"}

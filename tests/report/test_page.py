@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from raykd.report import front_html, front_rows
 from raykd.report.figure import front_figure, hover
 from raykd.trial import Teacher, Trial
-from tests.report.fake_sweep import TEACHER, fake_trials
+from tests.report.fake_sweep import LANGUAGES, TEACHER, fake_trials, with_targets
 
 
 class Reader(HTMLParser):
@@ -60,6 +61,22 @@ def test_all_rows_have_as_many_cells_as_the_heading():
     page = front_html(fake_trials(), [TEACHER], sweep="x")
     table = page[page.index("<table") : page.index("</table>")]
     assert {row.count("<td") for row in table.split("<tr")[2:]} == {table.count("<th ")}
+
+
+def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():
+    trials = [with_targets(trial, test=0.4321, metric="aspect F1") for trial in fake_trials()]
+    page = front_html(trials, [with_targets(TEACHER, test=0.5678, metric="aspect F1")], sweep="x")
+    table = page[page.index("<table") : page.index("</table>")]
+    heads = re.findall(r"<th class='([^']*)'>([^<]*)</th>", table)
+    assert [name for css, name in heads if css == "on-dev"] == ["dev aspect F1", "vs gold", *LANGUAGES]
+    assert [name for css, name in heads if css == "on-test"] == [
+        "test aspect F1, source", "target", "vs gold", *LANGUAGES, "sv", "tr"
+    ]  # fmt: skip
+    assert {row.count("<td") for row in table.split("<tr")[2:]} == {len(heads)}
+    assert "aspect F1 in percent, mean over en, de, es, nl; target: mean over sv, tr" in page
+    assert "<b>86.8 · 56.8</b><span>teacher, test aspect F1, source · target" in page
+    assert ">dev aspect F1</button>" in page
+    assert "target" not in front_html(fake_trials(), [TEACHER], sweep="x").partition("<script>")[0]
 
 
 def test_what_a_user_wrote_cannot_leave_its_place():
@@ -146,6 +163,15 @@ def test_the_box_beside_a_marker_holds_the_whole_configuration():
     assert "option_39 39" in plain
     assert "en 25.0" in plain
     assert max(len(line) for line in told.split("<br>")) < 110
+
+
+def test_the_box_beside_a_marker_tells_targets_and_the_name_of_the_score():
+    trial = Trial(
+        4, "COMPLETE", {}, dev_f1=0.5, test_f1=0.4, test_f1_target=0.3, targets=("nl",), metric="accuracy"
+    )
+    assert "test accuracy 40.0, target 30.0" in hover(trial)
+    figure = front_figure([replace(trial, latency_ms=1.0, parameters=9)], part="test")
+    assert figure.layout.yaxis.title.text == "test accuracy, %"
 
 
 def test_the_box_beside_a_marker_tells_each_seed():

@@ -8,7 +8,7 @@ from rich.console import Console
 from raykd.report import front_markdown, front_rows, front_table
 from raykd.report.form import count, gain, milliseconds, percent, spread, times
 from raykd.trial import Trial
-from tests.report.fake_sweep import TEACHER, fake_trials
+from tests.report.fake_sweep import TEACHER, fake_trials, with_targets
 
 
 def lines(renderable, width):
@@ -44,6 +44,25 @@ def test_the_teacher_comes_first_then_each_student_above_its_baseline():
         assert gain(row.dev_gain) in own
         assert "└ same, gold only" in twin
         assert percent(row.baseline.dev_f1) in twin
+
+
+def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():
+    trials = [with_targets(trial, test=0.4321, metric="accuracy") for trial in fake_trials()]
+    teacher = with_targets(TEACHER, test=0.5678, metric="accuracy")
+    for told in (
+        "\n".join(lines(front_table(trials, [teacher], sweep="x"), 240)),
+        front_markdown(trials, [teacher], sweep="x"),
+    ):
+        assert "dev accuracy" in told
+        assert "test accuracy, source" in told
+        assert "target" in told
+        assert "43.2" in told
+        assert "56.8" in told
+        assert "F1" not in told
+    plain = "\n".join(lines(front_table(fake_trials(), [TEACHER]), 240))
+    assert "test F1" in plain
+    assert "source" not in plain
+    assert "target" not in plain
 
 
 def test_a_sweep_without_students_says_so():

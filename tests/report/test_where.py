@@ -66,7 +66,7 @@ def test_what_is_no_condition_is_refused_in_one_sentence(source, told):
 
 
 def test_a_missing_teacher_and_a_division_by_zero_are_told():
-    with pytest.raises(SpecError, match="no teacher with a dev F1"):
+    with pytest.raises(SpecError, match="no teacher with a dev score"):
         parse("f1 > teacher").accepts(STUDENT, None)
     with pytest.raises(SpecError, match="divides by zero"):
         parse("f1 / (latency_ms - 2) > 1").accepts(STUDENT, None)

@@ -350,6 +350,26 @@ def test_the_experiment_offers_views_that_name_what_is_shown(database, client, n
     assert found.info.run_name.startswith("#01")
 
 
+def test_scores_stand_by_the_name_that_their_task_gives_them(database, client, name):
+    tracker = opened(database, name, metric="accuracy", targets=True)
+    done = trial(1, dev_f1=0.5, test_f1=0.4, test_f1_target=0.3, targets=("nl",), metric="accuracy")
+    tracker.start_trial(done)
+    tracker.log_epoch(1, 0, {"dev_f1": 0.45, "dev_f1_by_language": {"en": 0.45}, "loss": 1.0})
+    tracker.finish_trial(done)
+    assert tracker.close() == ()
+    found = runs(client, name)[1][1].data.metrics
+    scores = {"dev_accuracy": 0.5, "test_accuracy": 0.4, "test_accuracy_target": 0.3}
+    curves = {"epoch/dev_accuracy": 0.45, "epoch/dev_accuracy/en": 0.45, "epoch/loss": 1.0}
+    assert found == scores | curves
+    tags = client.get_experiment_by_name(name).tags
+    view = json.loads(tags["mlflow.sharedViewState.raykd-front"])
+    assert view["name"] == "The front, by dev accuracy"
+    state = json.loads(view["state"])
+    assert state["orderByKey"] == "metrics.`dev_accuracy`"
+    assert state["selectedColumns"][:3] == [f"metrics.`{key}`" for key in scores]
+    assert "_f1" not in json.dumps(tags)
+
+
 def test_what_people_wrote_about_an_experiment_stays(database, client, name):
     client.create_experiment(name, tags={"mlflow.note.content": "mine"})
     opened(database, name).close()
