@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from raykd.corpora.config import SOURCES
 from raykd.corpora.source import Split
 from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConfig
+from raykd.layers.contextual import ContextualConfig
 from raykd.objectives import OBJECTIVES
 from raykd.runs.recipe import Resources
 from raykd.students import STUDENTS
@@ -52,6 +53,7 @@ def reference() -> str:
     parts += [
         _section("`corpus`", {f"source: {name}": model for name, model in SOURCES.items()} | {"split": Split}),
         _section("`teachers`", {f"kind: {name}": model for name, model in TEACHERS.items()}),
+        _section("`contextual`", {"": ContextualConfig}),
         _section("`student`", {f"kind: {name}": model for name, model in STUDENTS.items()}),
         _section(
             "`vocabulary`",

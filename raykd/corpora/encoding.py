@@ -30,7 +30,8 @@ class TokenBatch:
 
     `first_BT` is where in `pieces_BP` each word's first piece stands. Beyond a sentence's end, pieces hold
     the vocabulary's padding id and everything else 0, character lengths too. Characters are None unless a
-    character vocabulary was given, languages None unless their order was given.
+    character vocabulary was given, languages None unless their order was given. `context` are the same
+    sentences in the pieces of a second vocabulary, that of an encoder, where one was given.
     """
 
     pieces_BP: Int64[Tensor, "batch piece"]
@@ -40,14 +41,15 @@ class TokenBatch:
     characters_BTC: Int64[Tensor, "batch time character"] | None = None
     character_lengths_BT: Int64[Tensor, "batch time"] | None = None
     language_B: Int64[Tensor, " batch"] | None = None
+    context: TokenBatch | None = None
 
     def __len__(self) -> int:
         return len(self.lengths_B)
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> TokenBatch:
         """The same batch on another device."""
-        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
-        there = {k: v.to(device, non_blocking=non_blocking) for k, v in tensors.items() if v is not None}
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        there = {k: v.to(device, non_blocking=non_blocking) for k, v in parts.items() if v is not None}
         return TokenBatch(**there)
 
 
@@ -57,6 +59,7 @@ class EncodedText:
 
     `pieces` and `first` have one row per sentence. `words` holds, per sentence, each word's number among the
     corpus' distinct words, and `characters` one row per distinct word: a word's characters are kept once.
+    `context` are the same sentences in the pieces of a second vocabulary.
     """
 
     pieces: Ragged
@@ -65,6 +68,7 @@ class EncodedText:
     characters: Ragged | None
     language: np.ndarray | None
     padding: int
+    context: EncodedText | None = None
 
     def __len__(self) -> int:
         return len(self.first)
@@ -95,7 +99,8 @@ class EncodedText:
             batch |= self._characters(self.characters, indices)
         if self.language is not None:
             batch["language_B"] = self.language[indices].astype(np.int64)
-        return TokenBatch(**{name: torch.from_numpy(array) for name, array in batch.items()})
+        context = None if self.context is None else self.context.gather(indices)
+        return TokenBatch(**{name: torch.from_numpy(array) for name, array in batch.items()}, context=context)
 
     def _characters(self, characters: Ragged, indices: np.ndarray) -> dict[str, np.ndarray]:
         words_BT, lengths_B = self.words.padded(indices)
@@ -114,10 +119,12 @@ def encode_text(
     characters: CharacterVocabulary | None = None,
     *,
     languages: Sequence[str] | None = None,
+    context: Vocabulary | None = None,
 ) -> EncodedText:
     """Encode a corpus table (columns `tokens` and, for languages, `language`) or token lists.
 
-    `languages` numbers the table's languages by their place in it. Raises ValueError for a sentence without
+    `languages` numbers the table's languages by their place in it; `context` is a second vocabulary, that of
+    an encoder, in whose pieces the sentences are kept beside. Raises ValueError for a sentence without
     words and for a language that is not among `languages`.
     """
     column = table_column(sentences, "tokens")
@@ -138,6 +145,7 @@ def encode_text(
         characters=None if characters is None else characters.pieces(spellings),
         language=None if languages is None else _language_numbers(sentences, languages),
         padding=vocabulary.special.padding,
+        context=None if context is None else encode_text(sentences, context),
     )
 
 

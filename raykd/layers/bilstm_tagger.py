@@ -17,14 +17,15 @@ from raykd.layers.dropout import VariationalDropout
 from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.heads import CRFHead, MaxEntHead
 from raykd.layers.model import Tagger
+from raykd.layers.pieces import words_to_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from jaxtyping import Int
     from torch import Tensor, nn
 
     from raykd.corpora.encoding import TokenBatch
+    from raykd.layers.contextual import ContextualFeatures
     from raykd.structures import Distribution
 
 
@@ -43,24 +44,15 @@ class BiLSTMTaggerShape:
     character_hidden: int = 0
 
 
-def word_of_piece(
-    first_BT: Int[Tensor, "batch time"], lengths_B: Int[Tensor, " batch"], pieces: int
-) -> Int[Tensor, "batch piece"]:
-    """Index of the word that each of `pieces` places belongs to, -1 before the first word."""
-    padding_BT = torch.arange(first_BT.shape[1], device=first_BT.device) >= lengths_B[:, None]
-    starts_BT = first_BT.masked_fill(padding_BT, pieces)
-    places_BP = torch.arange(pieces, device=first_BT.device).expand(len(first_BT), pieces).contiguous()
-    return torch.searchsorted(starts_BT, places_BP, right=True) - 1
-
-
 class BiLSTMTagger(Tagger):
     """Reads pieces and predicts one tag per word, at the word's first piece; the other pieces have no label.
 
-    Where characters are read, each piece gets its word's character vector beside its own. `head`, given the size of
-    the encoder's states, makes what stands on them; without it `shape.decoder` says.
+    Where characters or a frozen encoder's features are read, each piece gets its word's vectors beside its own; with
+    `embedding_dim` 0 these are all it reads. `head`, given the size of the encoder's states, makes what stands on
+    them; without it `shape.decoder` says.
 
     Raises:
-        ValueError: in `forward`, when the model reads characters and the batch has none.
+        ValueError: in `forward`, when the model reads characters or features and the batch has none.
     """
 
     def __init__(
@@ -69,12 +61,14 @@ class BiLSTMTagger(Tagger):
         *,
         dropout: float = 0.0,
         word_dropout: float = 0.0,
+        context: ContextualFeatures | None = None,
         head: Callable[[int], nn.Module] | None = None,
     ):
         super().__init__()
-        self.embedding = TokenEmbedding(shape.pieces, shape.embedding_dim, word_dropout=word_dropout)
-        inputs = shape.embedding_dim
-        self.characters = None
+        self.embedding, self.characters, self.context = None, None, context
+        if shape.embedding_dim:
+            self.embedding = TokenEmbedding(shape.pieces, shape.embedding_dim, word_dropout=word_dropout)
+        inputs = shape.embedding_dim + (context.output_size if context is not None else 0)
         if shape.characters:
             self.characters = CharacterEncoder(
                 shape.characters, shape.character_dim, shape.character_hidden, dropout=dropout
@@ -88,19 +82,36 @@ class BiLSTMTagger(Tagger):
         self.head = head(self.encoder.output_size)
 
     def forward(self, batch: TokenBatch) -> Distribution:
-        inputs_BPD = self.embedding(batch.pieces_BP)
-        if self.characters is not None:
-            inputs_BPD = torch.cat([inputs_BPD, _spelling(self.characters, batch)], dim=-1)
-        states_BPD = self.encoder(self.input_dropout(inputs_BPD), batch.piece_lengths_B)
+        states_BPD = self.encoder(self.input_dropout(self._inputs(batch)), batch.piece_lengths_B)
         states_BTD = self.output_dropout(states_BPD).take_along_dim(batch.first_BT[:, :, None], 1)
         return self.head(states_BTD, batch.lengths_B)
 
+    def _inputs(self, batch: TokenBatch) -> Tensor:
+        """What the BiLSTM reads of each piece [B, P, D]."""
+        read = [] if self.embedding is None else [self.embedding(batch.pieces_BP)]
+        if self.characters is not None:
+            read.append(words_to_pieces(_spelling(self.characters, batch), batch))
+        if self.context is not None:
+            read.append(words_to_pieces(_context(self.context, batch), batch))
+        return torch.cat(read, dim=-1)
+
+    def all_parameters(self) -> Iterator[nn.Parameter]:
+        yield from self.parameters()
+        if self.context is not None:
+            yield from self.context.frozen_parameters()
+
 
 def _spelling(encoder: CharacterEncoder, batch: TokenBatch) -> Tensor:
-    """The character vector of each piece's word [B, P, D], zero for pieces before the first word."""
+    """The character vector of each word [B, T, D]."""
     if batch.characters_BTC is None or batch.character_lengths_BT is None:
         raise ValueError("the model reads characters, the batch has none: encode it with its characters too")
-    vectors_BTD = encoder(batch.characters_BTC, batch.character_lengths_BT)
-    word_BP = word_of_piece(batch.first_BT, batch.lengths_B, batch.pieces_BP.shape[1])
-    vectors_BPD = vectors_BTD.take_along_dim(word_BP.clamp_min(0)[:, :, None], 1)
-    return vectors_BPD.masked_fill((word_BP < 0)[:, :, None], 0.0)
+    return encoder(batch.characters_BTC, batch.character_lengths_BT)
+
+
+def _context(features: ContextualFeatures, batch: TokenBatch) -> Tensor:
+    """The contextual vector of each word [B, T, D]."""
+    if batch.context is None:
+        raise ValueError(
+            "the model reads an encoder's features, the batch has none of its pieces: encode it with them"
+        )
+    return features(batch.context)

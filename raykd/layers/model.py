@@ -12,6 +12,8 @@ from torch import nn
 from raykd.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from raykd.corpora.encoding import TokenBatch
     from raykd.structures import Distribution
 
@@ -22,6 +24,10 @@ class Tagger(nn.Module, ABC):
     @abstractmethod
     def forward(self, batch: TokenBatch) -> Distribution:
         """The distribution over the tag sequences of `batch`: one tag per word, at least float32."""
+
+    def all_parameters(self) -> Iterator[nn.Parameter]:
+        """Every parameter that it computes with; those of a frozen encoder are not among its `parameters()`."""
+        return self.parameters()
 
 
 def save_weights(model: nn.Module) -> bytes:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import platform
 import statistics
 import time
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.spelling import Vocabulary
 from raykd.identity import identity
 from raykd.layers import Tagger
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import build_model, count_parameters, model_config, parameter_bytes
 from raykd.runs.run import Run
-from raykd.runs.vocabularies import open_vocabulary
+from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
 from raykd.structures import viterbi
 
@@ -37,6 +39,7 @@ def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
         "model": model_config(run).shape(),
         "pieces": vocabulary.pieces.size,
         "characters": vocabulary.characters.size if vocabulary.characters else 0,
+        "context": vocabulary.context.size if vocabulary.context else 0,
         "tags": len(corpus_of(storage.uri, run.corpus_id).tag_set),
     }
 
@@ -63,12 +66,10 @@ def measure_cost(store_uri: str, run: Run) -> dict[str, Any]:
         return found
     model = build_model(storage, run, dropout=0.0).eval()
     vocabulary = open_vocabulary(storage, run.vocabulary_id)
-    characters = vocabulary.characters.size if vocabulary.characters else 0
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        one = time_batches(model, synthetic_batch(1, vocabulary.pieces.size, characters))
-        many = time_batches(model, synthetic_batch(32, vocabulary.pieces.size, characters))
+        one, many = (time_batches(model, synthetic_batch(size, vocabulary)) for size in (1, 32))
     finally:
         torch.set_num_threads(threads)
     cost = {
@@ -97,23 +98,29 @@ def time_batches(model: Tagger, batch: TokenBatch) -> tuple[float, float]:
     return round(statistics.median(times), 4), round(statistics.quantiles(times, n=10)[-1], 4)
 
 
-def synthetic_batch(sentences: int, vocabulary_size: int, characters: int) -> TokenBatch:
-    """`sentences` sentences of 32 pieces in 24 words, drawn at random."""
+def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:
+    """`sentences` sentences of 32 pieces in 24 words, drawn at random; so many of an encoder's pieces, too."""
     draw = torch.Generator().manual_seed(0)
-    pieces_BP = torch.randint(2, vocabulary_size, (sentences, PIECES), generator=draw)
+    batch = _pieces(sentences, vocabulary.pieces, draw)
+    if vocabulary.context is not None:
+        batch = replace(batch, context=_pieces(sentences, vocabulary.context, draw))
+    if vocabulary.characters is None:
+        return batch
+    spelt = (sentences, WORDS, CHARACTERS)
+    return replace(
+        batch,
+        characters_BTC=torch.randint(2, vocabulary.characters.size, spelt, generator=draw),
+        character_lengths_BT=torch.full(spelt[:2], CHARACTERS),
+    )
+
+
+def _pieces(sentences: int, vocabulary: Vocabulary, draw: torch.Generator) -> TokenBatch:
     spread = torch.arange(WORDS) * PIECES // WORDS
-    lengths = {
-        "piece_lengths_B": torch.full((sentences,), PIECES),
-        "first_BT": spread.expand(sentences, WORDS).contiguous(),
-        "lengths_B": torch.full((sentences,), WORDS),
-    }
-    if not characters:
-        return TokenBatch(pieces_BP=pieces_BP, **lengths)
     return TokenBatch(
-        pieces_BP=pieces_BP,
-        **lengths,
-        characters_BTC=torch.randint(2, characters, (sentences, WORDS, CHARACTERS), generator=draw),
-        character_lengths_BT=torch.full((sentences, WORDS), CHARACTERS),
+        pieces_BP=torch.randint(2, vocabulary.size, (sentences, PIECES), generator=draw),
+        piece_lengths_B=torch.full((sentences,), PIECES),
+        first_BT=spread.expand(sentences, WORDS).contiguous(),
+        lengths_B=torch.full((sentences,), WORDS),
     )
 
 

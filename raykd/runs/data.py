@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from raykd.corpora.corpus import Corpus, open_corpus
-from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
+from raykd.corpora.encoding import EncodedText, TokenBatch
 from raykd.errors import SignalError
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
@@ -105,8 +105,9 @@ def _best_paths(teacher: TeacherBatch | None) -> Tensor:
 
 def encode_part(table: pa.Table, vocabulary: StoredVocabulary) -> Part:
     """Encode one corpus part for a model with `vocabulary`."""
-    text = encode_text(table, vocabulary.pieces, vocabulary.characters)
-    return Part(text, TagColumn.of(table), np.asarray(table["language"].to_pylist(), dtype=object))
+    return Part(
+        vocabulary.encode(table), TagColumn.of(table), np.asarray(table["language"].to_pylist(), dtype=object)
+    )
 
 
 @lru_cache(maxsize=2)

@@ -143,14 +143,14 @@ def _keep_weights(folder: Storage, run: Run, model: Tagger) -> str:
     return sha256(weights).hexdigest()
 
 
-def count_parameters(model: nn.Module) -> int:
-    """All parameters, embeddings included."""
-    return sum(p.numel() for p in model.parameters())
+def count_parameters(model: Tagger) -> int:
+    """All parameters, those of embeddings and of frozen encoders included."""
+    return sum(p.numel() for p in model.all_parameters())
 
 
-def parameter_bytes(model: nn.Module) -> int:
+def parameter_bytes(model: Tagger) -> int:
     """Bytes of the parameters as they are stored."""
-    return sum(p.numel() * p.element_size() for p in model.parameters())
+    return sum(p.numel() * p.element_size() for p in model.all_parameters())
 
 
 def _validated(model: Any, plain: dict[str, Any]) -> Any:

@@ -19,7 +19,6 @@ from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import store_vocabulary
 from raykd.signals import Need, to_store
 from raykd.storage import Storage
-from raykd.teachers import HFTokenClassifierTeacher
 from raykd.transfer import Text, signal_ids
 
 
@@ -67,10 +66,8 @@ def prepare(recipe: Recipe, storage: Storage) -> Preparation:
 
 def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> Iterable[PlannedTeacher]:
     per_language = recipe.teachers.per == "language" and len(corpus.languages) > 1
-    # A checkpoint that is given is named by its weights, not by where it lies.
-    teacher = (
-        recipe.teachers.pinned() if isinstance(recipe.teachers, HFTokenClassifierTeacher) else recipe.teachers
-    )
+    # What is given is named by its weights, not by where it lies.
+    teacher = recipe.teachers.pinned()
     # Without labels there is no teacher of one's own.
     groups = [(language,) for language in corpus.sources] if per_language else [tuple(corpus.languages)]
     schooling = _schooling(recipe, corpus)
@@ -117,8 +114,9 @@ def training_text(corpus: Corpus) -> Text:
 def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str, storage: Storage) -> Run:
     """A run that trains `config` on gold tags of `corpus`: what a teacher is, and the stem of a student's run."""
     vocabulary = store_vocabulary(
-        storage, config.vocabulary, corpus, name, characters=config.reads_characters
-    )
+        storage, config.vocabulary, corpus, name,
+        characters=config.reads_characters, contextual=config.contextual,
+    )  # fmt: skip
     training = plain(config.training) if role == "teacher" else {}
     # Sampling of languages says nothing where there is only one.
     alpha = recipe.corpus.sampling_alpha if len(corpus.languages) > 1 else 1.0

@@ -59,6 +59,9 @@ class Run:
             # A checkpoint that is given is named by its files' content, wherever they lie.
             fields["model"] = {key: value for key, value in self.model.items() if key != "path"}
             del fields["vocabulary_id"]
+        if (self.model.get("contextual") or {}).get("checksum"):
+            encoder = {key: value for key, value in self.model["contextual"].items() if key != "path"}
+            fields["model"] = {**self.model, "contextual": encoder}
         return fields
 
     @property

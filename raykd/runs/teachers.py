@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from raykd.corpora.batching import plan_batches
-from raykd.corpora.encoding import encode_text
 from raykd.layers import Tagger
 from raykd.runs.execute import MODEL, load_model, model_config
 from raykd.runs.run import Run
@@ -51,7 +50,7 @@ class LoadedTeacher:
     def _read(
         self, sentences: Sequence[Sequence[str]], token_budget: int
     ) -> Iterator[tuple[list[int], np.ndarray, Distribution]]:
-        text = encode_text(sentences, self._vocabulary.pieces, self._vocabulary.characters)
+        text = self._vocabulary.encode(sentences)
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         with torch.inference_mode():
             for rows in plan:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 
 from raykd.corpora.corpus import Corpus
+from raykd.corpora.encoding import EncodedText, encode_text
 from raykd.corpora.vocabulary import (
     CharacterVocabulary,
     Vocabulary,
@@ -17,28 +19,44 @@ from raykd.corpora.vocabulary import (
     words_of,
 )
 from raykd.identity import identity
+from raykd.layers.contextual import ContextualConfig
 from raykd.storage import Storage
 
 
 @dataclass(frozen=True)
 class StoredVocabulary:
-    """Pieces (or words), and characters where the model reads them."""
+    """Pieces (or words); characters, and the pieces of a frozen encoder, where the model reads them."""
 
     id: str
     pieces: Vocabulary
     characters: CharacterVocabulary | None
+    context: Vocabulary | None = None
+
+    def encode(self, sentences: pa.Table | Sequence[Sequence[str]]) -> EncodedText:
+        """A table with a column `tokens`, or token lists, as the model reads them."""
+        return encode_text(sentences, self.pieces, self.characters, context=self.context)
 
 
-def vocabulary_id(config: VocabularyConfig, characters: bool, corpus_id: str) -> str:
-    """Known before the vocabulary is built."""
-    return identity("vocabulary", {"config": config, "characters": characters, "corpus": corpus_id})
+def vocabulary_id(
+    config: VocabularyConfig, characters: bool, contextual: ContextualConfig | None, corpus_id: str
+) -> str:
+    """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies."""
+    encoder = contextual and (contextual.checksum or contextual.path)
+    read = {"config": config, "characters": characters, "encoder": encoder, "corpus": corpus_id}
+    return identity("vocabulary", read)
 
 
 def store_vocabulary(
-    storage: Storage, config: VocabularyConfig, corpus: Corpus, corpus_id: str, *, characters: bool
+    storage: Storage,
+    config: VocabularyConfig,
+    corpus: Corpus,
+    corpus_id: str,
+    *,
+    characters: bool,
+    contextual: ContextualConfig | None = None,
 ) -> StoredVocabulary:
     """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`."""
-    name = vocabulary_id(config, characters, corpus_id)
+    name = vocabulary_id(config, characters, contextual, corpus_id)
     if not storage.exists(f"vocabularies/{name}.json"):
         text = pa.concat_tables(
             [
@@ -49,7 +67,11 @@ def store_vocabulary(
         )
         pieces = build_vocabulary(config, text)
         letters = CharacterVocabulary.build(words_of(text)) if characters else None
-        plain = {"pieces": pieces.to_json(), "characters": letters.to_json() if letters else None}
+        plain = {
+            "pieces": pieces.to_json(),
+            "characters": letters.to_json() if letters else None,
+            "context": contextual.vocabulary().to_json() if contextual else None,
+        }
         storage.write_json(f"vocabularies/{name}.json", plain)
     return open_vocabulary(storage, name)
 
@@ -63,4 +85,5 @@ def open_vocabulary(storage: Storage, name: str) -> StoredVocabulary:
 def _open(store_uri: str, name: str) -> StoredVocabulary:
     plain = Storage(store_uri).read_json(f"vocabularies/{name}.json")
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
-    return StoredVocabulary(name, from_json(plain["pieces"]), characters)
+    context = from_json(plain["context"]) if plain["context"] else None
+    return StoredVocabulary(name, from_json(plain["pieces"]), characters, context)

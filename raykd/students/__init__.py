@@ -4,6 +4,7 @@ Every configuration in the table has
 
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too
+    contextual                 None: a student reads no large encoder
     decoder                    "crf" or "maxent"
     build(vocabulary_size=, characters=, tag_set=, dropout=) -> Tagger
     shape() -> dict            what its latency depends on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -39,6 +39,8 @@ class BiLSTMStudent(Frozen):
     """Hidden size of each direction of the character encoder."""
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of words (or pieces) read as unknown in training: a word vocabulary leaves none unknown there."""
+
+    contextual: ClassVar[None] = None
 
     @property
     def reads_characters(self) -> bool:

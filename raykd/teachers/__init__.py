@@ -7,6 +7,8 @@ Every configuration in the table has
     offers                     the signals it can tell
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too
+    contextual                 the frozen encoder that it reads beside, or None
+    pinned()                   the same teacher with the checksums of what it is given
     decoder                    "crf", "maxent", or "spans"
     build(vocabulary_size=, characters=, tag_set=, dropout=) -> Tagger
     shape() -> dict            what its latency depends on
@@ -19,7 +21,6 @@ from pydantic import Field
 
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.bilstm import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
-from raykd.teachers.checkpoint import checkpoint_folder, weights_checksum
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
 
 TEACHERS = MappingProxyType(
@@ -43,6 +44,4 @@ __all__ = [
     "BiaffineNERTeacher",
     "HFTokenClassifierTeacher",
     "TeacherConfig",
-    "checkpoint_folder",
-    "weights_checksum",
 ]

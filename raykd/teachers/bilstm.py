@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
+from raykd.layers.contextual import ContextualConfig
 from raykd.spec import Frozen
 from raykd.training import TrainingConfig
 
@@ -26,7 +27,8 @@ class BiLSTMTeacher(Frozen):
     """Words and their characters through a BiLSTM to the decoder that the subclass names."""
 
     per: Literal["language", "all"] = "language"
-    embedding_dim: Size = 100
+    embedding_dim: Annotated[int, Field(ge=0)] = 100
+    """Components of a word's own vector; 0: it has none."""
     hidden_dim: Size = 128
     """Hidden size of each direction."""
     layers: Size = 1
@@ -34,6 +36,8 @@ class BiLSTMTeacher(Frozen):
     """Components of a character's vector; 0: it reads no characters."""
     character_hidden: Size = 25
     """Hidden size of each direction of the character encoder."""
+    contextual: ContextualConfig | None = None
+    """A frozen Transformers encoder whose vectors stand beside the words' own."""
     vocabulary: Annotated[WordConfig | WordPieceConfig, Field(discriminator="kind")] = WordConfig(kind="word")
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
@@ -42,6 +46,18 @@ class BiLSTMTeacher(Frozen):
     offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _reads_something(self) -> Self:
+        if not (self.embedding_dim or self.character_dim or self.contextual):
+            raise ValueError("it reads nothing; give embedding_dim, character_dim or contextual")
+        return self
+
+    def pinned(self) -> Self:
+        """The same teacher with the checksum of the encoder that it reads, if there is one."""
+        if self.contextual is None:
+            return self
+        return self.model_copy(update={"contextual": self.contextual.pinned()})
 
     @property
     def reads_characters(self) -> bool:
@@ -58,6 +74,9 @@ class BiLSTMTeacher(Frozen):
             tag_set: the tags it predicts.
             characters: how many characters the character embedding has, if it reads any.
             dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
+
+        Raises:
+            StoreError: the encoder of `contextual` cannot be read, or changed.
         """
         shape = BiLSTMTaggerShape(
             pieces=vocabulary_size,
@@ -70,8 +89,14 @@ class BiLSTMTeacher(Frozen):
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
         )
-        head = self._head(tag_set)
-        return BiLSTMTagger(shape, dropout=dropout, word_dropout=self.word_dropout, head=head)
+        context = None if self.contextual is None else self.contextual.build()
+        return BiLSTMTagger(
+            shape,
+            dropout=dropout,
+            word_dropout=self.word_dropout,
+            context=context,
+            head=self._head(tag_set),
+        )
 
     def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module] | None:
         """What stands on the encoder, from the size of its states; None: what `decoder` says."""
@@ -80,7 +105,8 @@ class BiLSTMTeacher(Frozen):
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the numbers of words, characters and tags."""
         spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
-        return self.model_dump(include={"kind", "embedding_dim", "hidden_dim", "layers", *spelling})
+        sizes = self.model_dump(include={"kind", "embedding_dim", "hidden_dim", "layers", *spelling})
+        return sizes if self.contextual is None else {**sizes, "contextual": self.contextual.shape()}
 
 
 class BiLSTMCRFTeacher(BiLSTMTeacher):

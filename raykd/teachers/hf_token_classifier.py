@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import torch
@@ -13,15 +12,20 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import PretrainedConfig
 from raykd.errors import StoreError
 from raykd.layers import Tagger
+from raykd.layers.checkpoint import (
+    checked_weights,
+    checkpoint_folder,
+    quietly,
+    reading_limit,
+    weights_checksum,
+)
+from raykd.layers.windows import in_windows
 from raykd.spec import Frozen
 from raykd.structures import Chain
-from raykd.teachers.checkpoint import checkpoint_folder, weights_checksum
 from raykd.teachers.labels import LabelMap, match_labels
-from raykd.teachers.windows import in_windows
 from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from torch import Tensor
@@ -29,15 +33,12 @@ if TYPE_CHECKING:
     from raykd.corpora.encoding import TokenBatch
     from raykd.corpora.tags import TagSet
 
-# Transformers writes this where a tokenizer states no limit.
-_NO_LIMIT = 10**6
-
 
 class HFTagger(Tagger):
     """A token classifier that tags a word at its first piece; its chain has no transitions.
 
     Shapes: B batch, P pieces, T words, L labels, Y tags, D size. Sentences longer than the model reads at
-    once are read in overlapping windows (`windows.py`).
+    once are read in overlapping windows (`layers/windows.py`).
     """
 
     def __init__(self, model: nn.Module, labels: LabelMap, *, limit: int, prefix: int, suffix: int):
@@ -77,6 +78,7 @@ class HFTokenClassifierTeacher(Frozen):
     training: TrainingConfig = TrainingConfig(optimiser="adamw", learning_rate=5e-5)
     offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     reads_characters: ClassVar[bool] = False
+    contextual: ClassVar[None] = None
     decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"
 
     @property
@@ -106,16 +108,13 @@ class HFTokenClassifierTeacher(Frozen):
                 fine-tuned, or its labels do not correspond to the tags.
         """
         folder = checkpoint_folder(self.path)
-        if self.checksum is not None and weights_checksum(self.path) != self.checksum:
-            raise StoreError(
-                self.path, "changed since its checksum was taken", "run again from the beginning"
-            )
+        checked_weights(self.path, self.checksum)
         model = _load(folder, self.path, None if not self.fine_tune else tag_set)
         names = [model.config.id2label[i] for i in range(model.config.num_labels)]
         labels = match_labels(names, tag_set, {} if self.fine_tune else self.labels, checkpoint=self.path)
         special = HFVocabulary.load(str(folder)).special
         prefix, suffix = len(special.prefix), len(special.suffix)
-        return HFTagger(model, labels, limit=_limit(model, folder), prefix=prefix, suffix=suffix)
+        return HFTagger(model, labels, limit=reading_limit(model, folder), prefix=prefix, suffix=suffix)
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the number of tags."""
@@ -135,7 +134,7 @@ def _load(folder: Path, path: str, tag_set: TagSet | None) -> Any:
         }
         head |= {"num_labels": len(tag_set), "ignore_mismatched_sizes": True}
     try:
-        with _quiet():
+        with quietly():
             model, report = AutoModelForTokenClassification.from_pretrained(
                 str(folder), dtype=torch.float32, output_loading_info=True, **head
             )
@@ -146,31 +145,3 @@ def _load(folder: Path, path: str, tag_set: TagSet | None) -> Any:
         first = sorted(report["missing_keys"])[0]
         raise StoreError(path, f"has no trained token-classification head ({first})", "set fine_tune: true")
     return model
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Transformers warns of a new head, which is what fine-tuning asks for."""
-    from transformers.utils import logging
-
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-
-
-def _limit(model: Any, folder: Path) -> int:
-    """The most pieces the model reads at once, special ones included."""
-    from transformers import AutoTokenizer
-
-    limits = [AutoTokenizer.from_pretrained(str(folder)).model_max_length]
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            # RoBERTa and its kin number positions from behind the padding index.
-            limits.append(
-                module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-            )
-    known = [limit for limit in limits if limit < _NO_LIMIT]
-    return min(known, default=_NO_LIMIT)

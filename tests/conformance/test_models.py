@@ -36,6 +36,7 @@ SMALL["biaffine_ner"] = SMALL["bilstm_crf"] | {"biaffine_dim": 20}
 VARIANTS = [("bilstm", {}), ("bilstm", {"decoder": "maxent"}), ("bilstm", {"layers": 2}), ("bilstm_crf", {})]
 WORDS = {"vocabulary": {"kind": "word"}, "character_dim": 4, "character_hidden": 3, "word_dropout": 0.1}
 VARIANTS += [("bilstm", WORDS), ("bilstm_maxent", {}), ("bilstm_crf", {"character_dim": 0})]
+VARIANTS += [("bilstm_crf", {"contextual": {"path": "set by the fixture"}, "embedding_dim": 0})]
 VARIANTS += [("biaffine_ner", {}), ("hf_token_classifier", {}), ("hf_token_classifier", {"fine_tune": True})]
 
 
@@ -51,6 +52,8 @@ def config(request, checkpoint):
     content = {"kind": kind} | SMALL[kind] | settings
     if "path" in content:
         content["path"] = checkpoint
+    if "contextual" in content:
+        content["contextual"] = {"path": checkpoint}
     return TypeAdapter(adapter_of(kind)).validate_json(json.dumps(content))
 
 
@@ -67,7 +70,8 @@ def encode(config):
         else None
     )
     sizes = {"vocabulary_size": vocabulary.size, "characters": letters.size if letters else 0}
-    return encode_text(SENTENCES, vocabulary, letters), sizes
+    context = config.contextual and config.contextual.vocabulary()
+    return encode_text(SENTENCES, vocabulary, letters, context=context), sizes
 
 
 def build(config, sizes, *, seed=0, dropout=0.0):
@@ -166,6 +170,16 @@ def test_model_learns_the_tags_of_a_few_sentences(config):
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 2
+
+
+def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
+    if config.kind not in TEACHERS:
+        return
+    pinned = config.pinned()
+    assert (pinned == config) == (config.contextual is None and config.kind != "hf_token_classifier")
+    assert pinned.pinned() == pinned
+    text, sizes = encode(config)
+    assert build(pinned, sizes)(text.gather(np.arange(4))).lengths_B.tolist() == [3, 1, 5, 2]
 
 
 @pytest.mark.parametrize("kind", TEACHERS)

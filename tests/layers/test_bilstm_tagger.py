@@ -5,7 +5,6 @@ import torch
 from torch.nn.functional import pad
 
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
-from raykd.layers.bilstm_tagger import word_of_piece
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 
 
@@ -58,11 +57,6 @@ def test_characters_tell_words_apart_that_pieces_do_not():
 def test_a_batch_without_characters_is_refused_where_they_are_read():
     with pytest.raises(ValueError, match="the batch has none"):
         make_tagger(**SPELLING)(make_batch(characters=False))
-
-
-def test_each_piece_knows_its_word():
-    first_BT, lengths_B = torch.tensor([[1, 2, 5], [0, 3, 0]]), torch.tensor([3, 2])
-    assert word_of_piece(first_BT, lengths_B, 7).tolist() == [[-1, 0, 1, 1, 1, 2, 2], [0, 0, 0, 1, 1, 1, 1]]
 
 
 def test_emissions_are_float32_under_autocast():

@@ -9,6 +9,7 @@ from raykd.runs import cost
 from raykd.runs.cost import find_cost, measure_cost, synthetic_batch
 from raykd.runs.execute import build_model
 from raykd.runs.prepare import gold_run, prepare, student_run, with_seed
+from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 from tests.runs.small import recipe
 
@@ -73,7 +74,8 @@ def test_a_teacher_that_reads_characters_is_measured_with_them(tmp_path, timed):
     preparation = prepare(recipe(), Storage(str(tmp_path)))
     measured = measure_cost(str(tmp_path), preparation.teachers[0].run)
     assert measured["shape"]["characters"] > 0
-    batch = synthetic_batch(3, 50, 20)
+    vocabulary = open_vocabulary(preparation.storage, preparation.teachers[0].run.vocabulary_id)
+    batch = synthetic_batch(3, vocabulary)
     assert batch.pieces_BP.shape == (3, 32)
     assert batch.characters_BTC is not None
     assert batch.characters_BTC.shape == (3, 24, 6)

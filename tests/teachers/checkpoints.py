@@ -19,8 +19,8 @@ PIECES = (
 IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 
-def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0) -> str:
-    """A one-layer BERT token classifier with its tokenizer in `folder`; labels of None stay nameless."""
+def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0, layers=1) -> str:
+    """A small BERT token classifier with its tokenizer in `folder`; labels of None stay nameless."""
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("\n".join(PIECES))
@@ -29,7 +29,12 @@ def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0)
     named = {}
     if labels is not None:
         named = {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)}}
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     sizes |= {
         "vocab_size": len(PIECES),
         "max_position_embeddings": longest,

@@ -27,6 +27,13 @@ def test_word_dropout_is_off_in_evaluation():
     assert torch.equal(model(batch).emissions_BTY, model(batch).emissions_BTY)
 
 
+def test_a_teacher_reads_something():
+    with pytest.raises(
+        ValidationError, match="it reads nothing; give embedding_dim, character_dim or contextual"
+    ):
+        BiLSTMCRFTeacher(embedding_dim=0, character_dim=0)
+
+
 def test_a_checkpoints_vocabulary_is_refused():
     """Its unknown piece is its own affair, and word dropout needs one to teach."""
     with pytest.raises(ValidationError, match="pretrained"):

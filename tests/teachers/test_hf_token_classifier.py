@@ -7,8 +7,9 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import load_weights, save_weights
+from raykd.layers.checkpoint import weights_checksum
 from raykd.structures import token_marginals
-from raykd.teachers import HFTokenClassifierTeacher, weights_checksum
+from raykd.teachers import HFTokenClassifierTeacher
 from raykd.teachers.labels import match_labels
 from tests.layers.batches import make_batch
 from tests.teachers.checkpoints import IOB2, make_checkpoint

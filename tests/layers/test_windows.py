@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.teachers.windows import in_windows, window_of_piece, window_starts
+from raykd.layers.windows import in_windows, window_of_piece, window_starts
 
 SIZES = given(st.integers(1, 60), st.integers(1, 20))
 

@@ -1,11 +1,18 @@
-"""Checkpoints that are given: where their files lie, and their identity."""
+"""Checkpoints that are given: where their files lie, their identity, and how much they read at once."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from torch import nn
+
 from raykd.errors import StoreError
+
+# Transformers writes this where a tokenizer states no limit.
+_NO_LIMIT = 10**6
 
 # What decides a checkpoint's predictions: weights, configuration (label names too) and tokenizer.
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -43,6 +50,44 @@ def weights_checksum(path: str) -> str:
         with file.open("rb") as content:
             total.update(f"{file.name}:{hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
     return total.hexdigest()
+
+
+def checked_weights(path: str, expected: str | None) -> str:
+    """The checkpoint's checksum. Raises StoreError when another was `expected`."""
+    found = weights_checksum(path)
+    if expected not in (None, found):
+        raise StoreError(path, "changed since its checksum was taken", "run again from the beginning")
+    return found
+
+
+def reading_limit(model: nn.Module, folder: str | Path) -> int:
+    """The most pieces that the checkpoint's model reads at once, special ones included."""
+    from transformers import AutoTokenizer
+
+    limits = [AutoTokenizer.from_pretrained(str(folder)).model_max_length]
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa and its kin number positions from behind the padding index.
+            limits.append(
+                module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            )
+    known = [limit for limit in limits if limit < _NO_LIMIT]
+    return min(known, default=_NO_LIMIT)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Transformers without its progress bar, and without its word on parts that a checkpoint lacks or has too many."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()
+        logging.set_verbosity(before)
 
 
 def _weight_files(folder: Path) -> list[Path]:

@@ -1,0 +1,55 @@
+"""Words and their pieces: vectors carried from the one to the other.
+
+Shapes: B batch, P pieces, T time (words), D size.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+    from raykd.corpora.encoding import TokenBatch
+
+
+def word_of_piece(
+    first_BT: Int[Tensor, "batch time"], lengths_B: Int[Tensor, " batch"], pieces: int
+) -> Int[Tensor, "batch piece"]:
+    """Index of the word that each of `pieces` places belongs to, -1 before the first word."""
+    padding_BT = torch.arange(first_BT.shape[1], device=first_BT.device) >= lengths_B[:, None]
+    starts_BT = first_BT.masked_fill(padding_BT, pieces)
+    places_BP = torch.arange(pieces, device=first_BT.device).expand(len(first_BT), pieces).contiguous()
+    return torch.searchsorted(starts_BT, places_BP, right=True) - 1
+
+
+def words_to_pieces(
+    words_BTD: Float[Tensor, "batch time size"], batch: TokenBatch
+) -> Float[Tensor, "batch piece size"]:
+    """The vector of each piece's word, zero for pieces before the first word."""
+    word_BP = word_of_piece(batch.first_BT, batch.lengths_B, batch.pieces_BP.shape[1])
+    pieces_BPD = words_BTD.take_along_dim(word_BP.clamp_min(0)[:, :, None], 1)
+    return pieces_BPD.masked_fill((word_BP < 0)[:, :, None], 0.0)
+
+
+def mean_of_pieces(
+    pieces_BPD: Float[Tensor, "batch piece size"], batch: TokenBatch, *, suffix: int = 0
+) -> Float[Tensor, "batch time size"]:
+    """The mean over each word's pieces, zero on padding; the last `suffix` pieces of a sentence are no word's."""
+    pieces, time = pieces_BPD.shape[1], batch.first_BT.shape[1]
+    word_BP = word_of_piece(batch.first_BT, batch.lengths_B, pieces)
+    ends_B1 = batch.piece_lengths_B[:, None] - suffix
+    inside_BP = (word_BP >= 0) & (torch.arange(pieces, device=word_BP.device) < ends_B1)
+    member_BTP = word_BP[:, None] == torch.arange(time, device=word_BP.device)[:, None]
+    weights_BTP = (member_BTP & inside_BP[:, None]).to(pieces_BPD.dtype)
+    return weights_BTP @ pieces_BPD / weights_BTP.sum(2, keepdim=True).clamp_min(1)
+
+
+def first_of_pieces(
+    pieces_BPD: Float[Tensor, "batch piece size"], batch: TokenBatch
+) -> Float[Tensor, "batch time size"]:
+    """Each word's first piece; on padding the sentence's first."""
+    return pieces_BPD.take_along_dim(batch.first_BT[:, :, None], 1)
