@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ray import tune
@@ -31,7 +31,7 @@ EPOCH_METRICS = (
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that belong together (one setting, several seeds), done one after the other."""
+    """Runs that belong together (one setting, several seeds); each is placed by itself."""
 
     key: str
     runs: tuple[Run, ...]
@@ -100,47 +100,66 @@ def _survived(fit: Callable[[str], None], most: int) -> None:
 
 
 def _job(config: dict[str, Any]) -> None:
-    """A Tune trial: each run of the job in turn. Errors that would come again are reported, not raised."""
-    resources = Resources(**config["resources"])
-    results = []
+    """A Tune trial: one run. Errors that would come again are reported, not raised."""
+    resources, run = Resources(**config["resources"]), Run.from_plain(config["run"])
     try:
-        for plain in config["runs"]:
-            results.append(launch(config["store"], Run.from_plain(plain), resources, tune.report))
+        result = launch(config["store"], run, resources, tune.report)
     except RaykdError as error:
-        tune.report({"ended": True, "results": None, "error": str(error)})
+        tune.report({"ended": True, "result": None, "error": str(error)})
     except Exception as error:
-        tune.report({"ended": True, "results": None, "error": f"{type(error).__name__}: {error}"})
+        tune.report({"ended": True, "result": None, "error": f"{type(error).__name__}: {error}"})
     else:
-        tune.report({"ended": True, "results": results, "error": None})
+        tune.report({"ended": True, "result": result, "error": None})
+
+
+@dataclass
+class _Open:
+    """A job that was proposed and has not ended; results by the place of their run in it."""
+
+    job: Job
+    results: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def lacks(self) -> list[int]:
+        return [place for place in range(len(self.job.runs)) if place not in self.results]
 
 
 class _Bridge(tune.Callback):
-    """Hands what Tune hears to the foreman."""
+    """Hands what Tune hears to the foreman, whose job ends with its last run or with the first that fails."""
 
     def __init__(self, foreman: Foreman):
         self.foreman = foreman
-        self.keys: dict[str, str] = {}
-        self.open: dict[str, Job] = {}
-        """Jobs that were proposed and have not ended."""
+        self.places: dict[str, tuple[str, int]] = {}
+        """Tune's trial id → the job's key and the run's place in it."""
+        self.open: dict[str, _Open] = {}
 
     def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
-        key = self.keys[trial.trial_id]
+        key, _ = self.places[trial.trial_id]
         if result.get("ended"):
-            self._tell(key, result["results"], result["error"])
-        elif "run_id" in result:
+            self._tell(trial, result["result"], result["error"])
+        elif "run_id" in result and key in self.open:
             self.foreman.epoch(key, {name: result[name] for name in EPOCH_METRICS if name in result})
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         reason = (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
         last = [line for line in str(reason).splitlines() if line.strip()][-1].strip()
-        self._tell(self.keys[trial.trial_id], None, last)
+        self._tell(trial, None, last)
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        self._tell(self.keys[trial.trial_id], None, "it ended without a result")
+        self._tell(trial, None, "it ended without a result")
 
-    def _tell(self, key: str, results: list | None, error: str | None) -> None:
-        if self.open.pop(key, None) is not None:
-            self.foreman.ended(key, results, error)
+    def _tell(self, trial: Any, result: dict[str, Any] | None, error: str | None) -> None:
+        key, place = self.places[trial.trial_id]
+        one = self.open.get(key)
+        if one is None or place in one.results:
+            return
+        if result is None:
+            del self.open[key]
+            self.foreman.ended(key, None, error)
+            return
+        one.results[place] = result
+        if not one.lacks():
+            del self.open[key]
+            self.foreman.ended(key, [one.results[each] for each in range(len(one.job.runs))], None)
 
     def __getstate__(self) -> dict:
         # Tune writes a copy of every callback into its snapshot; ours has nothing to keep there.
@@ -148,20 +167,25 @@ class _Bridge(tune.Callback):
 
 
 class _Proposals(Searcher):
-    """Tune asks here for the next job."""
+    """Tune asks here for the next run."""
 
     def __init__(self, foreman: Foreman, bridge: _Bridge):
         super().__init__()
         self._foreman, self._bridge = foreman, bridge
-        self._left = list(bridge.open.values())
+        self._queue = [(key, place) for key, one in bridge.open.items() for place in one.lacks()]
 
     def suggest(self, trial_id: str) -> Any:
-        job = self._left.pop(0) if self._left else self._foreman.next()
-        if job is None:
-            return Searcher.FINISHED
-        self._bridge.keys[trial_id] = job.key
-        self._bridge.open[job.key] = job
-        return {"runs": [run.to_plain() for run in job.runs]}
+        # The other runs of a job that failed are not begun.
+        self._queue = [(key, place) for key, place in self._queue if key in self._bridge.open]
+        if not self._queue:
+            job = self._foreman.next()
+            if job is None:
+                return Searcher.FINISHED
+            self._bridge.open[job.key] = _Open(job)
+            self._queue = [(job.key, place) for place in range(len(job.runs))]
+        key, place = self._queue.pop(0)
+        self._bridge.places[trial_id] = (key, place)
+        return {"run": self._bridge.open[key].job.runs[place].to_plain()}
 
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
         return None
