@@ -100,6 +100,11 @@ class SourceConfig(Frozen):
             return "zero-shot"
         return "unlabelled" if language in self.unlabelled_languages else "labelled"
 
+    @property
+    def has_text(self) -> bool:
+        """Whether text without tags is asked for."""
+        return bool(getattr(self, "unlabelled", None) or self.unlabelled_languages)
+
     def takes_rest(self, language: str) -> bool:
         """Whether the training sentences of `language` that `cap` leaves become unlabelled text."""
         return for_language(getattr(self, "unlabelled", None), language) == REST

@@ -1,6 +1,7 @@
 """Distillation objectives: each is its hyper-parameters, says what it needs of a teacher, computes its loss.
 
     gold        −log p_s(y*)                                       nothing
+    top_1       −log p_s(ŷ₁) where there is no gold, gold elsewhere  the best path
     emission    Σ_t CE(softmax e_t, softmax e_s)                   emissions
     token       Σ_t CE(p_t(y_t), p_s(y_t)) between MaxEnt models   token marginals
     top_k       −(1/K) Σ_k log p_s(ŷ_k)                            K best paths
@@ -25,12 +26,14 @@ from raykd.objectives.posterior import Posterior
 from raykd.objectives.protocol import Objective
 from raykd.objectives.structural import Structural
 from raykd.objectives.token import Token
+from raykd.objectives.top_1 import Top1
 from raykd.objectives.top_k import TopK
 from raykd.objectives.top_wk import TopWK
 
 OBJECTIVES = MappingProxyType(
     {
         "gold": Gold,
+        "top_1": Top1,
         "emission": Emission,
         "token": Token,
         "top_k": TopK,
@@ -42,10 +45,16 @@ OBJECTIVES = MappingProxyType(
 )
 
 ObjectiveConfig = Annotated[
-    Gold | Emission | Token | TopK | TopWK | Posterior | PosTopWK | Structural, Field(discriminator="kind")
+    Gold | Top1 | Emission | Token | TopK | TopWK | Posterior | PosTopWK | Structural,
+    Field(discriminator="kind"),
 ]
 
+LABELS = frozenset({"gold", "top_1"})
+"""Kinds that are the likelihood of labels and nothing beside it: λ, which weighs an objective against that
+likelihood, has no say."""
+
 __all__ = [
+    "LABELS",
     "OBJECTIVES",
     "Emission",
     "Gold",
@@ -55,6 +64,7 @@ __all__ = [
     "Posterior",
     "Structural",
     "Token",
+    "Top1",
     "TopK",
     "TopWK",
 ]

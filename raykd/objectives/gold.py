@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Gold(Frozen):
-    """−log p_s(y*), the negative log-likelihood of given tags (Wang et al., ACL 2020, §2.1).
+    """−log p_s(y*), the negative log-likelihood of given tags (Wang et al., ACL 2020, §2.1). Without a teacher
+    unlabelled text says nothing: it is left out.
 
-    Infimum 0, approached as the student puts all probability on y*. The tags are the batch's first path: gold
-    ones, or the teacher's best on unlabelled text (Top-1 of Wang et al., ACL 2021, §4.1).
+    Infimum 0, approached as the student puts all probability on y*. The tags are the batch's first path.
     """
 
     kind: Literal["gold"] = "gold"

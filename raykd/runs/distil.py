@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from raykd.corpora.batching import language_sampling, plan_batches, worker_slice
 from raykd.errors import RunError
-from raykd.objectives import Objective
+from raykd.objectives import LABELS, Objective
 from raykd.runs.data import Batch, TrainingData
 from raykd.storage import Storage
 from raykd.structures import log_partition, score
@@ -194,7 +194,7 @@ class Distiller:
         return self.course.objective.loss(chain, batch.teacher), gold_B
 
     def _kd_weight(self, epoch: int) -> float:
-        return 0.0 if self.course.objective.kind == "gold" else self.course.schedule.kd_weight(epoch)
+        return 0.0 if self.course.objective.kind in LABELS else self.course.schedule.kd_weight(epoch)
 
     def _size(self, rows: np.ndarray) -> int:
         per_token = self.course.training.per == "token"

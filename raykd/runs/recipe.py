@@ -96,6 +96,9 @@ def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
             )
         )
     faults += _teacher_corpus_faults(recipe)
+    if recipe.objective.kind == "top_1" and not recipe.corpus.has_text:
+        mend = "without unlabelled text it is 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
+        faults.append((("objective", "kind"), mend))
     if recipe.teachers.per == "language" and recipe.corpus.unlabelled_languages:
         told = ", ".join(recipe.corpus.unlabelled_languages)
         mend = f"{told} cannot have a teacher of its own without labels: set teachers.per: all"

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from raykd.identity import identity
+from raykd.objectives import LABELS
 
 FORMAT = 1
 
@@ -52,8 +53,8 @@ class Run:
 
     def _deciding(self) -> dict[str, Any]:
         fields = asdict(self)
-        if self.objective["kind"] == "gold":
-            # λ does not matter without a teacher: every annealing rate is the same run.
+        if self.objective["kind"] in LABELS:
+            # Where λ has nothing to weigh, every annealing rate is the same run.
             fields["schedule"] = {"epochs": self.schedule["epochs"]}
         if self.model.get("checksum"):
             # A checkpoint that is given is named by its files' content, wherever they lie.

@@ -117,6 +117,7 @@ def run_sweep(
     train_teachers(sweep, concurrent, listener)
     compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
     costs = measure_costs(sweep, listener)
+    tell_text_left_out(sweep, listener)
     teachers = [_teacher_row(sweep)]
     sweep.records.save_teachers(teachers)
     for teacher in teachers:
@@ -155,6 +156,16 @@ def measure_costs(sweep: Sweep, listener: Listener) -> dict[str, dict[str, Any]]
     probe(sweep.storage.uri, todo, lambda: listener.advance("latency"))
     listener.end("latency", f"{len(runs)} shapes")
     return {run.id: find_cost(sweep.storage, run) or {} for run in runs}
+
+
+def tell_text_left_out(sweep: Sweep, listener: Listener) -> None:
+    """Say so where some runs train on more text than others."""
+    count = sweep.preparation.corpus.parts["unlabelled"].num_rows
+    gold = sweep.file.baseline == "gold" or any(not variant.objective.needs for variant in sweep.variants)
+    if count and gold:
+        listener.note(
+            f"gold is trained without the {count:,} unlabelled sentences; other objectives hear them"
+        )
 
 
 def _teacher_row(sweep: Sweep) -> Teacher:

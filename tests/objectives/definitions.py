@@ -50,6 +50,11 @@ def gold(objective, case: Case) -> Tensor:
     return torch.stack([-log_probability(student, best(teacher, 1)[0][0]) for student, teacher in pairs])
 
 
+def top_1(objective, case: Case) -> Tensor:
+    pairs = zip(laws(case.student), laws(case.teacher), strict=True)
+    return torch.stack([-log_probability(student, best(teacher, 1)[0][0]) for student, teacher in pairs])
+
+
 def emission(objective, case: Case) -> Tensor:
     warmth = objective.temperature
     of_student, factor = (warmth, warmth**2) if objective.temper == "both" else (1.0, 1.0)
@@ -139,6 +144,7 @@ def substructures(teacher: Law, student, b: int, power: float) -> Tensor:
 
 DEFINITIONS = {
     "gold": gold,
+    "top_1": top_1,
     "emission": emission,
     "token": emission,
     "top_k": top_k,

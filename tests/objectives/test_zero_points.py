@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.objectives import Emission, Gold, Posterior, PosTopWK, Structural, Token, TopK, TopWK
+from raykd.objectives import Emission, Gold, Posterior, PosTopWK, Structural, Token, Top1, TopK, TopWK
 from raykd.signals import TeacherBatch
 from raykd.structures import Chain
 from tests.objectives.cases import Case, cases, draw_chain, make_case
@@ -43,14 +43,15 @@ def near(values, expected):
     torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("objective", [Gold(), Top1()])
 @FEW
-@given(cases())
-def test_gold_is_positive_and_vanishes_as_the_student_becomes_certain(case):
-    assert (Gold().loss(case.student, case.signals) > -1e-9).all()
+@given(case=cases())
+def test_likelihood_is_positive_and_vanishes_as_the_student_becomes_certain(objective, case):
+    assert (objective.loss(case.student, case.signals) > -1e-9).all()
     path_BT = case.signals.paths_BKT[:, 0]
     certain = 60.0 * torch.nn.functional.one_hot(path_BT, case.teacher.tags).double()
     near(
-        Gold().loss(Chain(certain, case.teacher.lengths_B), case.signals),
+        objective.loss(Chain(certain, case.teacher.lengths_B), case.signals),
         torch.zeros(case.teacher.batch).double(),
     )
 

@@ -56,7 +56,7 @@ def best_path(small, language: str, words: list[str]) -> list[int]:
     return viterbi(chain)[0][0].tolist()
 
 
-@pytest.mark.parametrize("objective", [{"kind": "structural"}, {"kind": "top_wk", "k": 3}])
+@pytest.mark.parametrize("objective", [{"kind": "structural"}, {"kind": "top_wk", "k": 3}, {"kind": "top_1"}])
 def test_gold_tags_are_the_reference_and_where_there_are_none_the_teachers_best_path(small, objective):
     run = run_of(small, objective=objective)
     data = training_data(small.storage.uri, run, needs_of(run), verify=True)
@@ -93,6 +93,20 @@ def test_gold_alone_has_no_lambda_and_no_unlabelled_text(small):
     assert {report.kd_weight for report in reports} == {0.0}
     assert [report.loss for report in reports] == [report.gold_loss for report in reports]
     assert len(loop.data.part) == corpus_of(small.storage.uri, run.corpus_id).parts["train"].num_rows
+
+
+def test_top_1_is_gold_where_there_is_gold_and_the_teachers_best_path_elsewhere_at_no_lambda(small):
+    run = run_of(small, objective={"kind": "top_1"})
+    loop, reports = distiller(small.storage, run, folder="top_1"), []
+    loop.train(reports.append)
+    assert {report.kd_weight for report in reports} == {0.0}
+    assert [report.loss for report in reports] == [report.gold_loss for report in reports]
+    parts = corpus_of(small.storage.uri, run.corpus_id).parts
+    assert len(loop.data.part) == parts["train"].num_rows + parts["unlabelled"].num_rows
+    rates = [
+        run_of(small, objective={"kind": "top_1"}, schedule={"anneal_rate": rate}) for rate in (0.5, 1.5)
+    ]
+    assert {each.id for each in rates} == {run.id}
 
 
 def test_the_mean_over_tokens_is_the_mean_over_sentences_scaled(small):

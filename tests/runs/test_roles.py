@@ -34,6 +34,16 @@ def test_no_teacher_of_ones_own_without_labels():
     assert not recipe_faults(recipe(corpus={"zero_shot_languages": ("de",)}))
 
 
+def test_pseudo_labels_want_text_to_stand_on():
+    bare = {"objective": {"kind": "top_1"}, "teachers": {"per": "all"}}
+    (fault,) = recipe_faults(recipe(corpus={"unlabelled": 0}, **bare))
+    assert fault[0] == ("objective", "kind")
+    assert "without unlabelled text it is 'gold'" in fault[1]
+    assert not recipe_faults(recipe(corpus={"unlabelled": 5}, **bare))
+    silent = {"unlabelled": 0, "unlabelled_languages": ("de",)}
+    assert not recipe_faults(recipe(corpus=silent, **bare))
+
+
 def test_students_are_selected_on_source_languages_and_scored_apart_on_targets(tmp_path):
     asked = recipe(corpus={"unlabelled_languages": ("de",), "unlabelled_cap": 8}, teachers={"per": "all"})
     ready = prepared(str(tmp_path), asked)
