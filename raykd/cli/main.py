@@ -25,6 +25,7 @@ VERBS = MappingProxyType(
         "precompute": "Train the teachers that are missing and compute what they know, once.",
         "distill": "Distil one student: FILE's values, the first alternative of each choice (fix others with --set).",
         "front": "Show the front of SWEEP, and with --where and --best the student to ship.",
+        "compare": "Compare settings of finished sweeps over their seeds, by Almost Stochastic Dominance.",
         "corpus": "Make and look at corpora.",
     }
 )

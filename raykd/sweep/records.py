@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raykd.errors import StoreError
@@ -42,6 +42,7 @@ class SweepRecords:
 
     def __init__(self, storage: Storage, name: str):
         self.name, self.folder = name, storage.child("sweeps", name)
+        self._runs = storage.child("runs")
 
     def exists(self) -> bool:
         """Whether a sweep of this name was started."""
@@ -84,6 +85,15 @@ class SweepRecords:
         """All trials by number."""
         names = [name for name in self.folder.names("trials/") if name.endswith(".json")]
         return [Record.from_plain(self.folder.read_json(name)) for name in sorted(names)]
+
+    def with_seeds(self, trial: Trial) -> Trial:
+        """`trial` with each seed's scores: of its runs' results, where its record is of before these were kept."""
+        names = [f"{run_id}/result.json" for run_id in trial.run_ids]
+        if trial.state != "COMPLETE" or trial.test_f1_by_seed or not all(map(self._runs.exists, names)):
+            return trial
+        results = [self._runs.read_json(name) for name in names]
+        dev, test = (tuple(result[part]["mean"] for result in results) for part in ("dev", "test"))
+        return replace(trial, dev_f1_by_seed=dev, test_f1_by_seed=test)
 
     def save(self, record: Record) -> None:
         """Write one trial, replacing what it was before."""

@@ -47,3 +47,16 @@ def test_teachers_come_back(records):
     rows = [Teacher("bilstm_crf × 2", dev_f1=0.9, dev_f1_by_language={"en": 0.9})]
     records.save_teachers(rows)
     assert records.teachers() == rows
+
+
+def test_a_record_of_means_alone_reads_its_seeds_scores_from_the_runs(records, tmp_path):
+    old = trial(0, run_ids=("run-a", "run-b"))
+    runs = Storage(str(tmp_path)).child("runs")
+    runs.write_json("run-a/result.json", {"dev": {"mean": 0.4}, "test": {"mean": 0.3}})
+    assert records.with_seeds(old) is old, "one of its runs is gone"
+    runs.write_json("run-b/result.json", {"dev": {"mean": 0.6}, "test": {"mean": 0.5}})
+    full = records.with_seeds(old)
+    assert (full.dev_f1_by_seed, full.test_f1_by_seed) == ((0.4, 0.6), (0.3, 0.5))
+    assert records.with_seeds(full) is full
+    running = trial(1, state="RUNNING", run_ids=old.run_ids)
+    assert records.with_seeds(running) is running

@@ -1,0 +1,129 @@
+"""`raykd compare`: whether the settings of finished sweeps beat a baseline, over their seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from raykd.cli.console import stderr, stdout
+from raykd.cli.front import records_of
+from raykd.cli.options import Small, Variants, again
+from raykd.metrics.significance import THRESHOLD
+from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
+from raykd.report.compare import compare as compared
+from raykd.report.compare_form import compare_csv, compare_json, compare_markdown, compare_table
+
+
+class Metric(StrEnum):
+    """Scores that settings are compared by."""
+
+    test_f1 = "test_f1"
+    dev_f1 = "dev_f1"
+    test_f1_target = "test_f1_target"
+
+
+class Format(StrEnum):
+    """How comparisons are printed."""
+
+    table = "table"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+
+
+class By(StrEnum):
+    """What is compared."""
+
+    setting = "setting"
+    objective = "objective"
+
+
+def compare(
+    sweeps: Annotated[
+        list[str],
+        typer.Argument(metavar="SWEEP...", help="Sweeps' names, or their files.", show_default=False),
+    ],
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="gold (the same student on gold labels alone), an objective (its best by dev), a trial's number, "
+            "or SWEEP:number."
+        ),
+    ] = GOLD,
+    metric: Annotated[
+        Metric, typer.Option(help="What is compared; target: languages without labels.")
+    ] = Metric.test_f1,
+    by: Annotated[By, typer.Option(help="Every setting, or each objective's best by dev.")] = By.setting,
+    alpha: Annotated[
+        float, typer.Option(min=1e-6, max=0.5, help="Level of all comparisons together.")
+    ] = 0.05,
+    threshold: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.5, help="ε_min below which dominance is claimed; Dror et al. take 0.5."),
+    ] = THRESHOLD,
+    bonferroni: Annotated[
+        bool, typer.Option("--bonferroni/--no-bonferroni", help="Share alpha out among comparisons, or not.")
+    ] = True,
+    languages: Annotated[bool, typer.Option("--languages", help="Show each language's mean.")] = False,
+    form: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.table,
+    store: Annotated[str | None, typer.Option(help="Store of the sweeps, if names are given.")] = None,
+    variant: Variants = None,
+    small: Small = False,
+) -> None:
+    """Compare settings of finished sweeps over their seeds, by Almost Stochastic Dominance."""
+    records = [records_of(sweep, store, variant, small) for sweep in sweeps]
+    trials = {each.name: [each.with_seeds(record.trial) for record in each.load()] for each in records}
+    corpora = [record.resolved.get("corpus") for each in records for record in each.load()[:1]]
+    if any(corpus != corpora[0] for corpus in corpora):
+        _line(stderr, "warning: the sweeps differ in their corpus: their scores are of different sentences")
+    comparisons = compared(
+        trials, baseline=baseline, score=metric.value, by=by.value, alpha=alpha, threshold=threshold,
+        bonferroni=bonferroni,
+    )  # fmt: skip
+    skipped = left_out(trials)
+    if form is Format.table:
+        stdout.print(compare_table(comparisons, baseline=baseline, languages=languages))
+    else:
+        _line(stdout, _text(form, comparisons, baseline, languages, skipped))
+    # Beside data for other programs, what is said to people goes where it does not mix with it.
+    said = stdout if form is Format.table else stderr
+    for line in skipped:
+        _line(said, f"left out: {line}")
+    _line(said, f"compare: {_summary(comparisons)}. Next: {_next(comparisons, sweeps, variant, small)}")
+
+
+def _text(
+    form: Format, comparisons: Sequence[Comparison], baseline: str, languages: bool, skipped: Sequence[str]
+) -> str:
+    if form is Format.markdown:
+        return compare_markdown(comparisons, baseline=baseline, languages=languages)
+    return compare_csv(comparisons) if form is Format.csv else compare_json(comparisons, left_out=skipped)
+
+
+def _summary(comparisons: Sequence[Comparison]) -> str:
+    counts = Counter(comparison.verdict for comparison in comparisons)
+    return ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+
+
+def _next(
+    comparisons: Sequence[Comparison], sweeps: Sequence[str], variant: list[str] | None, small: bool
+) -> str:
+    """More seeds where they would tell: runs that are in the store are found there. Else the front."""
+    needed = min((each.needed for each in comparisons if each.needed), default=None)
+    if any(each.verdict == "too few seeds" for each in comparisons):
+        needed = FEWEST
+    one = again(sweeps[0], variant, small)
+    if needed is None or Path(sweeps[0]).suffix not in (".yaml", ".yml"):
+        return f"raykd front {one}"
+    name = comparisons[0].sweep
+    return f"raykd sweep {one} --set search.runs_per_setting={needed} --set name={name}-{needed}-seeds"
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,229 @@
+"""Settings beside their baselines: which is whose, what is said of them, and how it reads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from statistics import fmean, stdev
+
+import pytest
+from rich.console import Console
+
+from raykd.errors import SpecError
+from raykd.report.compare import MEND, best_of_each, compare, gold_twin, left_out
+from raykd.report.compare_form import compare_csv, compare_json, compare_markdown, compare_table
+from raykd.trial import Trial
+
+LOW, MIDDLE, HIGH = (0.60, 0.61, 0.62), (0.61, 0.622, 0.632), (0.70, 0.71, 0.72)
+
+
+def trial(number, objective, test=LOW, *, dev=0.5, hidden=8, rate=1.0, annealed=1.0, **more) -> Trial:
+    """A complete trial whose test scores are `test`, and whose languages lie around their mean."""
+    settings = {
+        "student.hidden_dim": hidden, "training.learning_rate": rate, "schedule.epochs": 3,
+        "schedule.anneal_rate": annealed, "objective.kind": objective,
+    }  # fmt: skip
+    mean = fmean(test)
+    figures = {
+        "test_f1": mean, "test_f1_by_seed": test, "test_f1_by_language": {"en": mean + 0.1, "de": mean - 0.1},
+        "dev_f1": dev, "dev_f1_by_seed": tuple(dev + 0.01 * i for i in range(len(test))),
+    }  # fmt: skip
+    return Trial(number, settings=settings, objective=objective, **({"state": "COMPLETE"} | figures | more))
+
+
+def verdicts(comparisons):
+    return {comparison.setting.trial.number: comparison.verdict for comparison in comparisons}
+
+
+def drawn(comparisons, width=200, **more) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(compare_table(comparisons, baseline="gold", **more))
+    return console.export_text()
+
+
+@pytest.fixture
+def trials():
+    return [
+        trial(0, "structural", HIGH, dev=0.7),
+        trial(1, "top_k", MIDDLE, dev=0.6, annealed=0.5),
+        trial(2, "top_k", HIGH, dev=0.4, hidden=16),
+        trial(3, "gold", LOW, dev=0.5, role="baseline"),
+        trial(4, "gold", HIGH, dev=0.5, role="baseline", rate=2.0),
+        trial(5, "emission", dev=0.9, state="FAILED"),
+    ]
+
+
+def test_gold_is_the_same_student_trained_the_same_way(trials):
+    assert gold_twin(trials[0], trials) is trials[3]
+    assert gold_twin(trials[1], trials) is trials[3], "λ is nothing on gold labels alone"
+    assert gold_twin(trials[2], trials) is None, "another shape"
+    assert gold_twin(replace(trials[0], settings=trials[4].settings), trials) is trials[4]
+    assert gold_twin(trials[0], [replace(trials[3], state="FAILED")]) is None
+    searched = replace(trials[3], role="search")
+    assert gold_twin(trials[0], [searched]) is searched, "a search may hold gold itself"
+
+
+def test_every_setting_stands_beside_its_own_baseline_the_best_on_dev_first(trials):
+    found = compare({"ner": trials})
+    assert [each.setting.trial.number for each in found] == [0, 1, 2]
+    assert verdicts(found) == {0: "better", 1: "cannot tell", 2: "no baseline"}
+    better, unclear, alone = found
+    assert better.difference == pytest.approx(0.1)
+    assert (better.epsilon, better.epsilon_reverse) == (0, 1)
+    assert better.setting.sd == pytest.approx(stdev(HIGH))
+    assert unclear.needed is not None
+    assert unclear.sentence == f"cannot tell with 3 seeds; about {unclear.needed} would be needed"
+    assert (alone.difference, alone.epsilon, alone.needed) == (None, None, None)
+
+
+def test_the_level_is_shared_out_among_the_comparisons_that_are_made(trials):
+    assert {each.alpha for each in compare({"ner": trials}, alpha=0.04)} == {0.02}, (
+        "one of three has no baseline"
+    )
+    assert {each.alpha for each in compare({"ner": trials}, alpha=0.04, bonferroni=False)} == {0.04}
+
+
+def test_the_threshold_decides(trials):
+    strict, paper = (
+        compare({"ner": trials}, threshold=threshold, bonferroni=False)[1] for threshold in (0.2, 0.5)
+    )
+    assert 0.2 < strict.epsilon == paper.epsilon < 0.5
+    assert (strict.verdict, paper.verdict) == ("cannot tell", "better")
+
+
+@pytest.mark.parametrize("label", ["0", "#00", "00", "structural", "ner:structural", "ner:0"])
+def test_a_baseline_may_be_a_trial_or_the_best_of_an_objective(trials, label):
+    found = compare({"ner": trials}, baseline=label)
+    assert {each.baseline.trial.number for each in found} == {0}
+    assert verdicts(found) == {1: "worse", 2: "no difference", 3: "worse", 4: "no difference"}
+    assert found[0].sentence == "worse"
+    assert found[-1].sentence == "no difference to be found (more than 50 seeds)"
+
+
+def test_the_best_of_an_objective_is_chosen_on_dev(trials):
+    assert {t.number for t in best_of_each(trials[:5])} == {0, 1, 3}
+    assert [each.setting.trial.number for each in compare({"ner": trials}, by="objective")] == [0, 1]
+    assert verdicts(compare({"ner": trials}, by="objective", baseline="top_k")) == {
+        0: "better",
+        3: "cannot tell",
+    }
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        (
+            "top_wk",
+            r"--baseline top_wk: not in ner; did you mean 'top_k'\? there are structural, top_k, gold, and",
+        ),
+        ("7", "there are structural, top_k, gold, and trials 0, 1, 2, 3, 4"),
+        ("5", "not in ner"),
+        ("pos:gold", "no sweep 'pos' is compared; there are ner"),
+    ],
+)
+def test_an_unknown_baseline_is_refused_with_what_there_is(trials, label, told):
+    with pytest.raises(SpecError, match=told):
+        compare({"ner": trials}, baseline=label)
+
+
+def test_where_nothing_can_be_compared_it_is_said(trials):
+    with pytest.raises(SpecError, match="no complete setting with a test_f1_target"):
+        compare({"ner": trials}, score="test_f1_target")
+    with pytest.raises(SpecError, match="no complete setting"):
+        compare({"ner": trials[3:]})
+
+
+def test_of_one_seed_nothing_is_said_but_the_mend():
+    one = [trial(0, "structural", (0.7,)), trial(1, "gold", (0.6,))]
+    (found,) = compare({"ner": one})
+    assert (found.verdict, found.epsilon, found.setting.sd) == ("too few seeds", None, None)
+    assert MEND in found.sentence
+    assert MEND in drawn([found])
+    assert found.difference == pytest.approx(0.1)
+
+
+def test_what_did_not_end_well_is_told(trials):
+    failed = replace(trials[5], message="out of memory")
+    running = replace(trials[5], number=6, state="RUNNING")
+    assert left_out({"ner": [*trials[:5], failed, running]}) == [
+        "ner: #05 emission · H8 failed (out of memory)", "ner: #06 emission · H8 has not ended"
+    ]  # fmt: skip
+
+
+def test_settings_of_two_sweeps_stand_together_each_against_its_own_baseline(trials):
+    other = [trial(0, "structural", LOW), trial(1, "gold", HIGH)]
+    found = compare({"a": trials, "b": other})
+    assert [(each.sweep, each.setting.trial.number, each.verdict) for each in found] == [
+        ("a", 0, "better"), ("a", 1, "cannot tell"), ("b", 0, "worse"), ("a", 2, "no baseline")
+    ]  # fmt: skip
+    assert "b:00" in drawn(found)
+    across = compare({"a": trials, "b": other}, baseline="b:structural")
+    assert all(each.baseline.trial is other[0] for each in across)
+    assert len(across) == 6
+
+
+def test_the_table_shows_means_spreads_and_verdicts(trials):
+    found = compare({"ner": trials})
+    told = drawn(found, languages=True)
+    assert "ner: test F1 against gold only. Almost Stochastic Dominance in 2 comparisons at α = 0.025" in told
+    (row,) = [line for line in told.splitlines() if line.startswith("00") and "better" in line]
+    assert " ".join(row.split()) == "00 structural · H8 3 71.0 ±1.0 61.0 ±1.0 +10.0 0.00 better"
+    assert f"cannot tell, ~{found[1].needed}" in told
+    assert "no baseline: a sweep with baseline: gold trains it" in told
+    assert "81.0 +10.0" in told, "English"
+    assert "en" not in drawn(found).split()
+
+
+def test_few_seeds_are_warned_of_where_chance_does_as_well(trials):
+    assert "once in 20 times by chance: more than 0.025" in drawn(compare({"ner": trials}))
+    assert "by chance" not in drawn(compare({"ner": trials}, bonferroni=False)), "1 in 20 is 0.05"
+
+
+def test_targets_stand_beside_sources():
+    figures = {"targets": ("de",), "test_f1_target_by_seed": (0.3, 0.4, 0.5), "test_f1_target": 0.4}
+    pair = [
+        trial(0, "structural", HIGH, **figures),
+        trial(1, "gold", LOW, **figures | {"test_f1_target": 0.1}),
+    ]
+    told = drawn(compare({"ner": pair}), languages=True)
+    assert "40.0 ±10.0 +30.0" in told
+    assert "de (target)" in told
+    (apart,) = compare({"ner": pair}, score="test_f1_target")
+    assert apart.setting.by_seed == (0.3, 0.4, 0.5)
+    assert "target test F1" in drawn([apart])
+
+
+def test_a_metric_keeps_its_own_name():
+    pair = [trial(0, "structural", HIGH, metric="accuracy"), trial(1, "gold", metric="accuracy")]
+    assert "dev accuracy" in drawn(compare({"pos": pair}, score="dev_f1"))
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_figure_is_cut_off_on_a_narrow_terminal(trials, width):
+    told = drawn(compare({"ner": trials}), width=width)
+    assert "…" not in told
+    for whole in ("71.0 ±1.0", "+10.0", "no baseline", "cannot tell,"):
+        assert whole in told
+
+
+def test_markdown_is_one_table_with_its_legend(trials):
+    lines = compare_markdown(compare({"ner": trials}), baseline="gold").splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + 3
+    assert {line.count("|") for line in table} == {9}
+    assert lines[-1].startswith("* ")
+
+
+def test_csv_and_json_hold_what_the_table_rounds(trials):
+    found = compare({"ner": trials})
+    rows = list(csv.DictReader(io.StringIO(compare_csv(found))))
+    assert [row["verdict"] for row in rows] == ["better", "cannot tell", "no baseline"]
+    assert float(rows[0]["difference"]) == found[0].difference
+    assert float(rows[0]["baseline_en"]) == pytest.approx(0.71)
+    plain = json.loads(compare_json(found, left_out=["ner: #05 failed"]))
+    assert plain["left_out"] == ["ner: #05 failed"]
+    assert plain["comparisons"][0]["setting"]["by_seed"] == list(HIGH)
+    assert plain["comparisons"][1]["seeds_needed"] == found[1].needed
+    assert plain["comparisons"][2]["baseline"] is None
