@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import methodcaller
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig, for_language, refuse_strangers
+from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_strangers
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -32,11 +32,16 @@ class Columns(Frozen):
     tag: int = -1
 
 
+ColumnsOfEach = Annotated[
+    Annotated[Columns, Tag("one")] | Annotated[dict[str, Columns], Tag("each")], Discriminator(form_of)
+]
+
+
 class ConllSource(TextConfig):
     """CoNLL columns."""
 
     source: Literal["conll"]
-    columns: Columns | dict[str, Columns] = Columns()
+    columns: ColumnsOfEach = Columns()
     """Where word and tag stand, counted from 0; or a mapping from languages, with `default` for the others."""
     separator: Literal["tab", "space", "auto"] = "auto"
     """`space` also takes several spaces; `auto` looks for a tab in the first line that holds a word."""

@@ -82,7 +82,7 @@ def make_corpus(parts: Parts, config: SourceConfig) -> Corpus:
     """A corpus of sentences already read; see `read_corpus`."""
     parts = {part: [s for s in sentences if s.tokens] for part, sentences in parts.items()}
     selected, dropped = select(parts, config)
-    _refuse_empty(parts, selected)
+    _refuse_empty(parts, selected, config)
     converted = convert(selected, config)
     test = {text_of(sentence) for sentence in selected["test"]}
     report = CorpusReport(
@@ -150,10 +150,10 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
     return Corpus(tag_set, tuple(manifest["languages"]), parts, CorpusReport(**manifest["report"]))
 
 
-def _refuse_empty(read: Parts, selected: Parts) -> None:
+def _refuse_empty(read: Parts, selected: Parts, config: SourceConfig) -> None:
     sentences = read.get("train", [])
     for part in ("train", "dev", "test"):
-        if not selected[part]:
+        if not any(config.role(sentence.language) == "labelled" for sentence in selected[part]):
             origin = next((s.origin[0] for s in sentences if s.origin), "corpus")
             problem = f"no sentence is left for {part} (of {len(sentences)} training sentences read)"
             raise CorpusError(

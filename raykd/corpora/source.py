@@ -213,6 +213,13 @@ class TextConfig(FilesConfig):
         return self
 
 
+def form_of(value: object) -> Literal["one", "each"]:
+    """Whether a section's mapping is the section itself or a mapping from languages to it: told by what it
+    holds, so that a fault inside one is not told as a fault of the other."""
+    inner = list(value.values()) if isinstance(value, dict) else []
+    return "each" if inner and all(isinstance(each, dict | Frozen) for each in inner) else "one"
+
+
 def refuse_strangers(field: str, value: object, languages: tuple[str, ...]) -> None:
     """ValueError when a per-language setting names a language that the corpus does not have."""
     strangers = sorted(set(value) - {*languages, DEFAULT}) if isinstance(value, dict) else []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig, for_language, refuse_strangers
+from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_strangers
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -22,11 +22,16 @@ class Columns(Frozen):
     label: Place = 1
 
 
+ColumnsOfEach = Annotated[
+    Annotated[Columns, Tag("one")] | Annotated[dict[str, Columns], Tag("each")], Discriminator(form_of)
+]
+
+
 class TsvSource(TextConfig):
     """One text and its class per line."""
 
     source: Literal["tsv"]
-    columns: Columns | dict[str, Columns] = Columns()
+    columns: ColumnsOfEach = Columns()
     """Where text and class stand, counted from 0; or a mapping from languages, with `default` for the others."""
     header: bool = False
     """Whether the first line names the columns."""

@@ -174,7 +174,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
 
 
 def _unknown(option: str, source: str, name: str, known: tuple[str, ...]) -> SpecError:
-    if name.startswith("test"):
+    if name.startswith(("test", "target")):
         return _fault(option, source, f"{name!r} cannot select; {HIDDEN}")
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"did you mean {near[0]!r}? " if near else ""

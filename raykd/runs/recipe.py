@@ -101,8 +101,8 @@ def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
         faults.append((("objective", "kind"), mend))
     if recipe.teachers.per == "language" and recipe.corpus.unlabelled_languages:
         told = ", ".join(recipe.corpus.unlabelled_languages)
-        mend = f"{told} cannot have a teacher of its own without labels: set teachers.per: all"
-        faults.append((("teachers", "per"), f"{mend}, or take it out of corpus.unlabelled_languages"))
+        mend = f"no teacher can be trained for {told} without labels: set teachers.per: all"
+        faults.append((("teachers", "per"), f"{mend}, or leave them out of corpus.unlabelled_languages"))
     vocabulary = resolved_vocabulary(recipe)
     if recipe.student.word_dropout and vocabulary.kind == "pretrained":
         mend = "only words and WordPieces of raykd's own have its unknown piece; leave word_dropout out"

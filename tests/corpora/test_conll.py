@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from pydantic import ValidationError
 
 from raykd.corpora.conll import ConllSource, read
 from raykd.errors import CorpusError
@@ -248,3 +249,18 @@ def test_a_target_whose_files_are_not_named_may_bring_text_alone(tmp_path):
         )
     )  # fmt: skip
     assert [(s.language, s.tokens) for s in found["unlabelled"]] == [("sv", ["D"])]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("columns", [{}, {"tag": 1}, {"xx": {"token": 1, "tag": 2}, "default": {"tag": 1}}])
+def test_columns_for_all_or_each_survive_json(tmp_path, columns):
+    asked = source(tmp_path, columns=columns)
+    assert ConllSource.model_validate_json(asked.model_dump_json()) == asked
+    written = asked.model_dump(mode="json", exclude_defaults=True).get("columns", {})
+    assert {**columns, **written} == written
+
+
+def test_a_fault_inside_one_languages_columns_is_told_once(tmp_path):
+    with pytest.raises(ValidationError) as caught:
+        source(tmp_path, columns={"xx": {"tokn": 1}})
+    assert [error["loc"] for error in caught.value.errors()] == [("columns", "each", "xx", "tokn")]

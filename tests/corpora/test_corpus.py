@@ -135,6 +135,13 @@ def test_nothing_left_to_train_on_is_told(root):
         read_corpus(config(root, languages=["en"]))
 
 
+def test_a_test_of_target_languages_alone_is_none():
+    parts = {part: [Sentence([part], ["O"], "en")] for part in ("train", "dev")}
+    parts["test"] = [Sentence(["x"], ["O"], "es")]
+    with pytest.raises(CorpusError, match="no sentence is left for test"):
+        make_corpus(parts, SourceConfig(languages=("en", "es"), zero_shot_languages=("es",)))
+
+
 def test_the_identity_is_over_content_not_format_or_path(root, tmp_path_factory):
     corpus = read_corpus(config(root))
     other = tmp_path_factory.mktemp("parquet")

@@ -43,6 +43,7 @@ def test_conditions(source, accepted):
         ("latency < 3", r"unknown name 'latency'; did you mean 'latency_ms'\?"),
         ("teacher_f1 < 3", "unknown name 'teacher_f1'"),
         ("test_f1 > 0.5", "selection is on dev"),
+        ("target > 0.5", "selection is on dev"),
         ("f1", "compare it"),
         ("f1 and latency_ms < 3", "not a condition"),
         ("f1 > 'high'", "'high' is no number"),

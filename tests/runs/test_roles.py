@@ -29,7 +29,7 @@ def test_no_teacher_of_ones_own_without_labels():
     silent = {"unlabelled_languages": ("de",)}
     (fault,) = recipe_faults(recipe(corpus=silent))
     assert fault[0] == ("teachers", "per")
-    assert "de cannot have a teacher of its own without labels: set teachers.per: all" in fault[1]
+    assert "no teacher can be trained for de without labels: set teachers.per: all" in fault[1]
     assert not recipe_faults(recipe(corpus=silent, teachers={"per": "all"}))
     assert not recipe_faults(recipe(corpus={"zero_shot_languages": ("de",)}))
 
