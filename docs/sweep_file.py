@@ -16,7 +16,7 @@ from raykd.corpora.source import Split
 from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConfig
 from raykd.layers.contextual import ContextualConfig
 from raykd.objectives import OBJECTIVES
-from raykd.runs.recipe import Resources
+from raykd.runs.recipe import Resources, TeacherCorpus
 from raykd.students import STUDENTS
 from raykd.students.vocabulary import TeacherVocabulary
 from raykd.sweep.spec import BudgetConfig, SearchConfig, SweepFile, TrackingConfig
@@ -36,6 +36,15 @@ with one of these words searches it; an option of a choice may hold further sear
 | `{int: [1, 10]}`, with `step` or `log: true` | a whole number |
 | `{float: [0.1, 1.0]}`, with `step` or `log: true` | a number |
 
+`variants` holds named changes, laid over the file by `--variant NAME` (`--small` is `--variant small`): a mapping
+changes the keys that it names; a mapping with `kind`, `source` or a search takes the place of what stood there. The
+sweep's name becomes `name-variant`.
+
+```yaml
+variants:
+  small: {corpus: {source: builtin, train: 200}, search: {trials: 3}}
+```
+
 The space of `student` must be finite: every shape is measured before the search. `--set key=value` overrides any key
 from the command line. Unknown keys are refused, and all faults are reported together.
 
@@ -54,6 +63,7 @@ def reference() -> str:
         _section("`corpus`", {f"source: {name}": model for name, model in SOURCES.items()} | {"split": Split}),
         _section("`teachers`", {f"kind: {name}": model for name, model in TEACHERS.items()}),
         _section("`contextual`", {"": ContextualConfig}),
+        _section("`teacher_corpus`", {"": TeacherCorpus}),
         _section("`student`", {f"kind: {name}": model for name, model in STUDENTS.items()}),
         _section(
             "`vocabulary`",
