@@ -1,0 +1,54 @@
+"""The sweep files that are shipped: every variant is valid, and the small form of each runs from end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raykd.runs.distil import Worker
+from raykd.runs.execute import execute
+from raykd.runs.prepare import student_run
+from raykd.runs.recipe import Recipe
+from raykd.spec import assignments, load
+from raykd.spec.yaml12 import parse
+from raykd.sweep.spec import check_sweep, plain_sweep
+from tests.corpora_root import corpora_root
+from tests.runs.small import prepared
+
+ROOT = Path(__file__).parents[2]
+SWEEPS = {str(path.relative_to(ROOT / "sweeps")): path for path in sorted((ROOT / "sweeps").rglob("*.yaml"))}
+VARIANTS = [
+    (name, variant)
+    for name, path in SWEEPS.items()
+    for variant in parse(path.read_text(encoding="utf-8")).value.get("variants", {})
+]
+SMALL = [name for name, variant in VARIANTS if variant == "small"]
+# Smaller still: the form is tried here, not what comes of it.
+TINY = ("teachers.epochs=1", "schedule.epochs=1", "student.embedding_dim=6", "student.hidden_dim=6")
+BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelled=8")
+REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
+FOLDERS = {"aspect": "aspect", "ud_pos": "ud", "zero_shot_pos": "ud", "uner": "uner"}
+
+
+@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+def test_every_variant_is_valid(name, variant):
+    check_sweep(load(SWEEPS[name], variants=[variant]))
+
+
+@pytest.mark.parametrize("name", [name for name in SWEEPS if "/" in name])
+def test_every_file_of_a_paper_has_a_small_form(name):
+    assert name in SMALL
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_small_form_runs(name, tmp_path):
+    folder = FOLDERS.get(Path(name).stem)
+    sizes = BUILTIN if folder is None else (*REAL, f"corpus.root={corpora_root(folder)}")
+    tree = load(SWEEPS[name], (*TINY, *sizes), variants=["small"]).tree
+    recipes: list[Recipe] = [plain_sweep(plain) for plain in assignments(tree)]
+    preparation = prepared(str(tmp_path), *recipes)
+    for run in {run.id: run for run in (student_run(recipe, preparation) for recipe in recipes)}.values():
+        result = execute(str(tmp_path), run, worker=Worker(), report=lambda _: None)
+        assert 0 <= result["test"]["mean"] <= 1
+        assert len(result["epochs"]) == 1
