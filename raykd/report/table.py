@@ -52,7 +52,8 @@ def columns(languages: Iterable[str], *, metric: str = "F1", targets: bool = Fal
         *(Column(language, _language(language), _language(language), left_out=5) for language in languages),
         Column("of teacher", lambda t: "", row=_kept, left_out=4),
         Column("vs gold", lambda t: "", row=lambda row: gain(row.dev_gain), left_out=1),
-        *(Column(heading, cell, cell, left_out=1) for heading, cell in tests.items()),
+        # A mean over sources is never shown without the one over targets.
+        *(Column(heading, cell, cell, left_out=0 if targets else 1) for heading, cell in tests.items()),
         Column("ms", lambda t: milliseconds(t.latency_ms), lambda t: milliseconds(t.latency_ms)),
         Column("params", lambda t: count(t.parameters), lambda t: count(t.parameters)),
         Column("faster", lambda t: times(t.speedup), left_out=3),

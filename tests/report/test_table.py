@@ -90,3 +90,11 @@ def test_figures_read_with_three_digits():
     ]
     assert (percent(0.85149), spread(0.00312), spread(None), spread(0.0)) == ("85.1", " ±0.3", "", "")
     assert (gain(0.0231), gain(-0.004), gain(None), times(28.22)) == ("+2.3", "-0.4", "–", "28.2×")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_sources_are_never_shown_without_targets_however_narrow_the_terminal(width):
+    trials = [with_targets(trial, test=0.4321, metric="F1") for trial in fake_trials()]
+    told = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
+    assert "test F1, source" in told[1] and "target" in told[1]
+    assert all(len(line) <= width for line in told)
