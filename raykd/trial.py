@@ -1,7 +1,7 @@
 """A trial as the sweep records it: plain data that the store, the tracking server and the reports share.
 
 F1 is a fraction between 0 and 1 everywhere below `report/`, which shows it in percent. `dev_*` selects,
-`test_*` is only reported. Spread: `*_sd` is the standard deviation over seeds, `*_languages_sd` the one
+`test_*` is only reported. Spread: `*_sd` is the sample standard deviation over seeds, `*_languages_sd` the one
 over languages.
 
 `*_f1` is the score of the task's own metric, whatever that is: `metric` says what people call it. Means are

@@ -74,3 +74,8 @@ def test_faults(read, variants, text, told):
         read(*variants, text=text)
     (fault,) = refused.value.faults
     assert f"{fault.line} {fault.path}: {fault.message}".startswith(told)
+
+
+def test_a_document_knows_the_variants_that_it_is_not(read):
+    assert read().variants == ("small", "other", "named")
+    assert read("other", overrides=("search.trials=7",)).variants == ("small", "named")

@@ -16,6 +16,9 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     """Validate FILE, every alternative of it, and show the first one with all defaults."""
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
+    # A variant is an alternative too: a fault in one is told now, not when it is asked for.
+    for name in loaded.variants:
+        check_sweep(document(file, set_, [*(variant or ()), name], small))
     resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")
     stdout.print(
         Syntax(json.dumps(resolved, indent=2, ensure_ascii=False), "json", background_color="default")

@@ -61,7 +61,7 @@ def compare(
     ] = Metric.test_f1,
     by: Annotated[By, typer.Option(help="Every setting, or each objective's best by dev.")] = By.setting,
     alpha: Annotated[
-        float, typer.Option(min=1e-6, max=0.5, help="Level of all comparisons together.")
+        float, typer.Option(min=1e-6, max=0.5, help="Nominal level of all comparisons together.")
     ] = 0.05,
     threshold: Annotated[
         float,
@@ -95,7 +95,10 @@ def compare(
     said = stdout if form is Format.table else stderr
     for line in skipped:
         _line(said, f"left out: {line}")
-    _line(said, f"compare: {_summary(comparisons)}. Next: {_next(comparisons, sweeps, variant, small)}")
+    _line(
+        said,
+        f"compare: {_summary(comparisons)}. Next: {_next(comparisons, sweeps, list(trials), variant, small)}",
+    )
 
 
 def _text(
@@ -112,16 +115,20 @@ def _summary(comparisons: Sequence[Comparison]) -> str:
 
 
 def _next(
-    comparisons: Sequence[Comparison], sweeps: Sequence[str], variant: list[str] | None, small: bool
+    comparisons: Sequence[Comparison],
+    sweeps: Sequence[str],
+    names: Sequence[str],
+    variant: list[str] | None,
+    small: bool,
 ) -> str:
-    """More seeds where they would tell: runs that are in the store are found there. Else the front."""
-    needed = min((each.needed for each in comparisons if each.needed), default=None)
-    if any(each.verdict == "too few seeds" for each in comparisons):
-        needed = FEWEST
-    one = again(sweeps[0], variant, small)
+    """More seeds for the first sweep where they would tell (runs that are in the store are found), else its front."""
+    one, name = again(sweeps[0], variant, small), names[0]
+    own = [each for each in comparisons if each.sweep == name]
+    needed = max((each.needed for each in own if each.needed), default=None)
+    if any(each.verdict == "too few seeds" for each in own):
+        needed = max(FEWEST, needed or 0)
     if needed is None or Path(sweeps[0]).suffix not in (".yaml", ".yml"):
         return f"raykd front {one}"
-    name = comparisons[0].sweep
     return f"raykd sweep {one} --set search.runs_per_setting={needed} --set name={name}-{needed}-seeds"
 
 

@@ -9,7 +9,7 @@ import typer
 
 from raykd.cli.console import stdout
 from raykd.cli.options import Small, Variants, again, document
-from raykd.errors import StoreError
+from raykd.errors import Fault, SpecError, StoreError
 from raykd.report import front_html, front_rows, front_table, trials_csv, trials_parquet
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
@@ -68,10 +68,16 @@ def records_of(sweep: str, store: str | None, variants: list[str] | None, small:
     """The records of a sweep that is named, or given as its file with its variants.
 
     Raises:
+        SpecError: variants are asked of a name.
         StoreError: the store does not have it.
     """
     name, uri = sweep, store or ".raykd"
-    if Path(sweep).suffix in (".yaml", ".yml"):
+    if Path(sweep).suffix not in (".yaml", ".yml"):
+        if variants or small:
+            wanted = "-".join([sweep, *(variants or ()), *(["small"] if small else ())])
+            message = f"variants are of a file, and {sweep} is a name; write {wanted}"
+            raise SpecError((Fault("--small" if small else "--variant", None, "", message),))
+    else:
         tree = document(Path(sweep), None, variants, small).tree
         name, uri = str(tree.get("name")), store or str(tree.get("store", ".raykd"))
     records = SweepRecords(Storage(uri), name)

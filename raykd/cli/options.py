@@ -35,7 +35,7 @@ def document(
     Raises:
         SpecError: if it cannot be read, or runs as a Ray job with paths that vanish with the job.
     """
-    loaded = load(path, overrides or (), variants=[*(variants or ()), *([SMALL] if small else ())])
+    loaded = load(path, overrides or (), variants=_names(variants, small))
     if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # Ray tells a job's entry point so
         _refuse_relative(loaded)
     return loaded
@@ -43,9 +43,11 @@ def document(
 
 def again(file: str | Path, variants: list[str] | None, small: bool) -> str:
     """The file with its variants, as the next command wants them."""
-    return " ".join(
-        [str(file), *(f"--variant {name}" for name in variants or ()), *(["--small"] if small else ())]
-    )
+    return " ".join([str(file), *(f"--variant {name}" for name in _names(variants, small))])
+
+
+def _names(variants: list[str] | None, small: bool) -> list[str]:
+    return list(dict.fromkeys([*(variants or ()), *([SMALL] if small else ())]))
 
 
 def _refuse_relative(loaded: Document) -> None:

@@ -51,6 +51,8 @@ def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
     train, rest = _cap_each(pool, config.cap, config)
     if config.split is not None:
         train, held_out = _split_each(train, config.split, config)
+        # Nothing is selected on a target: its share of dev is text like the rest.
+        rest = [*rest, *_of(held_out["dev"], silent)]
         held_out["dev"] = _of(held_out["dev"], labelled)
     text = _of([*train, *rest], silent) + parts["unlabelled"]
     text += _of(rest, {language for language in labelled if config.takes_rest(language)})

@@ -16,7 +16,7 @@ from raykd.trial import Trial
 
 Score = Literal["test_f1", "dev_f1", "test_f1_target"]
 Grouping = Literal["setting", "objective"]
-Verdict = Literal["better", "worse", "cannot tell", "no difference", "too few seeds", "no baseline"]
+Verdict = Literal["better", "worse", "cannot tell", "too few seeds", "no baseline"]
 
 GOLD = "gold"
 FEWEST = 3
@@ -92,13 +92,18 @@ class Comparison:
         return seeds_needed(*self._samples, alpha=self.alpha, threshold=self.threshold)
 
     @property
+    def how_many(self) -> str:
+        """The seeds that are needed, in words."""
+        return f"more than {MOST_SEEDS}" if self.needed is None else f"about {self.needed}"
+
+    @property
     def verdict(self) -> Verdict:
         """What may be said."""
         if self.baseline is None:
             return "no baseline"
         if not self.tested:
             return "too few seeds"
-        return self._dominates or ("no difference" if self.needed is None else "cannot tell")
+        return self._dominates or "cannot tell"
 
     @property
     def sentence(self) -> str:
@@ -107,8 +112,7 @@ class Comparison:
         return {
             "better": "better",
             "worse": "worse",
-            "cannot tell": f"cannot tell with {seeds} seeds; about {self.needed} would be needed",
-            "no difference": f"no difference to be found (more than {MOST_SEEDS} seeds)",
+            "cannot tell": f"cannot tell with {seeds} seeds; {self.how_many} would be needed",
             "too few seeds": f"nothing can be said of fewer than two seeds; {MEND}",
             "no baseline": "no baseline of this student and training",
         }[self.verdict]

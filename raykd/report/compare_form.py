@@ -78,13 +78,14 @@ def legend(comparisons: Iterable[Comparison]) -> list[str]:
     met = {comparison.verdict for comparison in comparisons}
     told: dict[Verdict, str] = {
         "cannot tell": "cannot tell, ~n: these seeds do not tell; about n a side would be needed, to tell in "
-        f"{100 * POWER:.0f} % of repetitions if these means and spreads are the true ones and scores are normal",
-        "no difference": f"no difference, >{MOST_SEEDS}: none to be found, nor likely with {MOST_SEEDS} seeds a side",
+        f"{100 * POWER:.0f} % of repetitions if these means and spreads are the true ones and scores are normal "
+        f"(>{MOST_SEEDS}: more than {MOST_SEEDS})",
         "too few seeds": f"too few seeds: nothing can be said of fewer than two; {MEND}",
         "no baseline": "no baseline: a sweep with baseline: gold trains it for students of the front and for each "
         "objective's best setting",
     }
-    return [*_by_chance(comparisons), *(told[verdict] for verdict in told if verdict in met)]
+    seeds = ["seeds are the students': teachers and corpus are the same for all"] if met & {*STYLES} else []
+    return [*seeds, *_by_chance(comparisons), *(told[verdict] for verdict in told if verdict in met)]
 
 
 def _by_chance(comparisons: Iterable[Comparison]) -> list[str]:
@@ -92,10 +93,12 @@ def _by_chance(comparisons: Iterable[Comparison]) -> list[str]:
     for each in comparisons:
         if each.verdict in STYLES and each.baseline is not None:
             one, other = len(each.setting.by_seed), len(each.baseline.by_seed)
-            if comb(one + other, one) * each.alpha < 1:
+            times = comb(one + other, one)
+            # Either of the two may be the higher one.
+            if times * each.alpha < 2:
                 return [
-                    f"few seeds: of equal settings one's {one} all lie above the other's {other} once in "
-                    f"{comb(one + other, one)} times by chance: more than {each.alpha:.2g}, and the bound cannot see it"
+                    f"few seeds: of equal settings one's {one} all lie above the other's {other}, or below, twice in "
+                    f"{times} times by chance: more than {each.alpha:.2g}, and the bound cannot see it"
                 ]
     return []
 
@@ -176,8 +179,9 @@ def _mean(scores: Scores | None) -> str:
 
 
 def _told(comparison: Comparison) -> str:
-    more = {"cannot tell": f", ~{comparison.needed}", "no difference": f", >{MOST_SEEDS}"}
-    return comparison.verdict + more.get(comparison.verdict, "")
+    if comparison.verdict != "cannot tell":
+        return comparison.verdict
+    return f"cannot tell, {f'>{MOST_SEEDS}' if comparison.needed is None else f'~{comparison.needed}'}"
 
 
 def _score_name(scores: Scores) -> str:

@@ -99,9 +99,11 @@ def _refuse_silent(address: str) -> None:
 def _signals_kept() -> Iterator[None]:
     """Ray takes SIGTERM for itself when it starts, and dies of it with a dump of its stack."""
     handler = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def trial_cpus(resources: Resources) -> float:

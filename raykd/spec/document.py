@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from raykd.errors import Fault, SpecError
-from raykd.spec.variants import laid_over
+from raykd.spec.variants import VARIANTS, laid_over
 from raykd.spec.yaml12 import BadYamlError, Parsed, parse
 
 Trail = tuple[str | int, ...]
@@ -29,6 +29,8 @@ class Document:
     tree: dict[str, Any]
     lines: Mapping[Trail, int]
     overridden: tuple[Trail, ...] = ()
+    variants: tuple[str, ...] = ()
+    """Names of the file's variants that are not laid over it."""
     faults: tuple[Fault, ...] = field(default=(), repr=False)
 
     def line(self, path: Trail) -> int | None:
@@ -75,7 +77,8 @@ def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[
     tree, lines, faults = laid_over(name, parsed.value, parsed.lines, variants)
     if faults:
         raise SpecError(faults)
-    document = Document(name, tree, lines, faults=_written_wrongly(name, parsed))
+    others = tuple(other for other in parsed.value.get(VARIANTS, {}) if other not in variants)
+    document = Document(name, tree, lines, variants=others, faults=_written_wrongly(name, parsed))
     return _overridden(document, overrides) if overrides else document
 
 
@@ -128,7 +131,7 @@ def _overridden(document: Document, overrides: Sequence[str]) -> Document:
     # What was wrong with a part of the file that an override replaces is wrong no longer.
     replaced = {dotted(trail) for trail in trails}
     kept = tuple(fault for fault in document.faults if fault.path not in replaced)
-    return Document(document.file, tree, document.lines, tuple(trails), kept)
+    return replace(document, tree=tree, overridden=tuple(trails), faults=kept)
 
 
 def _parse_override(override: str) -> tuple[Trail, Any]:

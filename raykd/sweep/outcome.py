@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean, pstdev
+from statistics import fmean, stdev
 from typing import Any
 
 from raykd.runs.run import Run
@@ -33,7 +33,7 @@ def finished(trial: Trial, results: Sequence[Mapping[str, Any]], cost: Mapping[s
         languages = results[0][part]["by_language"]
         scores |= {
             f"{part}_f1": fmean(means),
-            f"{part}_f1_sd": pstdev(means) if len(means) > 1 else None,
+            f"{part}_f1_sd": stdev(means) if len(means) > 1 else None,
             f"{part}_f1_by_seed": tuple(means),
             f"{part}_f1_languages_sd": fmean(result[part]["standard_deviation"] for result in results),
             f"{part}_f1_by_language": {
@@ -56,7 +56,7 @@ def _apart(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "targets": tuple(tests[0]["targets"]),
         "test_f1_target": fmean(means),
-        "test_f1_target_sd": pstdev(means) if len(means) > 1 else None,
+        "test_f1_target_sd": stdev(means) if len(means) > 1 else None,
         "test_f1_target_by_seed": tuple(means),
         "test_f1_target_languages_sd": fmean(test["target_standard_deviation"] for test in tests),
     }

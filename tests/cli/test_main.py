@@ -45,6 +45,7 @@ def test_help_says_what_the_verb_itself_says(verb):
         (["check"], "Missing argument 'FILE'"),
         (["check", "sweeps/quickstart.yaml", "--sett", "a=1"], "No such option: --sett"),
         (["check", "nowhere.yaml"], "error nowhere.yaml: no such file"),
+        (["front", "wikiann", "--variant", "20k", "--small"], "wikiann is a name; write wikiann-20k-small"),
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )
@@ -57,3 +58,18 @@ def test_wrong_words_end_with_code_2_and_no_traceback(monkeypatch, capsys, words
     assert left.value.code == 2
     assert told in said.out + said.err
     assert "Traceback" not in said.err
+
+
+def test_check_looks_into_every_variant(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        "name: x\ncorpus: {source: builtin}\nteachers: {kind: bilstm_crf}\n"
+        "student: {kind: bilstm, embedding_dim: 8, hidden_dim: 8}\nobjective: {kind: gold}\n"
+        "variants:\n  good: {objective: {kind: structural}}\n  bad:\n    schedule: {epoch: 3}\n"
+    )
+    monkeypatch.setattr(sys, "argv", ["raykd", "check", str(path)])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert f"{path}:9 schedule.epoch: unknown key 'epoch'" in capsys.readouterr().err.replace("\n", " ")

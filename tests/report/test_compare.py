@@ -97,9 +97,9 @@ def test_the_threshold_decides(trials):
 def test_a_baseline_may_be_a_trial_or_the_best_of_an_objective(trials, label):
     found = compare({"ner": trials}, baseline=label)
     assert {each.baseline.trial.number for each in found} == {0}
-    assert verdicts(found) == {1: "worse", 2: "no difference", 3: "worse", 4: "no difference"}
+    assert verdicts(found) == {1: "worse", 2: "cannot tell", 3: "worse", 4: "cannot tell"}
     assert found[0].sentence == "worse"
-    assert found[-1].sentence == "no difference to be found (more than 50 seeds)"
+    assert found[-1].sentence == "cannot tell with 3 seeds; more than 50 would be needed"
 
 
 def test_the_best_of_an_objective_is_chosen_on_dev(trials):
@@ -177,8 +177,9 @@ def test_the_table_shows_means_spreads_and_verdicts(trials):
 
 
 def test_few_seeds_are_warned_of_where_chance_does_as_well(trials):
-    assert "once in 20 times by chance: more than 0.025" in drawn(compare({"ner": trials}))
-    assert "by chance" not in drawn(compare({"ner": trials}, bonferroni=False)), "1 in 20 is 0.05"
+    assert "twice in 20 times by chance: more than 0.025" in drawn(compare({"ner": trials}))
+    assert "twice in 20" in drawn(compare({"ner": trials}, bonferroni=False)), "1 in 10 is more than 0.05"
+    assert "by chance" not in drawn(compare({"ner": trials}, alpha=0.1, bonferroni=False))
 
 
 def test_targets_stand_beside_sources():
