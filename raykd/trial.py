@@ -118,6 +118,8 @@ class Teacher:
     parameters: int | None = None
     bytes: int | None = None
     latency_ms: float | None = None
+    members: tuple[Teacher, ...] = ()
+    """Of an ensemble, what it is the mean of: one row per seed."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form; `from_plain` reads it back."""
@@ -126,7 +128,8 @@ class Teacher:
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Teacher:
         """The teacher that `to_plain` wrote. Raises TypeError for a key no teacher has."""
-        return Teacher(**{**plain, "targets": tuple(plain.get("targets", ()))})
+        members = tuple(Teacher.from_plain(member) for member in plain.get("members", ()))
+        return Teacher(**{**plain, "targets": tuple(plain.get("targets", ())), "members": members})
 
 
 def teacher_f1(teachers: Sequence[Teacher], part: Literal["dev", "test"] = "dev") -> float | None:

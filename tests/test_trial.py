@@ -16,6 +16,8 @@ def test_a_trial_survives_json():
     assert Trial.from_plain(json.loads(json.dumps(trial.to_plain()))) == trial
     teacher = Teacher("t", dev_f1=0.5, dev_f1_by_language={"en": 0.5}, targets=("nl",), test_f1_target=0.3)
     assert Teacher.from_plain(json.loads(json.dumps(teacher.to_plain()))) == teacher
+    ensemble = Teacher("mean of t", dev_f1=0.6, members=(teacher, teacher))
+    assert Teacher.from_plain(json.loads(json.dumps(ensemble.to_plain()))) == ensemble
 
 
 def test_an_unknown_key_is_refused():

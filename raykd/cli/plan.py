@@ -12,6 +12,7 @@ from raykd.runs.cost import find_cost
 from raykd.runs.execute import find_result
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.recipe import TASKS
+from raykd.runs.run import Run
 from raykd.sweep.driver import Sweep, measure_costs
 from raykd.trial import shape_name
 
@@ -70,13 +71,18 @@ def _teachers(sweep: Sweep) -> Table:
     table = Table("teacher", "", f"dev {metric}", f"test {metric}", title="teachers", title_justify="left")
     if sweep.preparation.corpus.targets:
         table.add_column("target")
-    for name, run in sweep.teachers:
+    # Of an ensemble, the members first: they are what is trained.
+    for name, run in dict([*sweep.members, *sweep.teachers]).items():
         result = find_result(sweep.storage, run)
         scores = [f"{100 * result[part]['mean']:.1f}" for part in ("dev", "test")] if result else ["", ""]
         if result and (target := result["test"].get("target_mean")) is not None:
             scores.append(f"{100 * target:.1f}")
-        table.add_row(f"{name}  [dim]{run.id}", "cached" if result else "to train", *scores)
+        table.add_row(f"{name}  [dim]{run.id}", _state(run, found=result is not None), *scores)
     return table
+
+
+def _state(run: Run, *, found: bool) -> str:
+    return "cached" if found else "to evaluate" if run.members else "to train"
 
 
 def _shapes(sweep: Sweep) -> Table:

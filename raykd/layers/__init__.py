@@ -6,6 +6,7 @@ from raykd.layers.bilstm_tagger import BiLSTMTagger, BiLSTMTaggerShape
 from raykd.layers.characters import CharacterEncoder
 from raykd.layers.dropout import VariationalDropout, WordDropout
 from raykd.layers.embedding import TokenEmbedding
+from raykd.layers.ensemble import Ensemble
 from raykd.layers.heads import CRFHead, MaxEntHead
 from raykd.layers.model import Tagger, load_weights, save_weights
 
@@ -16,6 +17,7 @@ __all__ = [
     "BiaffineHead",
     "CRFHead",
     "CharacterEncoder",
+    "Ensemble",
     "MaxEntHead",
     "Tagger",
     "TokenEmbedding",

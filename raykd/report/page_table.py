@@ -70,6 +70,7 @@ def _lines(
     trials: Sequence[Trial], rows: Sequence[FrontRow], teachers: Sequence[Teacher], colours: Mapping[str, str]
 ) -> Iterator[Line]:
     yield from (Line(teacher, "teacher") for teacher in teachers)
+    yield from (Line(member, "quiet") for teacher in teachers for member in teacher.members)
     yield from (Line(row.trial, "front", row, colours[row.trial.objective]) for row in rows)
     standing = {row.trial.number for row in rows}
     others = sorted(

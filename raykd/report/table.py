@@ -93,8 +93,10 @@ class FrontTable:
         for column in some:
             table.add_column(column.heading, justify=column.justify, no_wrap=True)  # type: ignore[arg-type]
         for teacher in self.teachers:
-            last = teacher is self.teachers[-1]
-            table.add_row(*(column.teacher(teacher) for column in some), style="yellow", end_section=last)
+            table.add_row(*(column.teacher(teacher) for column in some), style="yellow")
+            for member in teacher.members:
+                table.add_row(*(column.teacher(member) for column in some), style="dim yellow")
+        table.add_section()
         for row in self.rows:
             mark = "bold green" if row.trial.number == self.best else "bold"
             table.add_row(*(_student_cell(column, row) for column in some), style=mark)

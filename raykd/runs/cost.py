@@ -37,6 +37,7 @@ def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
     vocabulary = open_vocabulary(storage, run.vocabulary_id)
     return {
         "model": model_config(run).shape(),
+        "models": len(run.members) or 1,
         "pieces": vocabulary.pieces.size,
         "characters": vocabulary.characters.size if vocabulary.characters else 0,
         "context": vocabulary.context.size if vocabulary.context else 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import nn
 
-from raykd.layers import Tagger, load_weights, save_weights
+from raykd.layers import Ensemble, Tagger, load_weights, save_weights
 from raykd.objectives import Objective, ObjectiveConfig
 from raykd.runs.data import corpus_of, evaluation_part, training_data
 from raykd.runs.distil import CHECKPOINT, Course, Distiller, EpochReport, Progress, Worker
@@ -37,7 +37,9 @@ def find_result(storage: Storage, run: Run) -> dict[str, Any] | None:
 
 
 def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Tagger:
-    """The untrained model of `run`, initialised by its seed."""
+    """The untrained model of `run`, initialised by its seed; of an ensemble, all of its members."""
+    if run.members:
+        return _ensemble(run, [build_model(storage, member, dropout=dropout) for member in run.members])
     vocabulary = open_vocabulary(storage, run.vocabulary_id)
     tag_set = corpus_of(storage.uri, run.corpus_id).tag_set
     config = model_config(run)
@@ -58,16 +60,22 @@ def model_config(run: Run) -> Any:
 
 
 def load_model(storage: Storage, run: Run) -> Tagger:
-    """The trained model of a finished run."""
+    """The trained model of a finished run, or of an ensemble whose members are finished."""
+    if run.members:
+        return _ensemble(run, [load_model(storage, member) for member in run.members]).eval()
     model = build_model(storage, run, dropout=0.0)
     if is_trained(run):
         load_weights(model, storage.child(*run.folder).read(WEIGHTS))
     return model.eval()
 
 
+def _ensemble(run: Run, members: Sequence[Tagger]) -> Tagger:
+    return Ensemble(members, combine=run.model["combine"])
+
+
 def is_trained(run: Run) -> bool:
-    """Whether raykd trains the run's model; a teacher can be given as it is."""
-    return run.role == "student" or model_config(run).trained
+    """Whether raykd trains the run's model; a teacher can be given as it is, or be the mean of others."""
+    return run.role == "student" or (model_config(run).trained and not run.members)
 
 
 def needs_of(run: Run) -> tuple[Need, ...]:
@@ -87,6 +95,7 @@ def execute(
     store_uri: str, run: Run, *, worker: Worker, report: Callable[[EpochReport], None]
 ) -> dict[str, Any]:
     """Train, select on dev, evaluate once on test, and store the model with its result. Found results are returned.
+    What is not trained is evaluated only: a teacher that is given, an ensemble whose members are finished.
 
     Every worker of the run calls this; rank 0 writes. A run that was interrupted goes on from its last checkpoint.
     """
@@ -95,7 +104,7 @@ def execute(
     if found is not None:
         return found
     started = time.monotonic()
-    model = build_model(storage, run).to(worker.device)
+    model = (build_model if is_trained(run) else load_model)(storage, run).to(worker.device)
 
     def evaluate(part: str, trained: nn.Module) -> dict[str, Any]:
         held_out = evaluation_part(store_uri, run.corpus_id, run.vocabulary_id, part)
@@ -121,7 +130,7 @@ def execute(
         "bytes": parameter_bytes(model),
     }
     if worker.rank == 0:
-        result["weights_sha256"] = _keep_weights(folder, run, model)
+        result["weights_sha256"] = _keep_weights(storage, run, model)
         folder.write_json(MODEL, run.to_plain())
         folder.write_json(RESULT, result)
         folder.remove(CHECKPOINT)
@@ -134,12 +143,15 @@ def course_of(run: Run) -> Course:
     return Course(objective_of(run), schedule, training, run.sampling_alpha)
 
 
-def _keep_weights(folder: Storage, run: Run, model: Tagger) -> str:
-    """Store the weights that raykd trained (given ones stay where they are); gives their checksum."""
+def _keep_weights(storage: Storage, run: Run, model: Tagger) -> str:
+    """Store the weights that raykd trained (given ones, and members', stay where they are); gives their checksum."""
+    if run.members:
+        results = [find_result(storage, member) or {} for member in run.members]
+        return sha256("".join(result["weights_sha256"] for result in results).encode()).hexdigest()
     if not is_trained(run):
         return model_config(run).checksum
     weights = save_weights(model)
-    folder.write(WEIGHTS, weights)
+    storage.child(*run.folder).write(WEIGHTS, weights)
     return sha256(weights).hexdigest()
 
 

@@ -30,10 +30,18 @@ class PlannedTeacher:
     languages: tuple[str, ...]
     text: Text
     offers: tuple[str, ...]
+    title: str
 
     @property
     def name(self) -> str:
-        return f"{self.run.model['kind']} {' '.join(self.languages)}"
+        return f"{self.title} {' '.join(self.languages)}"
+
+    @property
+    def members(self) -> tuple[tuple[str, Run], ...]:
+        """Name and run of what is trained: itself, or each seed of an ensemble."""
+        kind = f"{self.run.model['kind']} {' '.join(self.languages)}"
+        seeds = tuple((f"{kind} seed {m.training['seed']}", m) for m in self.run.members)
+        return seeds or ((self.name, self.run),)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> It
         own_id = name if own is corpus else write_corpus(own, storage)
         run = model_run("teacher", recipe, teacher, own, own_id, storage)
         text = training_text(corpus.restricted(languages) if per_language else corpus)
-        yield PlannedTeacher(run, languages, text, tuple(recipe.teachers.offers))
+        yield PlannedTeacher(run, languages, text, recipe.teachers.offers, recipe.teachers.title)
 
 
 def _schooling(recipe: Recipe, corpus: Corpus) -> Corpus:

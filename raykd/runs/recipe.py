@@ -140,8 +140,10 @@ def _signal_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
         needs.append(Need("pairs"))
     if lacking := missing(needs, recipe.teachers.offers):
         unmet = [need.signal for need in needs if missing([need], recipe.teachers.offers)]
-        mend = "; ".join(dict.fromkeys(_MENDS[signal] for signal in unmet if signal in _MENDS))
-        mend = f"; {mend}" if mend else ""
+        mends = [_MENDS[signal] for signal in unmet if signal in _MENDS]
+        if not missing(needs, recipe.teachers.tells):
+            mends.append("or set teachers.combine: scores")
+        mend = "".join(f"; {mend}" for mend in dict.fromkeys(mends))
         faults.append((("objective", "kind"), f"{lacking} (teacher {recipe.teachers.kind!r}){mend}"))
     scheme = TASKS[recipe.task].scheme
     if recipe.teachers.decoder == "spans" and scheme != "bioes":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from raykd.identity import identity
@@ -28,7 +28,8 @@ class Run:
     `role` "teacher" trains `model` (a teacher's configuration) on gold tags; "student" distils `model` with
     `objective` from `sources`. `corpus_id` names a stored corpus that holds exactly the languages trained on, so
     a monolingual teacher is the same whatever languages a sweep adds. `unlabelled`: whether unlabelled text is
-    trained on as well.
+    trained on as well. A teacher's run whose model has a `count` above 1 is an ensemble: it trains nothing, and is the
+    mean of its members.
     """
 
     role: Literal["teacher", "student"]
@@ -51,19 +52,32 @@ class Run:
             "teacher" if self.role == "teacher" else "run", {"format": FORMAT, **self._deciding()}
         )
 
+    @property
+    def members(self) -> tuple[Run, ...]:
+        """The runs whose mean an ensemble is, one per seed; none of a run that is no ensemble."""
+        count = self.model.get("count", 1)
+        if count == 1:
+            return ()
+        seeded = [{**self.training, "seed": self.training["seed"] + i} for i in range(count)]
+        return tuple(
+            replace(self, model={**self.model, "count": 1, "training": own}, training=own) for own in seeded
+        )
+
     def _deciding(self) -> dict[str, Any]:
+        if self.members:
+            return {"members": [member.id for member in self.members], "combine": self.model["combine"]}
         fields = asdict(self)
+        # One alone is what it is, however several would be combined.
+        model = {key: value for key, value in self.model.items() if key not in ("count", "combine")}
         if self.objective["kind"] in LABELS:
             # Where λ has nothing to weigh, every annealing rate is the same run.
             fields["schedule"] = {"epochs": self.schedule["epochs"]}
-        if self.model.get("checksum"):
+        if model.get("checksum"):
             # A checkpoint that is given is named by its files' content, wherever they lie.
-            fields["model"] = {key: value for key, value in self.model.items() if key != "path"}
-            del fields["vocabulary_id"]
-        if (self.model.get("contextual") or {}).get("checksum"):
-            encoder = {key: value for key, value in self.model["contextual"].items() if key != "path"}
-            fields["model"] = {**self.model, "contextual": encoder}
-        return fields
+            del model["path"], fields["vocabulary_id"]
+        if (model.get("contextual") or {}).get("checksum"):
+            model["contextual"] = {k: value for k, value in model["contextual"].items() if k != "path"}
+        return {**fields, "model": model}
 
     @property
     def folder(self) -> tuple[str, str]:

@@ -10,7 +10,10 @@ spans = Spans(scores_BTTL, lengths_B, SpanTags(begin, inside, end, single, outsi
 log_partition · score · token_marginals · viterbi · entropy                     as of a chain
 span_marginals                                                                  of entities
 
-A `Distribution` is either; the five operations that both have take either.
+log_linear_pool(members) · Mixture(members)                                     several models as one
+log_partition · score · token_marginals · viterbi                               of a mixture
+
+A `Distribution` is any of them; operations that they share take any.
 """
 
 from raykd.structures.chain import Chain
@@ -24,6 +27,7 @@ from raykd.structures.distributions import (
     viterbi,
 )
 from raykd.structures.divergences import cross_entropy, kl, posterior_kl
+from raykd.structures.mixture import Mixture, log_linear_pool
 from raykd.structures.moments import (
     Moments,
     expected_score,
@@ -40,6 +44,7 @@ from raykd.structures.spans import Spans, SpanTags
 __all__ = [
     "Chain",
     "Distribution",
+    "Mixture",
     "Moments",
     "SpanTags",
     "Spans",
@@ -49,6 +54,7 @@ __all__ = [
     "fenchel_young",
     "kbest",
     "kl",
+    "log_linear_pool",
     "log_partition",
     "moments",
     "pairwise_marginals",

@@ -1,24 +1,27 @@
-"""What a model says of a sentence's tags, a chain or spans, and the operations that both have.
+"""What a model says of a sentence's tags, a chain, spans or a mixture of either, and the operations they share.
 
-Shapes: B batch, T time, Y tags. Everything else in `structures/` is of one of the two; what trains, stores or decodes a
+Shapes: B batch, T time, Y tags. Everything else in `structures/` is of one of them; what trains, stores or decodes a
 model's distribution asks here and need not know which it is. Another structure joins by one `register` per operation.
 """
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from raykd.structures import decoding, divergences, partition, span_decoding, span_sums
 from raykd.structures.chain import Chain
+from raykd.structures.mixture import Mixture, log_linear_pool
 from raykd.structures.spans import Spans
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-Distribution = Chain | Spans
+Distribution = Chain | Spans | Mixture
 
 
 @singledispatch
@@ -54,7 +57,10 @@ def entropy(distribution: Distribution) -> Float[Tensor, " batch"]:
 
 
 def _unknown(distribution: object) -> TypeError:
-    return TypeError(f"a Chain or Spans is a distribution over labellings; got {type(distribution).__name__}")
+    return TypeError(
+        "a Chain or Spans is a distribution over labellings, a Mixture one without an entropy; "
+        f"got {type(distribution).__name__}"
+    )
 
 
 log_partition.register(Chain, partition.log_partition)
@@ -68,3 +74,36 @@ score.register(Spans, span_decoding.score)
 token_marginals.register(Spans, span_sums.token_marginals)
 viterbi.register(Spans, span_decoding.viterbi)
 entropy.register(Spans, span_sums.entropy)
+
+
+@log_partition.register(Mixture)
+def _log_partition(mixture: Mixture) -> Float[Tensor, " batch"]:
+    first = mixture.members[0]
+    return torch.zeros(first.batch, dtype=first.dtype, device=first.device)
+
+
+@score.register(Mixture)
+def _score(mixture: Mixture, paths: Int[Tensor, "batch *best time"]) -> Float[Tensor, " batch *best"]:
+    """log p(path), exactly."""
+    logs = torch.stack([_log_probability(member, paths) for member in mixture.members])
+    return logs.logsumexp(0) - math.log(len(mixture.members))
+
+
+def _log_probability(member: Distribution, paths: Tensor) -> Tensor:
+    scores, log_z_B = score(member, paths), log_partition(member)
+    return scores - log_z_B.reshape(-1, *[1] * (scores.dim() - 1))
+
+
+@token_marginals.register(Mixture)
+def _token_marginals(mixture: Mixture) -> Float[Tensor, "batch time tag"]:
+    return torch.stack([token_marginals(member) for member in mixture.members]).mean(0)
+
+
+@viterbi.register(Mixture)
+def _viterbi(mixture: Mixture) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
+    """The best labelling of the log-linear pool, and its log-probability under the mixture.
+
+    It need not be the mixture's own best, which only a sum over all labellings would find.
+    """
+    paths_BT = viterbi(log_linear_pool(mixture.members))[0]
+    return paths_BT, score(mixture, paths_BT)

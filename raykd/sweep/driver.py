@@ -75,6 +75,11 @@ class Sweep:
         """Name and run of each teacher."""
         return [(teacher.name, teacher.run) for teacher in self.preparation.teachers]
 
+    @property
+    def members(self) -> list[tuple[str, Run]]:
+        """Name and run of each teacher that is trained: those of `teachers`, or what they are the mean of."""
+        return [member for teacher in self.preparation.teachers for member in teacher.members]
+
     def runs_of(self, tree: dict[str, Any]) -> tuple[Run, ...]:
         """The runs of one setting: one per seed. A gold setting of the baseline says so in its objective."""
         sweep = plain_sweep(tree)
@@ -120,7 +125,7 @@ def run_sweep(
     tell_text_left_out(sweep, listener)
     teachers = [_teacher_row(sweep)]
     sweep.records.save_teachers(teachers)
-    for teacher in teachers:
+    for teacher in (each for row in teachers for each in (row, *row.members)):
         listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
     minutes = sweep.file.budget.minutes
     search = _Search(sweep, costs, tracker, listener, concurrent)
@@ -136,16 +141,17 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
     Raises:
         RunError: naming each teacher that failed; those that did not are kept.
     """
-    todo = missing_results(sweep.storage, sweep.teachers)
-    epochs = sum(run.schedule.get("epochs", 1) for _, run in todo)
-    found = len(sweep.teachers) - len(todo)
-    listener.begin("teachers", epochs)
-    if todo:
-        foreman = RunList(todo, "teachers", listener)
-        work(foreman, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
+    todo = missing_results(sweep.storage, sweep.members)
+    listener.begin("teachers", sum(run.schedule.get("epochs", 1) for _, run in todo))
+    # Ensembles are evaluated once their members stand.
+    for runs in (sweep.members, sweep.teachers):
+        lacking = missing_results(sweep.storage, runs)
+        foreman = RunList(lacking, "teachers", listener)
+        if lacking:
+            work(foreman, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
         if foreman.failed:
             raise RunError("; ".join(f"teacher {name} failed: {why}" for name, why in foreman.failed.items()))
-    listener.end("teachers", f"{len(todo)} trained, {found} found in the store")
+    listener.end("teachers", f"{len(todo)} trained, {len(sweep.members) - len(todo)} found in the store")
 
 
 def measure_costs(sweep: Sweep, listener: Listener) -> dict[str, dict[str, Any]]:
@@ -173,7 +179,18 @@ def _teacher_row(sweep: Sweep) -> Teacher:
     results = [find_result(sweep.storage, run) or {} for run in runs]
     costs = [find_cost(sweep.storage, run) or {} for run in runs]
     metric = TASKS[sweep.file.task].label
-    return teacher_row(sweep.file.teachers.kind, results, costs, metric=metric)
+    return teacher_row(
+        sweep.file.teachers.title, results, costs, metric=metric, members=_member_rows(sweep, metric)
+    )
+
+
+def _member_rows(sweep: Sweep, metric: str) -> list[Teacher]:
+    """One row for each seed of an ensemble."""
+    rows, kind = [], sweep.file.teachers.kind
+    for seed in zip(*(run.members for _, run in sweep.teachers), strict=True):
+        results = [find_result(sweep.storage, run) or {} for run in seed]
+        rows.append(teacher_row(f"{kind} seed {seed[0].training['seed']}", results, (), metric=metric))
+    return rows
 
 
 class _Search:

@@ -87,7 +87,12 @@ def against_teachers(cost: Mapping[str, Any], teachers: Sequence[Mapping[str, An
 
 
 def teacher_row(
-    name: str, results: Sequence[Mapping[str, Any]], costs: Sequence[Mapping[str, Any]], *, metric: str = "F1"
+    name: str,
+    results: Sequence[Mapping[str, Any]],
+    costs: Sequence[Mapping[str, Any]],
+    *,
+    metric: str = "F1",
+    members: Sequence[Teacher] = (),
 ) -> Teacher:
     """One row for all teachers of the sweep: each language's score is its own teacher's."""
     scores = {
@@ -104,7 +109,8 @@ def teacher_row(
         targets=targets,
         dev_f1_by_language=scores["dev"],
         test_f1_by_language=scores["test"],
-        parameters=sum(cost["parameters"] for cost in costs),
-        bytes=sum(cost["bytes"] for cost in costs),
-        latency_ms=fmean(cost["latency_ms"] for cost in costs),
+        parameters=sum(cost["parameters"] for cost in costs) or None,
+        bytes=sum(cost["bytes"] for cost in costs) or None,
+        latency_ms=fmean(cost["latency_ms"] for cost in costs) if costs else None,
+        members=tuple(members),
     )

@@ -4,7 +4,8 @@ Every configuration in the table has
 
     per                        one teacher per "language", or one for "all"
     trained                    whether raykd trains it (with `training`, for `epochs`) or takes it as given
-    offers                     the signals it can tell
+    count, combine             how many seeds of it teach together, and how (`seeds.py`)
+    offers                     the signals it can tell; `tells`, one of several by itself
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too
     contextual                 the frozen encoder that it reads beside, or None

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
 from raykd.layers.contextual import ContextualConfig
-from raykd.spec import Frozen
+from raykd.teachers.seeds import Seeded
 from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Size = Annotated[int, Field(ge=1)]
 
 
-class BiLSTMTeacher(Frozen):
+class BiLSTMTeacher(Seeded):
     """Words and their characters through a BiLSTM to the decoder that the subclass names."""
 
     per: Literal["language", "all"] = "language"
@@ -43,7 +43,7 @@ class BiLSTMTeacher(Frozen):
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     epochs: Size = 12
     training: TrainingConfig = TrainingConfig()
-    offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    tells: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
 from raykd.corpora.pretrained import HFVocabulary
@@ -20,9 +20,9 @@ from raykd.layers.checkpoint import (
     weights_checksum,
 )
 from raykd.layers.windows import in_windows
-from raykd.spec import Frozen
 from raykd.structures import Chain
 from raykd.teachers.labels import LabelMap, match_labels
+from raykd.teachers.seeds import Seeded
 from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class HFTagger(Tagger):
         return self.model(input_ids=pieces_BP, attention_mask=mask_BP.long()).logits
 
 
-class HFTokenClassifierTeacher(Frozen):
+class HFTokenClassifierTeacher(Seeded):
     """A Transformers checkpoint by name or local folder, as it is or fine-tuned by raykd.
 
     As it is, its labels are matched to the corpus' tags by name; IOB2 labels become BIOES exactly
@@ -76,10 +76,18 @@ class HFTokenClassifierTeacher(Frozen):
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
     epochs: Annotated[int, Field(ge=1)] = 3
     training: TrainingConfig = TrainingConfig(optimiser="adamw", learning_rate=5e-5)
-    offers: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    tells: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
     decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"
+
+    @model_validator(mode="after")
+    def _several_are_trained(self) -> Self:
+        if self.count > 1 and not self.fine_tune:
+            raise ValueError(
+                "several from one checkpoint as it is are all the same; set fine_tune: true, or count: 1"
+            )
+        return self
 
     @property
     def trained(self) -> bool:

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import CharacterVocabulary, build_vocabulary
-from raykd.layers import load_weights, save_weights
+from raykd.layers import Ensemble, load_weights, save_weights
 from raykd.signals import SIGNALS
-from raykd.structures import Spans, log_partition, score, token_marginals
+from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
 from raykd.students import STUDENTS, StudentConfig
 from raykd.teachers import TEACHERS, TeacherConfig
 from tests.teachers.checkpoints import make_checkpoint
@@ -172,6 +172,30 @@ def test_model_learns_the_tags_of_a_few_sentences(config):
     assert losses[-1] < losses[0] / 2
 
 
+def test_several_teachers_tell_what_their_mean_can(config):
+    if config.kind not in TEACHERS:
+        return
+    assert config.offers == config.tells
+    assert config.model_copy(update={"combine": "posteriors"}).offers == config.tells
+    several = config.model_copy(update={"count": 2})
+    assert several.offers == config.tells
+    mixed = several.model_copy(update={"combine": "posteriors"})
+    assert mixed.offers == ("token_marginals", "kbest")
+    assert config.kind in several.title != config.title == config.kind
+
+
+def test_several_members_are_one_distribution(config):
+    if config.kind not in TEACHERS:
+        return
+    text, sizes = encode(config)
+    batch, members = text.gather(np.arange(4)), [build(config, sizes, seed=seed) for seed in (0, 1)]
+    for combine in ("scores", "posteriors"):
+        said = Ensemble(members, combine=combine).eval()(batch)
+        marginals_BTY = token_marginals(said)
+        torch.testing.assert_close(marginals_BTY.sum(-1), (marginals_BTY.sum(-1) > 0.5).float())
+        assert viterbi(said)[0].shape == (4, 5)
+
+
 def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
     if config.kind not in TEACHERS:
         return
@@ -184,5 +208,5 @@ def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
 
 @pytest.mark.parametrize("kind", TEACHERS)
 def test_teachers_say_what_they_offer(kind):
-    assert set(TEACHERS[kind].offers) <= set(SIGNALS)
+    assert set(TEACHERS[kind].tells) <= set(SIGNALS)
     assert {"per", "epochs", "training"} <= set(TEACHERS[kind].model_fields)

@@ -1,6 +1,7 @@
 """The front in the terminal and in Markdown."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -44,6 +45,19 @@ def test_the_teacher_comes_first_then_each_student_above_its_baseline():
         assert gain(row.dev_gain) in own
         assert "└ same, gold only" in twin
         assert percent(row.baseline.dev_f1) in twin
+
+
+def test_an_ensemble_stands_above_its_members():
+    seed = replace(TEACHER, name="bilstm_crf seed 0 × 4", dev_f1=0.851, parameters=None, latency_ms=None)
+    ensemble = replace(
+        TEACHER, name="bilstm_crf (mean of 2) × 4", members=(seed, replace(seed, name="seed 1"))
+    )
+    told = lines(front_table(fake_trials(), [ensemble], sweep="wikiann"), 200)
+    assert "mean of 2" in told[3]
+    assert "seed 0" in told[4]
+    assert "85.1" in told[4]
+    assert "seed 1" in told[5]
+    assert len(told) == 2 + len(lines(front_table(fake_trials(), [TEACHER], sweep="wikiann"), 200))
 
 
 def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():

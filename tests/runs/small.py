@@ -45,7 +45,8 @@ def prepared(store: str, *recipes: Recipe) -> Preparation:
     """What serves all `recipes`, computed in this process; corpus and teachers are those of the first."""
     preparation = prepare(recipes[0], Storage(store))
     for teacher in preparation.teachers:
-        execute(store, teacher.run, worker=Worker(), report=lambda _: None)
+        for run in (*teacher.run.members, teacher.run):
+            execute(store, run, worker=Worker(), report=lambda _: None)
     needs = transfer_needs(recipes, preparation.corpus)
     plan = transfer_plan(preparation.storage, preparation.teachers, needs)
     if plan is not None:

@@ -30,6 +30,13 @@ def test_each_language_is_scored_by_its_own_teacher():
     assert (row.parameters, row.bytes, row.latency_ms) == (10000, 40000, 6.0)
 
 
+def test_members_of_an_ensemble_have_scores_and_no_cost_of_their_own():
+    result = {part: {"mean": 0.7, "by_language": {"en": 0.7}} for part in ("dev", "test")}
+    seed = teacher_row("bilstm_crf seed 0", [result], ())
+    assert (seed.dev_f1, seed.parameters, seed.bytes, seed.latency_ms) == (0.7, None, None, None)
+    assert teacher_row("bilstm_crf (mean of 1)", [result], TEACHERS[:1], members=[seed]).members == (seed,)
+
+
 def test_a_trial_keeps_its_seeds_own_scores_beside_their_mean():
     run = run_of({"student": {}, "objective": {"kind": "gold"}, "schedule": {"epochs": 2}})
     ended = finished(trial(0, state="RUNNING"), [result_of(run, 0.5), result_of(run, 0.8)], COST)
