@@ -58,7 +58,10 @@ def test_target_languages_are_kept_apart():
         result["test"] |= {**APART, "target_mean": mean}
     ended = finished(trial(0, state="RUNNING"), results, COST)
     assert ended.targets == ("nl",)
-    assert (ended.test_f1_target, ended.test_f1_target_sd) == (pytest.approx(0.3), pytest.approx(0.2 / 2**0.5))
+    assert (ended.test_f1_target, ended.test_f1_target_sd) == (
+        pytest.approx(0.3),
+        pytest.approx(0.2 / 2**0.5),
+    )
     assert ended.test_f1_target_by_seed == (0.2, 0.4)
     assert (ended.test_f1, ended.dev_f1) == (plain.test_f1, plain.dev_f1)
 
