@@ -56,4 +56,6 @@ def score_part(
     and each language's own."""
     predicted = [tag_set.decode(path) for path in predict(model, part, worker=worker)]
     gold = part.tags.lists(tag_set.tags)
-    return asdict(evaluate_tags(metric, gold, predicted, list(part.languages), targets=targets))
+    scores = asdict(evaluate_tags(metric, gold, predicted, list(part.languages), targets=targets))
+    # As JSON gives it back: a result that was found is the result that was made.
+    return scores | {"targets": list(scores["targets"])}
