@@ -36,6 +36,14 @@ def find_result(storage: Storage, run: Run) -> dict[str, Any] | None:
     return folder.read_json(RESULT) if folder.exists(RESULT) else None
 
 
+def keep_place(storage: Storage, run: Run) -> None:
+    """Note where a finished run's checkpoint or encoder lies now: named by its content, it may have moved since."""
+    folder = storage.child(*run.folder)
+    plain = json.loads(json.dumps(run.to_plain()))
+    if folder.exists(MODEL) and folder.read_json(MODEL) != plain:
+        folder.write_json(MODEL, plain)
+
+
 def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Tagger:
     """The untrained model of `run`, initialised by its seed; of an ensemble, all of its members."""
     if run.members:

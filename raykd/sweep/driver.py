@@ -13,7 +13,7 @@ from raykd.front import front_of, hypervolume_of
 from raykd.identity import identity
 from raykd.runs.cluster import concurrency
 from raykd.runs.cost import find_cost
-from raykd.runs.execute import find_result
+from raykd.runs.execute import find_result, keep_place
 from raykd.runs.fleet import work
 from raykd.runs.precompute import PrecomputePlan
 from raykd.runs.prepare import Preparation, gold_run, prepare, student_run, transfer_needs, with_seed
@@ -151,6 +151,8 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
             work(foreman, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
         if foreman.failed:
             raise RunError("; ".join(f"teacher {name} failed: {why}" for name, why in foreman.failed.items()))
+    for _, run in [*sweep.members, *sweep.teachers]:
+        keep_place(sweep.storage, run)
     listener.end("teachers", f"{len(todo)} trained, {len(sweep.members) - len(todo)} found in the store")
 
 

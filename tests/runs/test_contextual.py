@@ -13,8 +13,9 @@ from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.data import evaluation_part
 from raykd.runs.distil import Worker
-from raykd.runs.execute import WEIGHTS, build_model, execute, find_result, load_model
+from raykd.runs.execute import WEIGHTS, build_model, execute, find_result, keep_place, load_model
 from raykd.runs.prepare import prepare, student_run
+from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
 from tests.runs.small import prepared, recipe
 from tests.teachers.checkpoints import make_checkpoint
@@ -65,6 +66,17 @@ def test_the_teacher_is_named_by_the_encoders_content(tmp_path, encoder):
     ]  # fmt: skip
     assert ids[0] == ids[1]
     assert len({str(each) for each in ids}) == 4
+
+
+def test_a_teacher_whose_encoder_moved_is_found_and_speaks(tmp_path, encoder):
+    first = shutil.copytree(encoder, tmp_path / "first")
+    before = prepared(str(tmp_path / "store"), with_encoder(str(first)))
+    moved = shutil.move(first, tmp_path / "moved")
+    after = prepare(with_encoder(str(moved)), before.storage)
+    run = after.teachers[0].run
+    assert find_result(after.storage, run) is not None
+    keep_place(after.storage, run)
+    assert load_teacher(after.storage, run.id).emit([["Anna", "."]], 100)[0].shape[0] == 2
 
 
 def test_its_cost_is_that_of_encoder_and_tagger(tmp_path, encoder, monkeypatch):
