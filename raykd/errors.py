@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong in a sweep file: where it stands, what was got, and the mend."""
+    """One thing wrong in a sweep file: where it stands, what was got, and the hint."""
 
     file: str
     line: int | None
@@ -59,13 +59,13 @@ class CorpusError(RaykdError):
 
     exit_code = 3
 
-    def __init__(self, file: str, line: int | None, problem: str, mend: str):
-        super().__init__(file, line, problem, mend)
-        self.file, self.line, self.problem, self.mend = file, line, problem, mend
+    def __init__(self, file: str, line: int | None, problem: str, hint: str):
+        super().__init__(file, line, problem, hint)
+        self.file, self.line, self.problem, self.hint = file, line, problem, hint
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: {self.problem}; {self.mend}"
+        return f"{where}: {self.problem}; {self.hint}"
 
 
 class StoreError(RaykdError):
@@ -73,12 +73,12 @@ class StoreError(RaykdError):
 
     exit_code = 4
 
-    def __init__(self, name: str, problem: str, mend: str):
-        super().__init__(name, problem, mend)
-        self.name, self.problem, self.mend = name, problem, mend
+    def __init__(self, name: str, problem: str, hint: str):
+        super().__init__(name, problem, hint)
+        self.name, self.problem, self.hint = name, problem, hint
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.problem}; {self.mend}"
+        return f"{self.name}: {self.problem}; {self.hint}"
 
 
 class PlacementError(RaykdError):

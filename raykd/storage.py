@@ -30,7 +30,7 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 class Storage:
     """A folder of a file system or object store; names are relative to it, with `/` between folders.
 
-    Crosses processes by its URI. Every failure is a `StoreError` that names the file and the mend.
+    Crosses processes by its URI. Every failure is a `StoreError` that names the file and the hint.
     """
 
     def __init__(self, uri: str):
@@ -158,8 +158,8 @@ class Storage:
             _write_whole(copy, data)
             _write_whole(note, json.dumps(checked).encode())
         except OSError as error:
-            mend = "set RAYKD_CACHE to a folder with room"
-            raise StoreError(str(copy), f"cannot be cached ({_reason(error)})", mend) from error
+            hint = "set RAYKD_CACHE to a folder with room"
+            raise StoreError(str(copy), f"cannot be cached ({_reason(error)})", hint) from error
         return copy
 
     def _info(self, name: str) -> fs.FileInfo:
@@ -178,28 +178,28 @@ class Storage:
         return StoreError(self._address(name), "is not there", "correct the store's URI, or make it again")
 
     def _failed(self, name: str, verb: str, error: OSError) -> StoreError:
-        mend = "make it accessible" if self.is_local else "check the address, the network and the credentials"
-        return StoreError(self._address(name), f"cannot be {verb} ({_reason(error)})", mend)
+        hint = "make it accessible" if self.is_local else "check the address, the network and the credentials"
+        return StoreError(self._address(name), f"cannot be {verb} ({_reason(error)})", hint)
 
     def _unwritten(self, name: str, wanted: int, error: OSError) -> StoreError:
         problem = f"cannot be written ({_reason(error)}): {wanted:,} bytes wanted"
         if self.is_local:
             problem += f", {_free_bytes(Path(self._at(name))):,} free"
         if error.errno in _FULL:
-            mend = "free some space, or give a store elsewhere, and start again: what is complete is kept"
+            hint = "free some space, or give a store elsewhere, and start again: what is complete is kept"
         elif error.errno in _FORBIDDEN:
-            mend = "make the folder writable, or give a store elsewhere"
+            hint = "make the folder writable, or give a store elsewhere"
         else:
-            mend = "check the folder" if self.is_local else "check the address, the network and credentials"
-        return StoreError(self._address(name), problem, mend)
+            hint = "check the folder" if self.is_local else "check the address, the network and credentials"
+        return StoreError(self._address(name), problem, hint)
 
 
 def _connect(uri: str) -> tuple[fs.FileSystem, str]:
     try:
         return fs.FileSystem.from_uri(uri)
     except (OSError, ValueError) as error:
-        mend = "check the address, the network and the credentials"
-        raise StoreError(uri, f"cannot be reached ({error})", mend) from error
+        hint = "check the address, the network and the credentials"
+        raise StoreError(uri, f"cannot be reached ({error})", hint) from error
 
 
 def _checked(name: str) -> str:

@@ -25,7 +25,7 @@ class TrainingConfig(Frozen):
     batch_tokens: Annotated[int, Field(ge=1)] = 2000
     """Padded input tokens of one global batch (ACL 2020: 2000)."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    per: Literal["sentence", "token"] = "sentence"
+    loss_average: Literal["sentence", "token"] = "sentence"
     """What the loss is the mean over: sentences of the global batch (of per-sentence sums), or tokens."""
     precision: Literal["float32", "bf16", "fp16"] = "float32"
     seed: Annotated[int, Field(ge=0)] = 0

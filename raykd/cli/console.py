@@ -1,4 +1,4 @@
-"""The consoles that verbs print to, and how a listener's stages are drawn."""
+"""The consoles that verbs print to, and how a listener's phases are drawn."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rich.table import Column
 stdout = Console()
 stderr = Console(stderr=True)
 
-# Without a terminal (a job's log), one line per stage every few seconds.
+# Without a terminal (a job's log), one line per phase every few seconds.
 SECONDS_BETWEEN_LINES = 5.0
 
 
 class Drawn:
-    """A listener that draws a bar per stage on a terminal."""
+    """A listener that draws a bar per phase on a terminal."""
 
     def __init__(self) -> None:
         # Where the terminal is narrow it is the last column that gives way, not the figures.
@@ -49,14 +49,14 @@ class Drawn:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def begin(self, stage: str, total: int, *, done: int = 0) -> None:
-        self._tasks[stage] = self._progress.add_task(stage, total=max(total, 1), completed=done, told="")
+    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+        self._tasks[phase] = self._progress.add_task(phase, total=max(total, 1), completed=done, told="")
 
-    def advance(self, stage: str, units: int = 1, *, detail: str = "") -> None:
-        self._progress.update(self._tasks[stage], advance=units, told=_safe(detail))
+    def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
+        self._progress.update(self._tasks[phase], advance=units, told=_safe(detail))
 
-    def detail(self, stage: str, detail: str) -> None:
-        self._progress.update(self._tasks[stage], told=_safe(detail))
+    def detail(self, phase: str, detail: str) -> None:
+        self._progress.update(self._tasks[phase], told=_safe(detail))
 
     def note(self, text: str) -> None:
         self._progress.console.print(_safe(text), highlight=False)
@@ -64,15 +64,15 @@ class Drawn:
     def warn(self, text: str) -> None:
         self._progress.console.print(f"[yellow]warning[/yellow] {_safe(text)}", highlight=False)
 
-    def end(self, stage: str, summary: str = "") -> None:
-        task = self._tasks[stage]
+    def end(self, phase: str, summary: str = "") -> None:
+        task = self._tasks[phase]
         total = next(t.total for t in self._progress.tasks if t.id == task)
         self._progress.update(task, completed=total, told=_safe(summary))
 
 
 @dataclass
 class Lines:
-    """A listener for logs: a line when a stage begins, ends, and now and then between."""
+    """A listener for logs: a line when a phase begins, ends, and now and then between."""
 
     totals: dict[str, tuple[int, int]] = field(default_factory=dict)
     told: dict[str, float] = field(default_factory=dict)
@@ -83,21 +83,21 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def begin(self, stage: str, total: int, *, done: int = 0) -> None:
-        self.totals[stage] = (done, total)
-        self.told[stage] = time.monotonic()
-        _line(f"{stage}: {done} of {total} done")
+    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+        self.totals[phase] = (done, total)
+        self.told[phase] = time.monotonic()
+        _line(f"{phase}: {done} of {total} done")
 
-    def advance(self, stage: str, units: int = 1, *, detail: str = "") -> None:
-        done, total = self.totals[stage]
-        self.totals[stage] = (done + units, total)
-        self.detail(stage, detail)
+    def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
+        done, total = self.totals[phase]
+        self.totals[phase] = (done + units, total)
+        self.detail(phase, detail)
 
-    def detail(self, stage: str, detail: str) -> None:
-        if time.monotonic() - self.told[stage] >= SECONDS_BETWEEN_LINES:
-            self.told[stage] = time.monotonic()
-            done, total = self.totals[stage]
-            _line(f"{stage}: {done} of {total}" + (f" ({detail})" if detail else ""))
+    def detail(self, phase: str, detail: str) -> None:
+        if time.monotonic() - self.told[phase] >= SECONDS_BETWEEN_LINES:
+            self.told[phase] = time.monotonic()
+            done, total = self.totals[phase]
+            _line(f"{phase}: {done} of {total}" + (f" ({detail})" if detail else ""))
 
     def note(self, text: str) -> None:
         _line(text)
@@ -105,8 +105,8 @@ class Lines:
     def warn(self, text: str) -> None:
         _line(f"warning: {text}")
 
-    def end(self, stage: str, summary: str = "") -> None:
-        _line(f"{stage}: done" + (f", {summary}" if summary else ""))
+    def end(self, phase: str, summary: str = "") -> None:
+        _line(f"{phase}: done" + (f", {summary}" if summary else ""))
 
 
 def listener() -> Drawn | Lines:

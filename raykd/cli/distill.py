@@ -8,12 +8,12 @@ from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, ag
 from raykd.errors import RunError
 from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
-from raykd.runs.fleet import work
+from raykd.runs.executor import work
 from raykd.runs.recipe import TASKS
 from raykd.runs.transfer import compute_transfer
 from raykd.spec import covering
 from raykd.sweep.driver import Sweep, train_teachers
-from raykd.sweep.foremen import RunList, missing_results
+from raykd.sweep.scheduler import RunList, missing_results
 from raykd.trial import Teacher, scores_of
 
 
@@ -33,11 +33,13 @@ def distill(
         runs = [(run.id, run) for run in sweep.runs_of(covering(sweep.document.tree)[0].tree)]
         todo = missing_results(sweep.storage, runs)
         heard.begin("distill", sum(run.schedule["epochs"] for _, run in todo))
-        foreman = RunList(todo, "distill", heard)
+        scheduler = RunList(todo, "distill", heard)
         if todo:
-            work(foreman, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
-        if foreman.failed:
-            raise RunError("; ".join(f"{name} failed: {why}" for name, why in foreman.failed.items()))
+            work(
+                scheduler, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent
+            )
+        if scheduler.failed:
+            raise RunError("; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items()))
         heard.end("distill", f"{len(todo)} trained, {len(runs) - len(todo)} found")
     for name, run in runs:
         result = find_result(sweep.storage, run) or {}

@@ -63,7 +63,7 @@ class Layout(NamedTuple):
     tag: int | None
     exact: bool
     comment: str
-    mend: str = "mend the line, or set corpus.columns or corpus.separator"
+    hint: str = "correct the line, or set corpus.columns or corpus.separator"
 
     def is_comment(self, line: str) -> bool:
         return bool(self.comment) and line.startswith(self.comment) and self._is_no_word(line)
@@ -150,12 +150,12 @@ def check_rows(rows: list[Cells], numbers: list[int], layout: Layout, file: str)
             expected = f"{layout.width}" if layout.exact else f"at least {needed}"
             problem = f"{len(row)} columns where {expected} are expected: {'  '.join(row)[:60]!r}"
             raise CorpusError(
-                file, number, problem, "mend the line, or set corpus.columns or corpus.separator"
+                file, number, problem, "correct the line, or set corpus.columns or corpus.separator"
             )
         if not row[layout.token]:
-            raise CorpusError(file, number, "the word is empty", "mend the line")
+            raise CorpusError(file, number, "the word is empty", "correct the line")
         if layout.tag is not None and not row[layout.tag]:
-            raise CorpusError(file, number, f"{row[layout.token]!r} has no tag", "mend the line")
+            raise CorpusError(file, number, f"{row[layout.token]!r} has no tag", "correct the line")
 
 
 def _cut_at_spaces(line: str) -> Cells:

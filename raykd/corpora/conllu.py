@@ -17,7 +17,7 @@ from raykd.corpora.tags import FileScheme
 from raykd.errors import CorpusError
 
 COLUMNS = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
-MEND = "mend the line; other column files are read by source: conll"
+HINT = "correct the line; other column files are read by source: conll"
 
 
 class ConlluSource(TextConfig):
@@ -42,7 +42,7 @@ def parse(
 ) -> list[Sentence]:
     """The sentences of one file's lines. Without `labelled` the tag column is not looked at."""
     tag = COLUMNS[config.tag] if labelled else None
-    layout = Layout(cut_at_tabs, width=10, token=1, tag=tag, exact=True, comment="#", mend=MEND)
+    layout = Layout(cut_at_tabs, width=10, token=1, tag=tag, exact=True, comment="#", hint=HINT)
     sentences = []
     for numbers, rows in sentence_rows(lines, layout):
         check_rows(rows, numbers, layout, file)
@@ -61,8 +61,8 @@ def _check_words(words: list[tuple[Cells, int]], tag: str | None, file: str) -> 
     for expected, (row, number) in enumerate(words, start=1):
         if row[0] != str(expected):
             problem = f"word id {row[0]!r} where {expected} is expected"
-            mend = "number a sentence's words 1, 2, 3… and end it with an empty line"
-            raise CorpusError(file, number, problem, mend)
+            hint = "number a sentence's words 1, 2, 3… and end it with an empty line"
+            raise CorpusError(file, number, problem, hint)
         if tag is not None and row[COLUMNS[tag]] == "_":
-            mend = f"annotate it, or set corpus.tag ({', '.join(COLUMNS)})"
-            raise CorpusError(file, number, f"{row[1]!r} has no {tag}", mend)
+            hint = f"annotate it, or set corpus.tag ({', '.join(COLUMNS)})"
+            raise CorpusError(file, number, f"{row[1]!r} has no {tag}", hint)

@@ -115,7 +115,7 @@ def _convert_one(sentence: Sentence, scheme: FileScheme, tag_set: TagSet) -> tup
     try:
         bioes, repairs = to_bioes(tags, scheme)
     except ValueError as error:
-        raise _fault(sentence, str(error), "mend the tag, or set corpus.scheme") from None
+        raise _fault(sentence, str(error), "correct the tag, or set corpus.scheme") from None
     return tag_set.encode(bioes), repairs
 
 
@@ -136,8 +136,8 @@ def _mixed_forms(labelled: Iterable[Sentence], language: str, problem: str) -> C
             try:
                 read_spans(sentence.tags or [])
             except ValueError:
-                mend = f"mend the tag, or set corpus.scheme (language {language!r}) to flat"
-                return _fault(sentence, problem, mend)
+                hint = f"correct the tag, or set corpus.scheme (language {language!r}) to flat"
+                return _fault(sentence, problem, hint)
     raise AssertionError("a sequence that guess_scheme refuses holds a tag that is no span tag")
 
 
@@ -146,11 +146,11 @@ def _unlike_schemes(
 ) -> CorpusError:
     told = ", ".join(f"{name} {scheme}" for name, scheme in schemes.items())
     sentence = next(s for s in labelled if s.language == language and set(s.tags or ()) - {OUTSIDE})
-    mend = "one corpus holds one task: leave the language out, or set corpus.scheme"
-    return _fault(sentence, f"some languages have spans and others one tag per word ({told})", mend)
+    hint = "one corpus holds one task: leave the language out, or set corpus.scheme"
+    return _fault(sentence, f"some languages have spans and others one tag per word ({told})", hint)
 
 
-def _fault(sentence: Sentence, problem: str, mend: str) -> CorpusError:
+def _fault(sentence: Sentence, problem: str, hint: str) -> CorpusError:
     file, line = sentence.origin or (f"a sentence of {sentence.language}", None)
     words = " ".join(sentence.tokens)
-    return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", mend)
+    return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)

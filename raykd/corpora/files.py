@@ -29,7 +29,7 @@ def find(storage: Storage, pattern: str) -> list[str]:
     """The names below `storage` that `pattern` stands for, in order: itself, or those it matches.
 
     Raises:
-        CorpusError: there is none; the mend names the nearest that are there.
+        CorpusError: there is none; the hint names the nearest that are there.
     """
     wild = any(sign in pattern for sign in WILD)
     if not wild and storage.exists(pattern):
@@ -39,10 +39,10 @@ def find(storage: Storage, pattern: str) -> list[str]:
     if found:
         return found
     near = difflib.get_close_matches(pattern, present, n=3, cutoff=0.5) or present[:3]
-    mend = (
+    hint = (
         f"nearest there: {', '.join(near)}" if near else f"nothing lies below {storage.uri}; set corpus.root"
     )
-    raise CorpusError(place(storage, pattern), None, "no file matches" if wild else "no such file", mend)
+    raise CorpusError(place(storage, pattern), None, "no file matches" if wild else "no such file", hint)
 
 
 def place(storage: Storage, name: str) -> str:
@@ -68,7 +68,9 @@ def read_bytes(storage: Storage, name: str) -> bytes:
         data = storage.read(name)
         data = gzip.decompress(data) if name.endswith(".gz") else data
     except (OSError, EOFError, StoreError) as error:
-        raise CorpusError(place(storage, name), None, f"cannot be read ({error})", "mend the file") from None
+        raise CorpusError(
+            place(storage, name), None, f"cannot be read ({error})", "correct the file"
+        ) from None
     if not data.strip():
         raise CorpusError(place(storage, name), None, "the file is empty", "fill it, or leave its part out")
     return data

@@ -59,8 +59,8 @@ def read(config: HuggingFaceSource) -> Parts:
         for part, split, spoken in _splits(config, languages):
             file = f"{path}{f'/{subset}' if subset else ''}[{split}]"
             if split not in splits:
-                mend = f"set corpus.{part} to one of its splits ({', '.join(splits)})"
-                raise CorpusError(file, None, f"there is no split {split!r}", mend)
+                hint = f"set corpus.{part} to one of its splits ({', '.join(splits)})"
+                raise CorpusError(file, None, f"there is no split {split!r}", hint)
             parts.setdefault(part, []).extend(_sentences(config, splits[split], file, spoken, part))
     return parts
 
@@ -101,8 +101,8 @@ def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str
     # a ValueError, no network a ConnectionError, a broken file a DatasetsError.
     except (OSError, ValueError, RuntimeError, package.exceptions.DatasetsError) as error:
         problem = f"the data set cannot be loaded ({str(error).splitlines()[0] if str(error) else error!r})"
-        mend = "set corpus.path (a name on the hub, or a folder) and corpus.subset; the hub needs the network"
-        raise CorpusError(path, None, problem, mend) from None
+        hint = "set corpus.path (a name on the hub, or a folder) and corpus.subset; the hub needs the network"
+        raise CorpusError(path, None, problem, hint) from None
 
 
 def _sentences(config: HuggingFaceSource, split: Any, file: str, languages: list[str], part: str) -> list:

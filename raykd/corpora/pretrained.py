@@ -45,9 +45,9 @@ class HFVocabulary:
             tokenizer = AutoTokenizer.from_pretrained(path, use_fast=True, add_prefix_space=True)
             backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
         except (OSError, ValueError, AttributeError) as error:
-            mend = "name a checkpoint with a fast tokenizer (tokenizer.json) or a folder that holds one"
+            hint = "name a checkpoint with a fast tokenizer (tokenizer.json) or a folder that holds one"
             reason = str(error).split("\n")[0]
-            raise CorpusError(path, None, f"no tokenizer could be loaded from it ({reason})", mend) from error
+            raise CorpusError(path, None, f"no tokenizer could be loaded from it ({reason})", hint) from error
         backend.no_truncation()
         backend.no_padding()
         prefix, suffix = _special_ids(backend)

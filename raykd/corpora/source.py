@@ -177,8 +177,8 @@ class PartsConfig(SourceConfig):
                 place = self.named_parts(language).get(part)
                 if place in places:
                     told = f"{places[place]} and {language} would both be read from {place!r}"
-                    mend = f"{part} must hold {{lang}}{f' ({otherwise})' if otherwise else ''}"
-                    raise ValueError(f"{mend}: {told}")
+                    hint = f"{part} must hold {{lang}}{f' ({otherwise})' if otherwise else ''}"
+                    raise ValueError(f"{hint}: {told}")
                 if place is not None:
                     places[place] = language
 

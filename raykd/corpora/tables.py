@@ -105,7 +105,7 @@ def _named(numbers: Sequence[int], names: Sequence[str], file: str, row: int) ->
     if all(0 <= number < len(names) for number in numbers):
         return [names[number] for number in numbers]
     problem = f"row {row} has a tag number outside 0 … {len(names) - 1}: {numbers}"
-    raise CorpusError(file, None, problem, "mend the row, or set corpus.tag_names")
+    raise CorpusError(file, None, problem, "correct the row, or set corpus.tag_names")
 
 
 def _rows_without_nulls(column: pa.ChunkedArray, file: str) -> list[Any]:
@@ -123,8 +123,8 @@ def _strings(table: pa.Table, name: str, file: str) -> list[str]:
 
 def _column(table: pa.Table, name: str, key: str, file: str) -> pa.ChunkedArray:
     if name not in table.column_names:
-        mend = f"set corpus.columns.{key} ({', '.join(table.column_names)})"
-        raise CorpusError(file, None, f"there is no column {name!r}", mend)
+        hint = f"set corpus.columns.{key} ({', '.join(table.column_names)})"
+        raise CorpusError(file, None, f"there is no column {name!r}", hint)
     column = table[name]
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 

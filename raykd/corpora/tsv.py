@@ -67,9 +67,9 @@ def _cells(
     needed = max(columns.text, columns.label if labelled else 0) + 1
     if len(cells) < needed:
         problem = f"{len(cells)} columns between tabs where at least {needed} are expected"
-        raise CorpusError(file, number, problem, "mend the line, or set corpus.columns")
+        raise CorpusError(file, number, problem, "correct the line, or set corpus.columns")
     tokens = cells[columns.text].split()
     label = cells[columns.label].strip() if labelled else None
     if not tokens or label == "":
-        raise CorpusError(file, number, "the text or its class is empty", "mend the line")
+        raise CorpusError(file, number, "the text or its class is empty", "correct the line")
     return tokens, label

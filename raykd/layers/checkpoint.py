@@ -33,7 +33,7 @@ def checkpoint_folder(path: str) -> Path:
 
     try:
         return Path(snapshot_download(path, allow_patterns=[*_WEIGHTS, *_SETTINGS]))
-    # Whatever the client raises (bad name, no such repository, no network), the user's mend is the same.
+    # Whatever the client raises (bad name, no such repository, no network), the user's hint is the same.
     except Exception as error:
         problem = f"is no folder, and was not found on the Hugging Face Hub ({error})"
         raise StoreError(path, problem, "give the folder of a checkpoint, or a name while online") from error
@@ -95,8 +95,8 @@ def _weight_files(folder: Path) -> list[Path]:
     for pattern in _WEIGHTS:
         if files := _files(folder, (pattern,)):
             return files
-    mend = f"a checkpoint has {' or '.join(_WEIGHTS)} beside its config.json"
-    raise StoreError(str(folder), "holds no weights", mend)
+    hint = f"a checkpoint has {' or '.join(_WEIGHTS)} beside its config.json"
+    raise StoreError(str(folder), "holds no weights", hint)
 
 
 def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:

@@ -72,8 +72,8 @@ class ContextualConfig(Frozen):
         encoder = _load(str(checkpoint_folder(self.path)), checked_weights(self.path, self.checksum))
         states = encoder.depth + 1
         if wrong := [layer for layer in self.layers if not -states <= layer < states]:
-            mend = f"choose from -{states} to {states - 1}"
-            raise StoreError(self.path, f"has no layer {wrong[0]}", mend)
+            hint = f"choose from -{states} to {states - 1}"
+            raise StoreError(self.path, f"has no layer {wrong[0]}", hint)
         return ContextualFeatures(encoder, self)
 
     def shape(self) -> dict[str, Any]:

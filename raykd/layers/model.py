@@ -46,13 +46,13 @@ def load_weights(model: nn.Module, data: bytes) -> None:
     try:
         stored = load(data)
     except SafetensorError as error:
-        mend = "remove what holds them and run again"
-        raise StoreError("weights", f"damaged ({error})", mend) from error
+        hint = "remove what holds them and run again"
+        raise StoreError("weights", f"damaged ({error})", hint) from error
     own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     got = {name: tuple(tensor.shape) for name, tensor in stored.items()}
     unlike = sorted(name for name in own.keys() | got.keys() if own.get(name) != got.get(name))
     if unlike:
         first = f"{unlike[0]}: stored {got.get(unlike[0])}, model {own.get(unlike[0])}"
-        mend = "build the model from the configuration stored beside them"
-        raise StoreError("weights", f"not of this model in {len(unlike)} places, first {first}", mend)
+        hint = "build the model from the configuration stored beside them"
+        raise StoreError("weights", f"not of this model in {len(unlike)} places, first {first}", hint)
     model.load_state_dict(stored)

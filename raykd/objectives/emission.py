@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raykd.objectives.protocol import teacher_chain
 from raykd.objectives.softmax import softmax_cross_entropy
-from raykd.objectives.tempering import Temper, Temperature
+from raykd.objectives.temperature import Soften, Temperature
 from raykd.signals import Need
 from raykd.spec import Frozen
 
@@ -27,7 +27,7 @@ class Emission(Frozen):
 
     kind: Literal["emission"] = "emission"
     temperature: Temperature = 1.0
-    temper: Temper = "teacher"
+    soften: Soften = "teacher"
     maxent_only: ClassVar[bool] = False
     reads_pairs: ClassVar[bool] = False
 
@@ -37,4 +37,4 @@ class Emission(Frozen):
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         chain = teacher_chain(teacher, self.kind)
-        return softmax_cross_entropy(chain, student, temperature=self.temperature, temper=self.temper)
+        return softmax_cross_entropy(chain, student, temperature=self.temperature, soften=self.soften)

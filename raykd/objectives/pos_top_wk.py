@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from raykd.objectives.posterior import Posterior
-from raykd.objectives.tempering import Temperature, TemperatureMode
+from raykd.objectives.temperature import Temperature, TemperatureMode
 from raykd.objectives.top_wk import TopWK
 from raykd.signals import Need
 from raykd.spec import Frozen

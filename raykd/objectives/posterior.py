@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 
 from raykd.objectives.protocol import marginals_chain
-from raykd.objectives.tempering import (
-    Temper,
+from raykd.objectives.temperature import (
+    Soften,
     Temperature,
     TemperatureMode,
     marginal_needs,
@@ -49,7 +49,7 @@ class Posterior(Frozen):
     kind: Literal["posterior"] = "posterior"
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
-    temper: Temper = "teacher"
+    soften: Soften = "teacher"
     maxent_only: ClassVar[bool] = False
     reads_pairs: ClassVar[bool] = False
 
@@ -62,7 +62,7 @@ class Posterior(Frozen):
         target_BTY = tempered_moments(
             chain, self.temperature, self.temperature_mode, pairwise=False
         ).token_BTY
-        if self.temper == "teacher":
+        if self.soften == "teacher":
             return posterior_kl(target_BTY, student)
         if self.temperature_mode == "global":
             return self.temperature**2 * posterior_kl(target_BTY, softened(student, self.temperature))

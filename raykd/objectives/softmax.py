@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from raykd.objectives.tempering import Temper, student_side
+from raykd.objectives.temperature import Soften, student_side
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def softmax_cross_entropy(
-    teacher: Chain, student: Chain, *, temperature: float, temper: Temper
+    teacher: Chain, student: Chain, *, temperature: float, soften: Soften
 ) -> Float[Tensor, " batch"]:
     """Σ_t CE(softmax e_t/ϑ, softmax e_s) [B] over each sentence's tokens.
 
-    With `temper` "both", ϑ² Σ_t CE(softmax e_t/ϑ, softmax e_s/ϑ).
+    With `soften` "both", ϑ² Σ_t CE(softmax e_t/ϑ, softmax e_s/ϑ).
     A tag that the teacher excludes (emission −∞) counts for nothing, whatever the student says.
     """
-    seen, factor = student_side(student, temperature, temper)
+    seen, factor = student_side(student, temperature, soften)
     padding_BT1 = ~seen.mask_BT[:, :, None]
     # Padding may hold anything, NaN included, which a product with 0 would keep.
     target_BTY = torch.softmax(teacher.emissions_BTY.masked_fill(padding_BT1, 0) / temperature, dim=-1)

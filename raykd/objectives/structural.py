@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raykd.objectives.protocol import marginals_chain, teacher_chain
-from raykd.objectives.tempering import (
-    Temper,
+from raykd.objectives.temperature import (
+    Soften,
     Temperature,
     TemperatureMode,
     marginal_needs,
@@ -40,7 +40,7 @@ class Structural(Frozen):
     kind: Literal["structural"] = "structural"
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
-    temper: Temper = "teacher"
+    soften: Soften = "teacher"
     maxent_only: ClassVar[bool] = False
     reads_pairs: ClassVar[bool] = True
 
@@ -56,7 +56,7 @@ class Structural(Frozen):
             softens_scores = softens(self.temperature, self.temperature_mode)
             chain = marginals_chain(teacher, self.kind, softened=softens_scores)
         target = tempered_moments(chain, self.temperature, self.temperature_mode, pairwise=pairwise)
-        seen, factor = student_side(student, self.temperature, self.temper)
+        seen, factor = student_side(student, self.temperature, self.soften)
         return factor * fenchel_young(seen, target)
 
     def divergence(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
@@ -68,5 +68,5 @@ class Structural(Frozen):
         chain = teacher_chain(teacher, self.kind)
         if self.temperature_mode == "local":
             return kl(chain, student)
-        seen, factor = student_side(student, self.temperature, self.temper)
+        seen, factor = student_side(student, self.temperature, self.soften)
         return factor * kl(softened(chain, self.temperature), seen)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raykd.objectives.protocol import has_transitions, marginals_chain
 from raykd.objectives.softmax import softmax_cross_entropy
-from raykd.objectives.tempering import Temper, Temperature
+from raykd.objectives.temperature import Soften, Temperature
 from raykd.signals import Need
 from raykd.spec import Frozen
 
@@ -28,7 +28,7 @@ class Token(Frozen):
 
     kind: Literal["token"] = "token"
     temperature: Temperature = 1.0
-    temper: Temper = "teacher"
+    soften: Soften = "teacher"
     maxent_only: ClassVar[bool] = True
     reads_pairs: ClassVar[bool] = False
 
@@ -45,8 +45,8 @@ class Token(Frozen):
             ("student", student.transitions is not None),
         ):
             if model:
-                mend = "give it decoder maxent" if side == "student" else "choose a MaxEnt teacher"
+                hint = "give it decoder maxent" if side == "student" else "choose a MaxEnt teacher"
                 raise ValueError(
-                    f"objective 'token' is between MaxEnt models and the {side} is a chain; {mend}"
+                    f"objective 'token' is between MaxEnt models and the {side} is a chain; {hint}"
                 )
-        return softmax_cross_entropy(chain, student, temperature=self.temperature, temper=self.temper)
+        return softmax_cross_entropy(chain, student, temperature=self.temperature, soften=self.soften)

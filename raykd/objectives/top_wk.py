@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from raykd.objectives.protocol import best_paths
-from raykd.objectives.tempering import Temperature
+from raykd.objectives.temperature import Temperature
 from raykd.signals import Need
 from raykd.spec import Frozen
 from raykd.structures import path_loss, path_weights

@@ -5,7 +5,7 @@ Everything here returns strings, bytes or rich renderables; `cli/` prints them.
 """
 
 from raykd.report.export import trials_csv, trials_parquet, trials_table
-from raykd.report.front import FrontRow, front, front_rows
+from raykd.report.front_rows import FrontRow, front, front_rows
 from raykd.report.page import front_html
 from raykd.report.table import front_markdown, front_table, headline
 from raykd.report.where import Where, best, parse

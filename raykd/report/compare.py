@@ -21,7 +21,7 @@ Verdict = Literal["better", "worse", "cannot tell", "too few seeds", "no baselin
 GOLD = "gold"
 FEWEST = 3
 """Seeds that a setting with one should have."""
-MEND = f"search.runs_per_setting: {FEWEST}"
+HINT = f"search.runs_per_setting: {FEWEST}"
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,13 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict with its figures and, where nothing can be said, the mend."""
+        """The verdict with its figures and, where nothing can be said, the hint."""
         seeds = " and ".join(str(n) for n in dict.fromkeys(map(len, self._samples)))
         return {
             "better": "better",
             "worse": "worse",
             "cannot tell": f"cannot tell with {seeds} seeds; {self.how_many} would be needed",
-            "too few seeds": f"nothing can be said of fewer than two seeds; {MEND}",
+            "too few seeds": f"nothing can be said of fewer than two seeds; {HINT}",
             "no baseline": "no baseline of this student and training",
         }[self.verdict]
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.metrics.significance import MOST_SEEDS, POWER
-from raykd.report.compare import MEND, Comparison, Scores, Verdict
+from raykd.report.compare import HINT, Comparison, Scores, Verdict
 from raykd.report.form import NONE, gain, percent, spread
 
 STYLES = {"better": "green", "worse": "red"}
@@ -80,7 +80,7 @@ def legend(comparisons: Iterable[Comparison]) -> list[str]:
         "cannot tell": "cannot tell, ~n: these seeds do not tell; about n a side would be needed, to tell in "
         f"{100 * POWER:.0f} % of repetitions if these means and spreads are the true ones and scores are normal "
         f"(>{MOST_SEEDS}: more than {MOST_SEEDS})",
-        "too few seeds": f"too few seeds: nothing can be said of fewer than two; {MEND}",
+        "too few seeds": f"too few seeds: nothing can be said of fewer than two; {HINT}",
         "no baseline": "no baseline: a sweep with baseline: gold trains it for students of the front and for each "
         "objective's best setting",
     }

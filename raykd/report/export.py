@@ -12,7 +12,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from raykd.front import OBJECTIVES, Directions
-from raykd.report.front import front
+from raykd.report.front_rows import front
 from raykd.report.table import languages_of
 from raykd.trial import Trial, targets_of
 

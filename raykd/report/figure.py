@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 
 from raykd.front import OBJECTIVES, Directions
 from raykd.report.form import count, gain, milliseconds, percent, spread, times
-from raykd.report.front import FrontRow, competes, front_rows
+from raykd.report.front_rows import FrontRow, competes, front_rows
 from raykd.trial import Teacher, Trial, metric_of, teacher_f1
 
 Part = Literal["dev", "test"]

@@ -11,7 +11,7 @@ from plotly.offline import get_plotlyjs
 from raykd.front import OBJECTIVES, Directions
 from raykd.report.figure import Part, colours, front_figure
 from raykd.report.form import count, gain, milliseconds, percent, times
-from raykd.report.front import FrontRow, front_rows
+from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.page_table import Heads, body, head
 from raykd.report.page_template import PAGE
 from raykd.report.table import headline, languages_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from raykd.report.form import count, gain, milliseconds, percent, spread, times
-from raykd.report.front import FrontRow, competes
+from raykd.report.front_rows import FrontRow, competes
 from raykd.trial import Teacher, Trial
 
 Cell = tuple[str, float | str | None]

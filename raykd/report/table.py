@@ -13,7 +13,7 @@ from rich.text import Text
 
 from raykd.front import OBJECTIVES, Directions
 from raykd.report.form import NONE, count, gain, milliseconds, percent, spread, times
-from raykd.report.front import FrontRow, front_rows
+from raykd.report.front_rows import FrontRow, front_rows
 from raykd.trial import Teacher, Trial, metric_of, targets_of
 
 Scored = Teacher | Trial

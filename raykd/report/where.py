@@ -121,8 +121,8 @@ def _refuse(tree: ast.expr, source: str) -> None:
                 raise _fault("--where", source, f"{ast.unparse(node)} is no number")
         elif not isinstance(node, ALLOWED):
             told = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
-            mend = "only names, numbers, + - * /, comparisons, and, or, not"
-            raise _fault("--where", source, f"{told!r} is not understood here; {mend}")
+            hint = "only names, numbers, + - * /, comparisons, and, or, not"
+            raise _fault("--where", source, f"{told!r} is not understood here; {hint}")
 
 
 ALLOWED = (

@@ -81,7 +81,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingPlan:
     """How a run is to be trained."""
 
     objective: Objective
@@ -99,26 +99,34 @@ class Distiller:
         self,
         model: nn.Module,
         data: TrainingData,
-        course: Course,
+        training_plan: TrainingPlan,
         *,
         evaluate: Callable[[nn.Module], dict[str, Any]],
         folder: Storage,
         worker: Worker,
     ):
-        self.model, self.data, self.course, self.worker, self.folder = model, data, course, worker, folder
+        self.model, self.data, self.training_plan, self.worker, self.folder = (
+            model,
+            data,
+            training_plan,
+            worker,
+            folder,
+        )
         self._evaluate = evaluate
         self._ddp = DistributedDataParallel(model) if worker.world > 1 else model
-        self._optimiser = make_optimiser(course.training, model.parameters())
+        self._optimiser = make_optimiser(training_plan.training, model.parameters())
         self._lengths = data.part.text.piece_lengths
-        steps = len(self._plan(0)) * course.schedule.epochs
-        self._rate = LearningRate(course.training, self._optimiser, total_steps=steps)
-        self._scaler = torch.amp.GradScaler(worker.device.type, enabled=course.training.precision == "fp16")
+        steps = len(self._plan(0)) * training_plan.schedule.epochs
+        self._rate = LearningRate(training_plan.training, self._optimiser, total_steps=steps)
+        self._scaler = torch.amp.GradScaler(
+            worker.device.type, enabled=training_plan.training.precision == "fp16"
+        )
         self.progress = Progress()
 
     def train(self, report: Callable[[EpochReport], None]) -> Progress:
         """Train to the last epoch, from the stored checkpoint if there is one. Leaves the best weights in `model`."""
         self._restore()
-        for epoch in range(self.progress.epoch, self.course.schedule.epochs):
+        for epoch in range(self.progress.epoch, self.training_plan.schedule.epochs):
             plan = self._plan(epoch)
             self._train_epoch(epoch, plan)
             # report() may be a barrier: every rank must reach it.
@@ -127,7 +135,7 @@ class Distiller:
         return self.progress
 
     def _plan(self, epoch: int) -> list[np.ndarray]:
-        training, drawn = self.course.training, self._drawn(epoch)
+        training, drawn = self.training_plan.training, self._drawn(epoch)
         batches = plan_batches(
             self._lengths[drawn], batch_tokens=training.batch_tokens, seed=training.seed, epoch=epoch
         )
@@ -135,12 +143,12 @@ class Distiller:
 
     def _drawn(self, epoch: int) -> np.ndarray:
         """The rows of one epoch: all of them, or a sample smoothed over languages."""
-        if self.course.sampling_alpha == 1.0:
+        if self.training_plan.sampling_alpha == 1.0:
             return np.arange(len(self.data.part))
         return language_sampling(
             self.data.part.languages,
-            alpha=self.course.sampling_alpha,
-            seed=self.course.training.seed,
+            alpha=self.training_plan.sampling_alpha,
+            seed=self.training_plan.training.seed,
             epoch=epoch,
         )
 
@@ -153,12 +161,12 @@ class Distiller:
             self.progress.sums = [a + b for a, b in zip(self.progress.sums, sums, strict=True)]
             self.progress.step = step + 1
             self.progress.seconds = spent + time.monotonic() - started
-            if (step + 1) % self.course.checkpoint_steps == 0 and step + 1 < len(plan):
+            if (step + 1) % self.training_plan.checkpoint_steps == 0 and step + 1 < len(plan):
                 self._save()
 
     def _step(self, epoch: int, step: int, rows: np.ndarray) -> list[float]:
         """One optimiser step on one global batch; returns this worker's sums (kd, gold, total)."""
-        training, worker = self.course.training, self.worker
+        training, worker = self.training_plan.training, self.worker
         torch.manual_seed(_seed(training.seed, epoch, step, worker.rank))
         own = worker_slice(rows, worker.rank, worker.world)
         # A batch smaller than the number of workers leaves some with nothing: they run one sentence at weight 0.
@@ -191,13 +199,17 @@ class Distiller:
         gold_B = log_partition(chain) - score(chain, batch.reference_BT)
         if lam == 0.0 or batch.teacher is None:
             return torch.zeros_like(gold_B), gold_B
-        return self.course.objective.loss(chain, batch.teacher), gold_B
+        return self.training_plan.objective.loss(chain, batch.teacher), gold_B
 
     def _kd_weight(self, epoch: int) -> float:
-        return 0.0 if self.course.objective.kind in LABELS else self.course.schedule.kd_weight(epoch)
+        return (
+            0.0
+            if self.training_plan.objective.kind in LABELS
+            else self.training_plan.schedule.kd_weight(epoch)
+        )
 
     def _size(self, rows: np.ndarray) -> int:
-        per_token = self.course.training.per == "token"
+        per_token = self.training_plan.training.loss_average == "token"
         return int(self.data.part.text.lengths[rows].sum()) if per_token else len(rows)
 
     def _close_epoch(self, epoch: int, plan: list[np.ndarray]) -> EpochReport:

@@ -16,7 +16,7 @@ from torch import nn
 from raykd.layers import Ensemble, Tagger, load_weights, save_weights
 from raykd.objectives import Objective, ObjectiveConfig
 from raykd.runs.data import corpus_of, evaluation_part, training_data
-from raykd.runs.distil import CHECKPOINT, Course, Distiller, EpochReport, Progress, Worker
+from raykd.runs.distil import CHECKPOINT, Distiller, EpochReport, Progress, TrainingPlan, Worker
 from raykd.runs.evaluate import score_part
 from raykd.runs.recipe import TASKS
 from raykd.runs.run import Run
@@ -123,7 +123,12 @@ def execute(
     if is_trained(run):
         data = training_data(store_uri, run, needs_of(run), verify=False)
         distiller = Distiller(
-            model, data, course_of(run), evaluate=partial(evaluate, "dev"), folder=folder, worker=worker
+            model,
+            data,
+            training_plan_of(run),
+            evaluate=partial(evaluate, "dev"),
+            folder=folder,
+            worker=worker,
         )
         progress = distiller.train(report)
     result = {
@@ -145,10 +150,10 @@ def execute(
     return result
 
 
-def course_of(run: Run) -> Course:
+def training_plan_of(run: Run) -> TrainingPlan:
     """How the run is to be trained."""
     schedule, training = _validated(ScheduleConfig, run.schedule), _validated(TrainingConfig, run.training)
-    return Course(objective_of(run), schedule, training, run.sampling_alpha)
+    return TrainingPlan(objective_of(run), schedule, training, run.sampling_alpha)
 
 
 def _keep_weights(storage: Storage, run: Run, model: Tagger) -> str:

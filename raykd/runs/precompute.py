@@ -21,7 +21,7 @@ import ray.data
 from ray.exceptions import RayError
 
 from raykd.errors import PlacementError, RunError
-from raykd.runs.shard_teacher import Assignment, ShardTeacher, TeacherHandle, raise_told
+from raykd.runs.shard_writer import ShardJob, ShardWriter, TeacherHandle, raise_told
 from raykd.runs.stderr import without_lines
 from raykd.signals import SIGNALS
 from raykd.storage import Storage
@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Lesson:
+class PrecomputeTask:
     """One teacher about one text."""
 
     teacher: TeacherHandle
@@ -80,25 +80,25 @@ class PrecomputePlan:
     """
 
     store: str
-    lessons: tuple[Lesson, ...]
+    tasks: tuple[PrecomputeTask, ...]
     k: int = 0
     shard_sentences: int = 2000
     token_budget: int = 8000
 
-    def coverage(self) -> tuple[LessonCoverage, ...]:
-        """What stands in the store and what is missing, lesson by lesson. Computes nothing."""
-        return tuple(_cover(self, lesson) for lesson in self.lessons)
+    def coverage(self) -> tuple[TaskCoverage, ...]:
+        """What stands in the store and what is missing, task by task. Computes nothing."""
+        return tuple(_cover(self, task) for task in self.tasks)
 
-    def assignments(self) -> tuple[Assignment, ...]:
-        """What an actor must know of each lesson: ids only, the sentences stay in the store."""
-        return tuple(_assignment(lesson) for lesson in self.lessons)
+    def shard_jobs(self) -> tuple[ShardJob, ...]:
+        """What an actor must know of each task: ids only, the sentences stay in the store."""
+        return tuple(_shard_job(task) for task in self.tasks)
 
 
 @dataclass(frozen=True)
-class LessonCoverage:
-    """What one lesson has in the store."""
+class TaskCoverage:
+    """What one task has in the store."""
 
-    lesson: Lesson
+    task: PrecomputeTask
     tokens: Coverage
     """Emissions, or token marginals."""
     transitions: Coverage | None
@@ -110,7 +110,7 @@ class LessonCoverage:
         return tuple(part for part in (self.transitions, self.tokens, self.kbest) if part is not None)
 
     def rows(self) -> list[Row]:
-        """The pipeline rows that finish this lesson: one per shard that lacks tokens, paths or both."""
+        """The pipeline rows that finish this task: one per shard that lacks tokens, paths or both."""
         tokens = {rows.first: rows for rows in self.tokens.pending}
         kbest = {rows.first: rows for rows in self.kbest.pending} if self.kbest is not None else {}
         standing = {entry.first: entry.model_dump_json() for entry in self.tokens.standing}
@@ -136,7 +136,7 @@ class LessonCoverage:
         signal, tags = SIGNALS[part.origin.signal], part.origin.tags
         if signal.per == "teacher":
             return signal.bytes_per_teacher(tags) + _FILE_BYTES
-        lengths = self.lesson.text.lengths[rows.first : rows.last]
+        lengths = self.task.text.lengths[rows.first : rows.last]
         # Every size is linear in the length: one token more is one token's bytes more.
         base, one = (signal.bytes_per_sentence(length, tags, part.origin.k) for length in (0, 1))
         return base * len(rows) + (one - base) * int(lengths.sum()) + _ROW_BYTES * len(rows) + _FILE_BYTES
@@ -190,13 +190,13 @@ Launch = Callable[[PrecomputePlan, list[Row], Placement], Iterable[Row]]
 def estimate(plan: PrecomputePlan) -> Estimate:
     """What `precompute` would find and do, before any teacher is trained."""
     covered = plan.coverage()
-    standing = [entry for lesson in covered for part in lesson.parts for entry in part.standing]
+    standing = [entry for task in covered for part in task.parts for entry in part.standing]
     return Estimate(
         cached_shards=len(standing),
-        missing_shards=sum(len(part.pending) for lesson in covered for part in lesson.parts),
+        missing_shards=sum(len(part.pending) for task in covered for part in task.parts),
         cached_bytes=sum(entry.bytes for entry in standing),
-        missing_bytes=sum(lesson.missing_bytes() for lesson in covered),
-        cached_sets=sum(all(part.complete for part in lesson.parts) for lesson in covered),
+        missing_bytes=sum(task.missing_bytes() for task in covered),
+        cached_sets=sum(all(part.complete for part in task.parts) for task in covered),
         sets=len(covered),
     )
 
@@ -214,20 +214,20 @@ def precompute(
     other errors of an actor as they are. Shards finished before an error are kept: run it again for the rest.
     """
     covered = plan.coverage()
-    rows = [{"lesson": number, **row} for number, lesson in enumerate(covered) for row in lesson.rows()]
+    rows = [{"task": number, **row} for number, task in enumerate(covered) for row in task.rows()]
     computed: list[Row] = []
     if rows:
-        for number in sorted({row["lesson"] for row in rows}):
-            write_text(Storage(plan.store), plan.lessons[number].text)
+        for number in sorted({row["task"] for row in rows}):
+            write_text(Storage(plan.store), plan.tasks[number].text)
         for result in (launch or launch_on_ray)(plan, rows, placement or Placement()):
             raise_told(result["error"])
             computed.append(result)
             if on_shard is not None:
                 on_shard(len(computed), len(rows), result["sentences"])
-    for number, lesson in enumerate(covered):
-        for part in lesson.parts:
+    for number, task in enumerate(covered):
+        for part in task.parts:
             clean_temporaries(part.folder)
-        _commit(lesson, [result for result in computed if result["lesson"] == number])
+        _commit(task, [result for result in computed if result["task"] == number])
     return _summary(plan, len(computed))
 
 
@@ -237,8 +237,8 @@ def launch_on_ray(plan: PrecomputePlan, rows: list[Row], placement: Placement) -
     threads = max(1, int(placement.cpus_per_actor))
     with _quiet_ray_data():
         dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-            cast(Any, ShardTeacher),  # Ray Data takes classes too; its annotation forgets them
-            fn_constructor_args=(plan.store, plan.assignments(), plan.token_budget, threads),
+            cast(Any, ShardWriter),  # Ray Data takes classes too; its annotation forgets them
+            fn_constructor_args=(plan.store, plan.shard_jobs(), plan.token_budget, threads),
             compute=ray.data.ActorPoolStrategy(size=actors),
             num_cpus=placement.cpus_per_actor,
             num_gpus=placement.gpus_per_actor,
@@ -266,34 +266,34 @@ def _quiet_ray_data() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _cover(plan: PrecomputePlan, lesson: Lesson) -> LessonCoverage:
+def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
     store = Storage(plan.store)
-    ranges = row_ranges(len(lesson.text), plan.shard_sentences)
-    tokens = cover_tokens(store, lesson.tokens, ranges)
-    transitions = None if lesson.transitions is None else cover_transitions(store, lesson.transitions)
+    ranges = row_ranges(len(task.text), plan.shard_sentences)
+    tokens = cover_tokens(store, task.tokens, ranges)
+    transitions = None if task.transitions is None else cover_transitions(store, task.transitions)
     # A teacher that is no chain tells one path; that more are asked for was refused before.
-    k = plan.k if lesson.teacher.chain else min(plan.k, 1)
+    k = plan.k if task.teacher.chain else min(plan.k, 1)
     kbest = cover_kbest(store, tokens, k) if k else None
-    return LessonCoverage(lesson, tokens, transitions, kbest)
+    return TaskCoverage(task, tokens, transitions, kbest)
 
 
-def _assignment(lesson: Lesson) -> Assignment:
-    return Assignment(lesson.teacher, lesson.text.id, lesson.tokens, lesson.transitions)
+def _shard_job(task: PrecomputeTask) -> ShardJob:
+    return ShardJob(task.teacher, task.text.id, task.tokens, task.transitions)
 
 
-def _commit(covered: LessonCoverage, results: Sequence[Row]) -> None:
+def _commit(covered: TaskCoverage, results: Sequence[Row]) -> None:
     for part in covered.parts:
         told = [result[part.origin.signal] for result in results]
         part.commit([ShardEntry.model_validate_json(entry) for entry in told if entry])
 
 
 def _summary(plan: PrecomputePlan, computed: int) -> Precomputed:
-    entries = [entry for lesson in plan.coverage() for part in lesson.parts for entry in part.standing]
+    entries = [entry for task in plan.coverage() for part in task.parts for entry in part.standing]
     return Precomputed(
         computed_shards=computed,
         shards=len(entries),
         bytes=sum(entry.bytes for entry in entries),
-        tokens=sum(int(lesson.text.lengths.sum()) for lesson in plan.lessons),
+        tokens=sum(int(task.text.lengths.sum()) for task in plan.tasks),
         largest_error=max((entry.largest_error for entry in entries), default=0.0),
     )
 

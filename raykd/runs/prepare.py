@@ -73,7 +73,7 @@ def prepare(recipe: Recipe, storage: Storage) -> Preparation:
 
 
 def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> Iterable[PlannedTeacher]:
-    per_language = recipe.teachers.per == "language" and len(corpus.languages) > 1
+    per_language = recipe.teachers.scope == "language" and len(corpus.languages) > 1
     # What is given is named by its weights, not by where it lies.
     teacher = recipe.teachers.pinned()
     # Without labels there is no teacher of one's own.

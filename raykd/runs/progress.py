@@ -6,31 +6,31 @@ from typing import Protocol
 
 
 class Listener(Protocol):
-    """Hears of stages: `begin` one of `total` units, `advance` it, `note` a sentence, `end` it."""
+    """Hears of phases: `begin` one of `total` units, `advance` it, `note` a sentence, `end` it."""
 
-    def begin(self, stage: str, total: int, *, done: int = 0) -> None: ...
+    def begin(self, phase: str, total: int, *, done: int = 0) -> None: ...
 
-    def advance(self, stage: str, units: int = 1, *, detail: str = "") -> None: ...
+    def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None: ...
 
-    def detail(self, stage: str, detail: str) -> None: ...
+    def detail(self, phase: str, detail: str) -> None: ...
 
     def note(self, text: str) -> None: ...
 
     def warn(self, text: str) -> None: ...
 
-    def end(self, stage: str, summary: str = "") -> None: ...
+    def end(self, phase: str, summary: str = "") -> None: ...
 
 
 class Silent:
     """Hears everything and says nothing."""
 
-    def begin(self, stage: str, total: int, *, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
         return None
 
-    def advance(self, stage: str, units: int = 1, *, detail: str = "") -> None:
+    def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
         return None
 
-    def detail(self, stage: str, detail: str) -> None:
+    def detail(self, phase: str, detail: str) -> None:
         return None
 
     def note(self, text: str) -> None:
@@ -39,5 +39,5 @@ class Silent:
     def warn(self, text: str) -> None:
         return None
 
-    def end(self, stage: str, summary: str = "") -> None:
+    def end(self, phase: str, summary: str = "") -> None:
         return None

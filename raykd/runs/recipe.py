@@ -13,7 +13,7 @@ from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.objectives import ObjectiveConfig
 from raykd.signals import Need, missing
-from raykd.spec import Frozen, Trail
+from raykd.spec import Frozen, KeyPath
 from raykd.students import StudentConfig
 from raykd.teachers import TeacherConfig
 from raykd.training import ScheduleConfig, TrainingConfig
@@ -82,9 +82,9 @@ class Recipe(Frozen):
     resources: Resources = Resources()
 
 
-def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
+def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """What no section can see alone: (path, message) for each mismatch between sections."""
-    faults: list[tuple[Trail, str]] = []
+    faults: list[tuple[KeyPath, str]] = []
     faults += _signal_faults(recipe)
     decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
     if recipe.objective.maxent_only and "crf" in decoders.values():
@@ -97,16 +97,16 @@ def recipe_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
         )
     faults += _teacher_corpus_faults(recipe)
     if recipe.objective.kind == "top_1" and not recipe.corpus.has_text:
-        mend = "without unlabelled text it is 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
-        faults.append((("objective", "kind"), mend))
-    if recipe.teachers.per == "language" and recipe.corpus.unlabelled_languages:
+        hint = "without unlabelled text it is 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
+        faults.append((("objective", "kind"), hint))
+    if recipe.teachers.scope == "language" and recipe.corpus.unlabelled_languages:
         told = ", ".join(recipe.corpus.unlabelled_languages)
-        mend = f"no teacher can be trained for {told} without labels: set teachers.per: all"
-        faults.append((("teachers", "per"), f"{mend}, or leave them out of corpus.unlabelled_languages"))
+        hint = f"no teacher can be trained for {told} without labels: set teachers.scope: all"
+        faults.append((("teachers", "scope"), f"{hint}, or leave them out of corpus.unlabelled_languages"))
     vocabulary = resolved_vocabulary(recipe)
     if recipe.student.word_dropout and vocabulary.kind == "pretrained":
-        mend = "only words and WordPieces of raykd's own have its unknown piece; leave word_dropout out"
-        faults.append((("student", "word_dropout"), f"the vocabulary is a checkpoint's: {mend}"))
+        hint = "only words and WordPieces of raykd's own have its unknown piece; leave word_dropout out"
+        faults.append((("student", "word_dropout"), f"the vocabulary is a checkpoint's: {hint}"))
     trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
     faults += [
         ((*path, "precision"), "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32")
@@ -123,7 +123,7 @@ def resolved_vocabulary(recipe: Recipe) -> VocabularyConfig:
 
 
 # What makes a need go away, where a teacher cannot meet it.
-_MENDS: Mapping[str, str] = MappingProxyType(
+_HINTS: Mapping[str, str] = MappingProxyType(
     {
         "kbest": "set k: 1",
         "pairs": "give the student decoder: maxent",
@@ -133,18 +133,18 @@ _MENDS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _signal_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
+def _signal_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """What the teacher does not tell: signals that the objective or the student's decoder reads, flat tags."""
     needs, faults = list(recipe.objective.needs), []
     if recipe.objective.reads_pairs and recipe.student.decoder == "crf":
         needs.append(Need("pairs"))
     if lacking := missing(needs, recipe.teachers.offers):
         unmet = [need.signal for need in needs if missing([need], recipe.teachers.offers)]
-        mends = [_MENDS[signal] for signal in unmet if signal in _MENDS]
+        hints = [_HINTS[signal] for signal in unmet if signal in _HINTS]
         if not missing(needs, recipe.teachers.tells):
-            mends.append("or set teachers.combine: scores")
-        mend = "".join(f"; {mend}" for mend in dict.fromkeys(mends))
-        faults.append((("objective", "kind"), f"{lacking} (teacher {recipe.teachers.kind!r}){mend}"))
+            hints.append("or set teachers.combine: scores")
+        hint = "".join(f"; {hint}" for hint in dict.fromkeys(hints))
+        faults.append((("objective", "kind"), f"{lacking} (teacher {recipe.teachers.kind!r}){hint}"))
     scheme = TASKS[recipe.task].scheme
     if recipe.teachers.decoder == "spans" and scheme != "bioes":
         told = f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {scheme}"
@@ -152,7 +152,7 @@ def _signal_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
     return faults
 
 
-def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
+def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     own, faults = recipe.teacher_corpus, []
     if own is None:
         return []
@@ -160,6 +160,6 @@ def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[Trail, str]]:
         faults.append((("teacher_corpus",), "the teacher is taken as it is, so leave teacher_corpus out"))
     if recipe.corpus.split is not None:
         # Another cap would draw other sentences for dev and test, and train on some of the student's.
-        mend = "name dev and test instead of corpus.split, which draws them from the capped sentences"
-        faults.append((("teacher_corpus", "cap"), mend))
+        hint = "name dev and test instead of corpus.split, which draws them from the capped sentences"
+        faults.append((("teacher_corpus", "cap"), hint))
     return faults

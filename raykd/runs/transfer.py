@@ -8,11 +8,11 @@ from math import floor
 from raykd.errors import PlacementError
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
-from raykd.runs.precompute import Lesson, Placement, Precomputed, PrecomputePlan, estimate, precompute
+from raykd.runs.precompute import Placement, Precomputed, PrecomputePlan, PrecomputeTask, estimate, precompute
 from raykd.runs.prepare import PlannedTeacher
 from raykd.runs.progress import Listener
 from raykd.runs.recipe import Resources
-from raykd.runs.shard_teacher import TeacherHandle
+from raykd.runs.shard_writer import TeacherHandle
 from raykd.signals import Need
 from raykd.storage import Storage
 
@@ -26,16 +26,16 @@ def transfer_plan(
     if not needs:
         return None
     k = max(need.k for need in needs)
-    return PrecomputePlan(storage.uri, tuple(_lesson(storage, teacher) for teacher in teachers), k=k)
+    return PrecomputePlan(storage.uri, tuple(_task(storage, teacher) for teacher in teachers), k=k)
 
 
-def _lesson(storage: Storage, teacher: PlannedTeacher) -> Lesson:
+def _task(storage: Storage, teacher: PlannedTeacher) -> PrecomputeTask:
     # A teacher's id is known before it is trained; its weights only after.
     result = find_result(storage, teacher.run) or {}
     tags = len(corpus_of(storage.uri, teacher.run.corpus_id).tag_set)
     weights = result.get("weights_sha256", "")
     handle = TeacherHandle(storage.uri, teacher.run.id, LOADER, tags, weights, teacher.offers)
-    return Lesson(handle, teacher.text)
+    return PrecomputeTask(handle, teacher.text)
 
 
 def compute_transfer(
@@ -46,7 +46,7 @@ def compute_transfer(
         return None
     before = estimate(plan)
     # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
-    rows = sum(len(lesson.rows()) for lesson in plan.coverage())
+    rows = sum(len(task.rows()) for task in plan.coverage())
     listener.begin("precompute", rows)
     done = precompute(
         plan,

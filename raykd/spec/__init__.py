@@ -6,7 +6,7 @@ on which the user wrote the cause.
 
 from raykd.spec.base import Frozen
 from raykd.spec.cover import covering
-from raykd.spec.document import Document, Trail, dotted, load
+from raykd.spec.document import Document, KeyPath, dotted, load
 from raykd.spec.search import (
     Choice,
     FloatRange,
@@ -29,8 +29,8 @@ __all__ = [
     "FloatRange",
     "Frozen",
     "IntRange",
+    "KeyPath",
     "Suggest",
-    "Trail",
     "assignments",
     "check",
     "covering",

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from raykd.spec.document import Trail
+from raykd.spec.document import KeyPath
 from raykd.spec.search import Choice, children, rebuilt, search_of
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One plain tree, and where each of its parts was written (resolved trail → trail in the document)."""
+    """One plain tree, and where each of its parts was written (resolved key_path → key_path in the document)."""
 
     tree: Any
-    written: dict[Trail, Trail]
+    written: dict[KeyPath, KeyPath]
 
-    def origin(self, path: Trail) -> Trail:
+    def origin(self, path: KeyPath) -> KeyPath:
         """Where `path` was written: its own place, or its nearest ancestor's with the rest as it is."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.written:
@@ -33,7 +33,7 @@ def covering(tree: Any) -> list[Variant]:
     return [Variant(value, written) for value, written in _cover(tree, (), ())]
 
 
-def malformed(tree: Any, path: Trail = ()) -> list[tuple[Trail, str]]:
+def malformed(tree: Any, path: KeyPath = ()) -> list[tuple[KeyPath, str]]:
     """Every search that is wrongly written: where it stands and what is wrong with it."""
     try:
         search = search_of(tree)
@@ -46,7 +46,7 @@ def malformed(tree: Any, path: Trail = ()) -> list[tuple[Trail, str]]:
     return [fault for where, item in inside for fault in malformed(item, where)]
 
 
-def _cover(tree: Any, path: Trail, written: Trail) -> list[tuple[Any, dict[Trail, Trail]]]:
+def _cover(tree: Any, path: KeyPath, written: KeyPath) -> list[tuple[Any, dict[KeyPath, KeyPath]]]:
     try:
         search = search_of(tree)
     except ValueError:
@@ -65,7 +65,9 @@ def _cover(tree: Any, path: Trail, written: Trail) -> list[tuple[Any, dict[Trail
     return [(rebuilt(tree, [value for value, _ in row]), _merged(row, path, written)) for row in rows]
 
 
-def _merged(row: list[tuple[Any, dict[Trail, Trail]]], path: Trail, written: Trail) -> dict[Trail, Trail]:
+def _merged(
+    row: list[tuple[Any, dict[KeyPath, KeyPath]]], path: KeyPath, written: KeyPath
+) -> dict[KeyPath, KeyPath]:
     merged = {path: written}
     for _, where in row:
         merged.update(where)

@@ -12,7 +12,7 @@ from raykd.errors import Fault, SpecError
 from raykd.spec.variants import VARIANTS, laid_over
 from raykd.spec.yaml12 import BadYamlError, Parsed, parse
 
-Trail = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Where a value stands in a tree: the keys and list indices that lead to it."""
 
 
@@ -20,36 +20,36 @@ Trail = tuple[str | int, ...]
 class Document:
     """A parsed sweep file: plain dicts, lists and scalars; searches are still the mappings that were written.
 
-    `lines` gives the 1-based line of a trail; `overridden` are the trails set on the command line, which
+    `lines` gives the 1-based line of a key_path; `overridden` are the key_paths set on the command line, which
     stand on no line. `faults` are what is wrong with the writing itself but does not keep the rest from
     being read (a key written twice): `check` reports them together with everything else.
     """
 
     file: str
     tree: dict[str, Any]
-    lines: Mapping[Trail, int]
-    overridden: tuple[Trail, ...] = ()
+    lines: Mapping[KeyPath, int]
+    overridden: tuple[KeyPath, ...] = ()
     variants: tuple[str, ...] = ()
     """Names of the file's variants that are not laid over it."""
     faults: tuple[Fault, ...] = field(default=(), repr=False)
 
-    def line(self, path: Trail) -> int | None:
+    def line(self, path: KeyPath) -> int | None:
         """The line of `path`, or of the nearest part that holds it; None if it was set by `--set`."""
-        if any(path[: len(trail)] == trail for trail in self.overridden):
+        if any(path[: len(key_path)] == key_path for key_path in self.overridden):
             return None
         for length in range(len(path), -1, -1):
             if path[:length] in self.lines:
                 return self.lines[path[:length]]
         return None
 
-    def fault(self, path: Trail, message: str) -> Fault:
+    def fault(self, path: KeyPath, message: str) -> Fault:
         """A fault at `path`, told with its file and line, or as set by `--set`."""
-        by_hand = any(path[: len(trail)] == trail for trail in self.overridden)
+        by_hand = any(path[: len(key_path)] == key_path for key_path in self.overridden)
         return Fault("--set" if by_hand else self.file, self.line(path), dotted(path), message)
 
 
-def dotted(path: Trail) -> str:
-    """How a trail is written for people and for `--set`.
+def dotted(path: KeyPath) -> str:
+    """How a key_path is written for people and for `--set`.
 
     Examples:
         >>> dotted(("objective", "choice", 0, "k"))
@@ -93,8 +93,8 @@ def _unreadable(name: str, error: BadYamlError | OSError | UnicodeDecodeError) -
         return Fault(name, error.line, "", error.message)
     if isinstance(error, FileNotFoundError):
         near = _near_files(Path(name))
-        mend = f"did you mean {near}?" if near else "give the path of a YAML sweep file"
-        return Fault(name, None, "", f"no such file; {mend}")
+        hint = f"did you mean {near}?" if near else "give the path of a YAML sweep file"
+        return Fault(name, None, "", f"no such file; {hint}")
     if isinstance(error, IsADirectoryError):
         return Fault(name, None, "", "a folder, not a sweep file; name one YAML file in it")
     if isinstance(error, UnicodeDecodeError):
@@ -119,22 +119,22 @@ def _written_wrongly(name: str, parsed: Parsed) -> tuple[Fault, ...]:
 
 
 def _overridden(document: Document, overrides: Sequence[str]) -> Document:
-    tree, faults, trails = _copy(document.tree), [], []
+    tree, faults, key_paths = _copy(document.tree), [], []
     for override in overrides:
         try:
-            trail, value = _parse_override(override)
-            trails.append(_put(tree, trail, value))
+            key_path, value = _parse_override(override)
+            key_paths.append(_put(tree, key_path, value))
         except ValueError as error:
             faults.append(Fault(f"--set {override}", None, "", str(error)))
     if faults:
         raise SpecError(tuple(faults))
     # What was wrong with a part of the file that an override replaces is wrong no longer.
-    replaced = {dotted(trail) for trail in trails}
+    replaced = {dotted(key_path) for key_path in key_paths}
     kept = tuple(fault for fault in document.faults if fault.path not in replaced)
-    return replace(document, tree=tree, overridden=tuple(trails), faults=kept)
+    return replace(document, tree=tree, overridden=tuple(key_paths), faults=kept)
 
 
-def _parse_override(override: str) -> tuple[Trail, Any]:
+def _parse_override(override: str) -> tuple[KeyPath, Any]:
     key, equals, text = override.partition("=")
     parts = tuple(key.strip().split("."))
     if not equals or not all(parts):
@@ -148,20 +148,20 @@ def _parse_override(override: str) -> tuple[Trail, Any]:
     return parts, parsed.value
 
 
-def _put(tree: Any, parts: Trail, value: Any) -> Trail:
-    """Set `value` at `parts`, making the mappings on the way; returns the trail with indices as integers."""
-    trail: list[str | int] = []
+def _put(tree: Any, parts: KeyPath, value: Any) -> KeyPath:
+    """Set `value` at `parts`, making the mappings on the way; returns the key_path with indices as integers."""
+    key_path: list[str | int] = []
     for position, part in enumerate(parts):
         if isinstance(tree, list):
-            part = _index(tree, str(part), dotted(tuple(trail)))
+            part = _index(tree, str(part), dotted(tuple(key_path)))
         elif not isinstance(tree, dict):
-            raise ValueError(f"{dotted(tuple(trail))} holds {tree!r}, which has no {part!r} in it")
-        trail.append(part)
+            raise ValueError(f"{dotted(tuple(key_path))} holds {tree!r}, which has no {part!r} in it")
+        key_path.append(part)
         if position == len(parts) - 1:
             tree[part] = value  # type: ignore[index]
         else:
             tree = tree.setdefault(part, {}) if isinstance(tree, dict) else tree[part]  # type: ignore[index]
-    return tuple(trail)
+    return tuple(key_path)
 
 
 def _index(items: list[Any], part: str, where: str) -> int:

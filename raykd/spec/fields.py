@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from raykd.spec.document import Trail
+from raykd.spec.document import KeyPath
 
 
-def models_at(model: type[BaseModel], path: Trail, tree: Any) -> list[type[BaseModel]]:
+def models_at(model: type[BaseModel], path: KeyPath, tree: Any) -> list[type[BaseModel]]:
     """The models that may stand at `path` of `tree`, which validates (or nearly) as `model`.
 
     Of the members of a discriminated union only the one that the tree's own tag names is followed.
@@ -29,7 +29,7 @@ def field_names(models: list[type[BaseModel]]) -> tuple[str, ...]:
     return tuple(sorted({name for model in models for name in model.model_fields}))
 
 
-def tags_at(model: type[BaseModel], path: Trail, tree: Any, discriminator: str) -> tuple[str, ...]:
+def tags_at(model: type[BaseModel], path: KeyPath, tree: Any, discriminator: str) -> tuple[str, ...]:
     """The values that `discriminator` may have at `path`."""
     candidates = models_at(model, path, _without(tree, (*path, discriminator)))
     annotations = [
@@ -112,7 +112,7 @@ def _item(tree: Any, part: str | int) -> Any:
     return tree[part] if isinstance(tree, list) and isinstance(part, int) and part < len(tree) else None
 
 
-def _without(tree: Any, path: Trail) -> Any:
+def _without(tree: Any, path: KeyPath) -> Any:
     """`tree` with the key at `path` left out, so that no alternative is preferred for it."""
     if not path or not isinstance(tree, dict | list):
         return tree

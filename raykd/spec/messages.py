@@ -1,4 +1,4 @@
-"""From a pydantic error to one sentence: what was got, what is allowed, and the mend."""
+"""From a pydantic error to one sentence: what was got, what is allowed, and the hint."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def expected_kind(error_type: str) -> str | None:
 
 
 def type_message(got: Any, kinds: list[str]) -> str:
-    """A value of the wrong type, with a mend where the cause is a known habit."""
+    """A value of the wrong type, with a hint where the cause is a known habit."""
     wanted = " or ".join(dict.fromkeys(kinds))
-    return f"got {shown(got)}; expected {wanted}{_mend(got, wanted)}"
+    return f"got {shown(got)}; expected {wanted}{_hint(got, wanted)}"
 
 
 def bound_message(error_type: str, context: dict[str, Any], got: Any) -> str | None:
@@ -103,7 +103,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _mend(got: Any, wanted: str) -> str:
+def _hint(got: Any, wanted: str) -> str:
     if isinstance(got, str) and "true or false" in wanted and got.lower() in ("yes", "no", "on", "off"):
         return f"; YAML 1.2 takes {got!r} for a word: write {str(got.lower() in ('yes', 'on')).lower()}"
     if (

@@ -69,7 +69,7 @@ def search_of(value: Any) -> Search | None:
     """The search that `value` writes down, None if it is a plain value.
 
     Raises:
-        ValueError: it is written as a search but is not one; the message says how to mend it.
+        ValueError: it is written as a search but is not one; the message says how to correct it.
     """
     if isinstance(value, Choice | IntRange | FloatRange):
         return value

@@ -1,4 +1,4 @@
-"""Check a sweep file against a configuration model: all faults, each with line, path and mend."""
+"""Check a sweep file against a configuration model: all faults, each with line, path and hint."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pydantic import BaseModel, ValidationError
 from raykd.errors import SpecError
 from raykd.spec import messages
 from raykd.spec.cover import Variant, covering, malformed
-from raykd.spec.document import Document, Trail, dotted
+from raykd.spec.document import Document, KeyPath, dotted
 from raykd.spec.fields import field_names, models_at, places_of, tags_at
 
-Extra = Callable[[Any], list[tuple[Trail, str]]]
+Extra = Callable[[Any], list[tuple[KeyPath, str]]]
 
 
 def check(document: Document, model: type[BaseModel], *, extra: Extra | None = None) -> None:
@@ -39,8 +39,8 @@ def check(document: Document, model: type[BaseModel], *, extra: Extra | None = N
 
 
 def _complaints(
-    variant: Variant, model: type[BaseModel], extra: Extra | None, bad_paths: tuple[Trail, ...]
-) -> list[tuple[Trail, str]]:
+    variant: Variant, model: type[BaseModel], extra: Extra | None, bad_paths: tuple[KeyPath, ...]
+) -> list[tuple[KeyPath, str]]:
     try:
         valid = model.model_validate_json(json.dumps(variant.tree))
     except ValidationError as error:
@@ -55,12 +55,12 @@ def _complaints(
     return [(variant.origin(path), message) for path, message in complaints]
 
 
-def _written(variant: Variant, path: Trail, is_key: bool) -> Trail:
+def _written(variant: Variant, path: KeyPath, is_key: bool) -> KeyPath:
     """Where the cause was written: an unknown key itself, also where its value is one option of a choice."""
     return (*variant.origin(path[:-1]), path[-1]) if is_key else variant.origin(path)
 
 
-def _echoes(path: Trail, bad_paths: tuple[Trail, ...], place: _Place) -> bool:
+def _echoes(path: KeyPath, bad_paths: tuple[KeyPath, ...], place: _Place) -> bool:
     """Whether an error only repeats that a search is malformed: at, below, or of a model that holds it."""
     if place.error["type"] == "extra_forbidden":
         return False
@@ -71,12 +71,12 @@ def _echoes(path: Trail, bad_paths: tuple[Trail, ...], place: _Place) -> bool:
 class _Place:
     """One pydantic error brought back to the tree; `tagged`: how many parts stand before a union's tag."""
 
-    path: Trail
+    path: KeyPath
     tagged: int | None
     error: dict[str, Any]
 
 
-def _told(places: list[_Place], tree: Any, model: type[BaseModel]) -> Iterator[tuple[Trail, str]]:
+def _told(places: list[_Place], tree: Any, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
     """(path, sentence) for each cause; consequences of another cause are left out."""
     places = [place for place in places if not _half_matched(place, places)]
     renamed = {
@@ -133,7 +133,7 @@ def _allowed_keys(place: _Place, tree: Any, model: type[BaseModel]) -> tuple[str
     return field_names(models_at(model, place.path[:-1], tree))
 
 
-def _sentence(place: _Place, tree: Any, model: type[BaseModel]) -> tuple[Trail, str]:
+def _sentence(place: _Place, tree: Any, model: type[BaseModel]) -> tuple[KeyPath, str]:
     path, error = place.path, place.error
     context, got, sort = error.get("ctx") or {}, error.get("input"), error["type"]
     if sort == "extra_forbidden":
@@ -165,7 +165,7 @@ def _unknown_key(place: _Place, tree: Any, model: type[BaseModel]) -> str:
     return messages.unknown(key, allowed, what="key ")
 
 
-def _missing(path: Trail, tree: Any, model: type[BaseModel]) -> str:
+def _missing(path: KeyPath, tree: Any, model: type[BaseModel]) -> str:
     key = str(path[-1])
     fields = [found.model_fields.get(key) for found in models_at(model, path[:-1], tree)]
     described = next((field.description for field in fields if field and field.description), "")

@@ -14,12 +14,12 @@ SMALL = "small"
 # A mapping with one of these is of its own kind: laid over another, it takes its place.
 _OWN_KIND = frozenset({"kind", "source", "choice", "int", "float"})
 
-Trail = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 
 def laid_over(
-    file: str, tree: dict[str, Any], lines: Mapping[Trail, int], names: Sequence[str]
-) -> tuple[dict[str, Any], dict[Trail, int], tuple[Fault, ...]]:
+    file: str, tree: dict[str, Any], lines: Mapping[KeyPath, int], names: Sequence[str]
+) -> tuple[dict[str, Any], dict[KeyPath, int], tuple[Fault, ...]]:
     """`tree` with the variants of those names laid over it in order, and without its `variants` section.
 
     A mapping changes the keys that it names, at any depth; a mapping with `kind`, `source` or a search takes the
@@ -35,7 +35,9 @@ def laid_over(
             faults.append(_unknown(file, name, list(known), lines.get((VARIANTS,))))
         elif isinstance(known[name], dict):
             result = _merged(result, known[name])
-            told |= {trail[2:]: line for trail, line in lines.items() if trail[:2] == (VARIANTS, name)}
+            told |= {
+                key_path[2:]: line for key_path, line in lines.items() if key_path[:2] == (VARIANTS, name)
+            }
             if "name" not in known[name] and isinstance(result.get("name"), str):
                 result["name"] = f"{result['name']}-{name}"
     return result, told, tuple(faults)
@@ -50,7 +52,7 @@ def _merged(below: Any, above: Any) -> Any:
     return below | {key: _merged(below.get(key), value) for key, value in above.items()}
 
 
-def _malformed(file: str, found: Any, lines: Mapping[Trail, int]) -> list[Fault]:
+def _malformed(file: str, found: Any, lines: Mapping[KeyPath, int]) -> list[Fault]:
     if not isinstance(found, dict):
         return [Fault(file, lines.get((VARIANTS,)), VARIANTS, f"a mapping of name to changes, got {found!r}")]
     return [
@@ -66,5 +68,5 @@ def _unknown(file: str, name: str, known: list[str], line: int | None) -> Fault:
             file, None, VARIANTS, f"the file has no variants, so no {name!r}; leave --variant (--small) out"
         )
     near = difflib.get_close_matches(name, known, n=1)
-    mend = f"did you mean {near[0]!r}? " if near else ""
-    return Fault(file, line, VARIANTS, f"no variant {name!r}; {mend}({', '.join(known)})")
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return Fault(file, line, VARIANTS, f"no variant {name!r}; {hint}({', '.join(known)})")

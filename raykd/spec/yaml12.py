@@ -46,7 +46,7 @@ class BadYamlError(Exception):
 
 @dataclass
 class Parsed:
-    """Plain data, the 1-based line of each trail, and faults as (trail, line, message)."""
+    """Plain data, the 1-based line of each key_path, and faults as (key_path, line, message)."""
 
     value: Any = None
     lines: dict[tuple[str | int, ...], int] = field(default_factory=dict)
@@ -109,15 +109,15 @@ class _Builder:
         self.parsed = Parsed()
         self.anchors: dict[str, Any] = {}
 
-    def build(self, event: Any, trail: tuple[str | int, ...]) -> Any:
-        self.parsed.lines.setdefault(trail, _line(event))
+    def build(self, event: Any, key_path: tuple[str | int, ...]) -> Any:
+        self.parsed.lines.setdefault(key_path, _line(event))
         if isinstance(event, AliasEvent):
             return self._alias(event)
         self._refuse_tag(event)
         if isinstance(event, MappingStartEvent):
-            value = self._mapping(trail)
+            value = self._mapping(key_path)
         elif isinstance(event, SequenceStartEvent):
-            value = self._sequence(trail)
+            value = self._sequence(key_path)
         else:
             value = self._scalar(event)
         # Only now: an anchor that holds its own alias would be a tree without end.
@@ -137,29 +137,29 @@ class _Builder:
         if tag not in (None, "!", _SAME_WORD) or (tag == _SAME_WORD and not isinstance(event, ScalarEvent)):
             raise BadYamlError(_line(event), f"the tag {tag} has no meaning here; write plain values")
 
-    def _mapping(self, trail: tuple[str | int, ...]) -> dict[str, Any]:
+    def _mapping(self, key_path: tuple[str | int, ...]) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         while not isinstance(event := next(self.events), MappingEndEvent):
             if not isinstance(event, ScalarEvent):
                 raise BadYamlError(
                     _line(event), "a key must be one word; quote it if it holds brackets or `*`"
                 )
-            below, line = (*trail, event.value), _line(event)
+            below, line = (*key_path, event.value), _line(event)
             if event.value in mapping:
                 first = self.parsed.lines[below]
                 message = f"written twice, on line {first} and on line {line}; keep one of them"
                 self.parsed.faults.append((below, line, message))
-                below = (*trail, f"{event.value} (again)")  # so that the first one's lines stay right
+                below = (*key_path, f"{event.value} (again)")  # so that the first one's lines stay right
                 self.build(next(self.events), below)
                 continue
             self.parsed.lines[below] = line
             mapping[event.value] = self.build(next(self.events), below)
         return mapping
 
-    def _sequence(self, trail: tuple[str | int, ...]) -> list[Any]:
+    def _sequence(self, key_path: tuple[str | int, ...]) -> list[Any]:
         items: list[Any] = []
         while not isinstance(event := next(self.events), SequenceEndEvent):
-            items.append(self.build(event, (*trail, len(items))))
+            items.append(self.build(event, (*key_path, len(items))))
         return items
 
     def _scalar(self, event: ScalarEvent) -> Any:
@@ -181,6 +181,6 @@ def _bad_syntax(error: MarkedYAMLError) -> BadYamlError:
     problem = (error.problem or "it cannot be parsed").replace("'\\t'", "a tab")
     opened = error.context_mark
     context = f" ({error.context}, begun on line {opened.line + 1})" if error.context and opened else ""
-    mend = "; indent with spaces, never tabs" if "a tab" in problem else ""
+    hint = "; indent with spaces, never tabs" if "a tab" in problem else ""
     where = f", column {mark.column + 1}" if mark else ""
-    return BadYamlError(mark.line + 1 if mark else None, f"not YAML: {problem}{context}{where}{mend}")
+    return BadYamlError(mark.line + 1 if mark else None, f"not YAML: {problem}{context}{where}{hint}")

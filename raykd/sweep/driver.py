@@ -1,4 +1,4 @@
-"""The driver: one sweep from its file to its front, stage by stage. Every stage finds what was done before."""
+"""The driver: one sweep from its file to its front, phase by phase. Every phase finds what was done before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raykd.identity import identity
 from raykd.runs.cluster import concurrency
 from raykd.runs.cost import find_cost
 from raykd.runs.execute import find_result, keep_place
-from raykd.runs.fleet import work
+from raykd.runs.executor import work
 from raykd.runs.precompute import PrecomputePlan
 from raykd.runs.prepare import Preparation, gold_run, prepare, student_run, transfer_needs, with_seed
 from raykd.runs.probe import probe
@@ -25,9 +25,9 @@ from raykd.runs.transfer import compute_transfer, transfer_plan
 from raykd.signals import Need
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
-from raykd.sweep.foremen import Book, RunList, Trials, missing_results
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.scheduler import Recorder, RunList, Trials, missing_results
 from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
@@ -146,11 +146,15 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
     # Ensembles are evaluated once their members stand.
     for runs in (sweep.members, sweep.teachers):
         lacking = missing_results(sweep.storage, runs)
-        foreman = RunList(lacking, "teachers", listener)
+        scheduler = RunList(lacking, "teachers", listener)
         if lacking:
-            work(foreman, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
-        if foreman.failed:
-            raise RunError("; ".join(f"teacher {name} failed: {why}" for name, why in foreman.failed.items()))
+            work(
+                scheduler, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent
+            )
+        if scheduler.failed:
+            raise RunError(
+                "; ".join(f"teacher {name} failed: {why}" for name, why in scheduler.failed.items())
+            )
     for _, run in [*sweep.members, *sweep.teachers]:
         keep_place(sweep.storage, run)
     listener.end("teachers", f"{len(todo)} trained, {len(sweep.members) - len(todo)} found in the store")
@@ -196,7 +200,7 @@ def _member_rows(sweep: Sweep, metric: str) -> list[Teacher]:
 
 
 class _Search:
-    """The two stages of trials, which share their records."""
+    """The two phases of trials, which share their records."""
 
     def __init__(
         self, sweep: Sweep, costs: dict[str, Any], tracker: Tracker, listener: Listener, concurrent: int
@@ -207,7 +211,7 @@ class _Search:
         def cost_of(run: Run) -> dict[str, Any]:
             return against_teachers(find_cost(sweep.storage, run) or {}, teacher_costs)
 
-        self._book = partial(Book, sweep.records, tracker, listener, cost_of, self._grown)
+        self._recorder = partial(Recorder, sweep.records, tracker, listener, cost_of, self._grown)
 
     def _grown(self) -> tuple[int, float, int]:
         """Finished trials, hypervolume and students of the front as it now stands."""
@@ -222,12 +226,12 @@ class _Search:
 
     def _tell_again(self, records: Sequence[Record]) -> None:
         """Tell what an earlier driver recorded and perhaps was killed before it could tell."""
-        book = self._book(stage="trials")
+        recorder = self._recorder(phase="trials")
         for record in records:
             if record.trial.state != "RUNNING":
                 runs = self._sweep.runs_of(dict(record.resolved))
                 found = [find_result(self._sweep.storage, run) for run in runs]
-                book.tell_again(record.trial, [result for result in found if result is not None])
+                recorder.tell_again(record.trial, [result for result in found if result is not None])
 
     def trials(self, deadline: float | None) -> None:
         """The search."""
@@ -242,7 +246,7 @@ class _Search:
             return None if suggestion is None else (suggestion, suggestion.tree)
 
         trials = Trials(
-            self._book(stage="trials"), role="search", study=study, suggest=suggest, runs_of=sweep.runs_of,
+            self._recorder(phase="trials"), role="search", study=study, suggest=suggest, runs_of=sweep.runs_of,
             resumed=[record for record in own if record.trial.state == "RUNNING"],
             first=1 + max((record.trial.number for record in records), default=-1),
             known={record.trial.run_ids: record for record in own},
@@ -266,7 +270,7 @@ class _Search:
             return None if tree is None else (None, tree)
 
         trials = Trials(
-            self._book(stage="baseline"), role="baseline", study=None, suggest=suggest, runs_of=self._sweep.runs_of,
+            self._recorder(phase="baseline"), role="baseline", study=None, suggest=suggest, runs_of=self._sweep.runs_of,
             resumed=[record for record in own if record.trial.state == "RUNNING"],
             first=1 + max((record.trial.number for record in records), default=-1),
             known=known, most=len(records), deadline=None,

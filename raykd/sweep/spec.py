@@ -11,7 +11,7 @@ from raykd.errors import Fault, SpecError
 from raykd.front import OBJECTIVES, Metric
 from raykd.identity import identity
 from raykd.runs.recipe import Recipe, recipe_faults
-from raykd.spec import Document, Frozen, Trail, check, grid_size, is_searched
+from raykd.spec import Document, Frozen, KeyPath, check, grid_size, is_searched
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline"})
@@ -55,7 +55,7 @@ class SweepFile(Recipe):
     tracking: TrackingConfig = TrackingConfig()
 
 
-def sweep_faults(sweep: SweepFile) -> list[tuple[Trail, str]]:
+def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     """Mismatches between sections of a plain sweep."""
     faults = recipe_faults(sweep)
     if "f1" not in sweep.search.objectives:

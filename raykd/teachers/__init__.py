@@ -2,7 +2,7 @@
 
 Every configuration in the table has
 
-    per                        one teacher per "language", or one for "all"
+    scope                      one teacher per "language", or one for "all"
     trained                    whether raykd trains it (with `training`, for `epochs`) or takes it as given
     count, combine             how many seeds of it teach together, and how (`seeds.py`)
     offers                     the signals it can tell; `tells`, one of several by itself
@@ -21,7 +21,7 @@ from typing import Annotated
 from pydantic import Field
 
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
-from raykd.teachers.bilstm import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
+from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
 
 TEACHERS = MappingProxyType(

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from raykd.layers import BiaffineHead
 from raykd.structures import SpanTags
-from raykd.teachers.bilstm import BiLSTMTeacher, Size
+from raykd.teachers.bilstm_crf import BiLSTMTeacher, Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

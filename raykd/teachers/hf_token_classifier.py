@@ -21,8 +21,8 @@ from raykd.layers.checkpoint import (
 )
 from raykd.layers.windows import in_windows
 from raykd.structures import Chain
+from raykd.teachers.ensemble import Seeded
 from raykd.teachers.labels import LabelMap, match_labels
-from raykd.teachers.seeds import Seeded
 from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class HFTokenClassifierTeacher(Seeded):
 
     kind: Literal["hf_token_classifier"] = "hf_token_classifier"
     path: Annotated[str, Field(min_length=1)]
-    per: Literal["language", "all"] = "all"
+    scope: Literal["language", "all"] = "all"
     fine_tune: bool = False
     labels: dict[str, str | None] = Field(default_factory=dict)
     """Other names for the checkpoint's labels; null leaves a label out."""
@@ -147,8 +147,8 @@ def _load(folder: Path, path: str, tag_set: TagSet | None) -> Any:
                 str(folder), dtype=torch.float32, output_loading_info=True, **head
             )
     except (OSError, ValueError) as error:
-        mend = "give a checkpoint that AutoModelForTokenClassification reads"
-        raise StoreError(path, f"cannot be loaded ({error})", mend) from error
+        hint = "give a checkpoint that AutoModelForTokenClassification reads"
+        raise StoreError(path, f"cannot be loaded ({error})", hint) from error
     if tag_set is None and report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
         raise StoreError(path, f"has no trained token-classification head ({first})", "set fine_tune: true")

@@ -101,8 +101,8 @@ def match_labels(
     names = [renamed.get(label, label) for label in labels]
     nameless = [name for name in names if name is not None and _NAMELESS.fullmatch(name)]
     if nameless:
-        mend = f"say what they stand for in teachers.labels, e.g. {{{nameless[0]}: O}}"
-        raise StoreError(checkpoint, f"its labels have no names ({', '.join(nameless[:5])})", mend)
+        hint = f"say what they stand for in teachers.labels, e.g. {{{nameless[0]}: O}}"
+        raise StoreError(checkpoint, f"its labels have no names ({', '.join(nameless[:5])})", hint)
     spans = tag_set.scheme == "bioes" and not any(name and name[:2] in ("E-", "S-") for name in names)
     types = tuple(tag_set.labels) if spans else ()
     wanted = ("O", *(f"{letter}-{x}" for letter in "BI" for x in types)) if spans else tag_set.tags
@@ -122,8 +122,8 @@ def _check_names(
         return
     lacks = f"has no label for {', '.join(missing)}" if missing else ""
     adds = f"has labels that are no tags of the corpus ({', '.join(extra)})" if extra else ""
-    mend = (
+    hint = (
         "rename labels in teachers.labels (LABEL: TAG; LABEL: null leaves one out) or set fine_tune: true; "
         f"the corpus has {', '.join(tag_set.labels)}"
     )
-    raise StoreError(checkpoint, " and ".join(part for part in (lacks, adds) if part), mend)
+    raise StoreError(checkpoint, " and ".join(part for part in (lacks, adds) if part), hint)

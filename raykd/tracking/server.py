@@ -58,7 +58,7 @@ def check(uri: str, *, seconds: float = PROBE_SECONDS) -> str:
     """Prove within about `seconds` that the tracking server answers; a new SQLite database is made and
     migrated.
 
-    Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to mend it.
+    Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to correct it.
     """
     uri = resolve(uri)
     reachable(uri, seconds=seconds)
@@ -66,7 +66,7 @@ def check(uri: str, *, seconds: float = PROBE_SECONDS) -> str:
         with _quick_requests(seconds), _quiet_migrations():
             MlflowClient(uri).search_experiments(max_results=1)
     except Exception as error:
-        raise TrackingError(f"tracking.uri: {uri} cannot be used: {_mend(uri, error)}") from error
+        raise TrackingError(f"tracking.uri: {uri} cannot be used: {_hint(uri, error)}") from error
     return uri
 
 
@@ -104,7 +104,7 @@ def _open_sqlite(path: Path) -> None:
         ) from error
 
 
-def _mend(uri: str, error: Exception) -> str:
+def _hint(uri: str, error: Exception) -> str:
     told = " ".join(str(error).split())
     if "out-of-date database schema" in told or "Can't locate revision" in told:
         return f"it was written by another MLflow version; after a backup run: mlflow db upgrade {uri}"

@@ -104,13 +104,13 @@ def read_manifest(folder: Storage) -> Manifest:
     name = f"{folder.uri}/{MANIFEST}"
     if not folder.exists(MANIFEST):
         raise StoreError(name, "there is no manifest, so the signal was never finished", AGAIN)
-    mend = f"remove the folder and {AGAIN}"
+    hint = f"remove the folder and {AGAIN}"
     try:
         plain = folder.read_json(MANIFEST)
         _refuse_other_formats(name, plain)
         return Manifest.model_validate_json(json.dumps(plain))
     except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
-        raise StoreError(name, f"the manifest is damaged ({error})", mend) from error
+        raise StoreError(name, f"the manifest is damaged ({error})", hint) from error
 
 
 def find_manifest(folder: Storage) -> Manifest | None:
@@ -141,7 +141,7 @@ def file_sha256(path: Path) -> str:
 
 
 def damaged(folder: Storage, name: str, problem: str) -> StoreError:
-    """The error that refuses a damaged shard by name, with its mend."""
+    """The error that refuses a damaged shard by name, with its hint."""
     path = f"{folder.uri}/{name}"
     return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {AGAIN}")
 

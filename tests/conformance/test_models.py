@@ -209,4 +209,4 @@ def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
 @pytest.mark.parametrize("kind", TEACHERS)
 def test_teachers_say_what_they_offer(kind):
     assert set(TEACHERS[kind].tells) <= set(SIGNALS)
-    assert {"per", "epochs", "training"} <= set(TEACHERS[kind].model_fields)
+    assert {"scope", "epochs", "training"} <= set(TEACHERS[kind].model_fields)

@@ -64,7 +64,7 @@ def test_configuration_survives_json_and_pickle(kind):
             {"k": 0},
             {"temperature": 0.0},
             {"temperature_mode": "lokal"},
-            {"temper": "x"},
+            {"soften": "x"},
             {"oddity": 1},
         )
         if set(fault) & {*entry.model_fields, "oddity"}
@@ -124,7 +124,7 @@ def test_splitting_the_batch_changes_nothing(kind, data):
 
 
 @KINDS
-@pytest.mark.parametrize("settings", [{}, {"temper": "both"}, {"temperature_mode": "global"}])
+@pytest.mark.parametrize("settings", [{}, {"soften": "both"}, {"temperature_mode": "global"}])
 def test_gradients_are_the_derivatives(kind, settings):
     objective = make_objective(kind, **settings)
     case = make_case(1, maxent=objective.maxent_only, lengths=(3, 1), tags=2)

@@ -110,19 +110,19 @@ def test_patterns_find_files_per_language(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "settings", "line", "problem", "mend"),
+    ("data", "settings", "line", "problem", "hint"),
     [
-        ("A\tO\nB\n", {}, 2, "1 columns where 2 are expected: 'B'", "mend the line"),
+        ("A\tO\nB\n", {}, 2, "1 columns where 2 are expected: 'B'", "correct the line"),
         ("A\tO\nB\tO\tO\n", {}, 2, "3 columns where 2 are expected", "corpus.columns"),
         (
             "1\tA\tO\n2\tB\n",
             {"columns": {"token": 1, "tag": 2}},
             2,
             "2 columns where at least 3",
-            "mend the line",
+            "correct the line",
         ),
-        ("A\tO\n\tO\n", {}, 2, "the word is empty", "mend the line"),
-        ("A\tO\nB\t\n", {}, 2, "'B' has no tag", "mend the line"),
+        ("A\tO\n\tO\n", {}, 2, "the word is empty", "correct the line"),
+        ("A\tO\nB\t\n", {}, 2, "'B' has no tag", "correct the line"),
         ("A O\nB O\n", {"separator": "tab"}, 1, "one column cannot be both word and tag", "corpus.separator"),
         (
             "A\tO\n",
@@ -146,13 +146,13 @@ def test_patterns_find_files_per_language(tmp_path):
         ("# only\n# comments\n", {}, None, "holds no sentence", "fill it"),
     ],
 )
-def test_faults_are_told_with_file_line_and_mend(tmp_path, data, settings, line, problem, mend):
+def test_faults_are_told_with_file_line_and_mend(tmp_path, data, settings, line, problem, hint):
     with pytest.raises(CorpusError) as caught:
         train(tmp_path, data, **settings)
     error = caught.value
     assert (error.file, error.line) == (str(tmp_path / "t"), line)
     assert problem in error.problem
-    assert mend in error.mend
+    assert hint in error.hint
 
 
 def test_a_missing_file_names_the_nearest(tmp_path):

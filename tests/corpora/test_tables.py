@@ -82,7 +82,7 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("columns", "settings", "problem", "mend"),
+    ("columns", "settings", "problem", "hint"),
     [
         ({"words": WORDS}, {}, "there is no column 'tokens'", "set corpus.columns.token (words)"),
         ({"tokens": ["a b"], "ner_tags": [["O"]]}, {}, "holds string, not lists of words", "columns.token"),
@@ -115,13 +115,13 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
         ),
     ],
 )
-def test_parquet_faults(tmp_path, columns, settings, problem, mend):
+def test_parquet_faults(tmp_path, columns, settings, problem, hint):
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(CorpusError) as caught:
         read_parquet(parquet(tmp_path, **settings))
     assert caught.value.file == str(tmp_path / "t.parquet")
     assert problem in caught.value.problem
-    assert mend in caught.value.mend
+    assert hint in caught.value.hint
 
 
 def test_what_is_no_parquet_is_told(tmp_path):

@@ -99,11 +99,11 @@ def is_valid(tags):
 
 @given(any_tags)
 def test_repair_gives_a_valid_sequence_and_counts_what_it_changed(tags):
-    mended, repairs = repair(tags)
-    assert is_valid(mended)
-    assert repairs == sum(a != b for a, b in zip(tags, mended, strict=True))
+    corrected, repairs = repair(tags)
+    assert is_valid(corrected)
+    assert repairs == sum(a != b for a, b in zip(tags, corrected, strict=True))
     assert (repairs == 0) == is_valid(tags)
-    assert [tag[2:] for tag in mended] == [tag[2:] for tag in tags]
+    assert [tag[2:] for tag in corrected] == [tag[2:] for tag in tags]
 
 
 @given(st.lists(st.sampled_from(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]), max_size=8))

@@ -17,7 +17,7 @@ TREE: dict[str, Any] = {
     "name": "tiny",
     "corpus": {"source": "builtin", "languages": ["en", "de"], **SIZES},
     "teachers": {
-        "kind": "bilstm_crf", "per": "language", "embedding_dim": 12, "hidden_dim": 12, "character_dim": 6,
+        "kind": "bilstm_crf", "scope": "language", "embedding_dim": 12, "hidden_dim": 12, "character_dim": 6,
         "character_hidden": 6, "epochs": 2, "training": {"batch_tokens": 200, "learning_rate": 0.02},
     },
     "student": {

@@ -44,13 +44,13 @@ def test_five_faults_are_told_together(raykd, tmp_path):
     for verb in ("check", "sweep"):
         code, said = raykd(verb, str(path))
         assert code == 2
-        for line, mend in [
+        for line, hint in [
             (2, "corpus.source: unknown 'bultin'; did you mean 'builtin'?"), (3, "did you mean 'hidden_dim'?"),
             (4, "student.hidden_dim: choice has no options; list at least one"), (5, "objective.k: got 0; must be"),
             (6, "training.learning_rate: got 'fast' (text); expected a number"),
         ]:  # fmt: skip
             (told,) = (each for each in said.splitlines() if f"{path}:{line} " in each)
-            assert mend in told
+            assert hint in told
     assert sorted(file.name for file in tmp_path.iterdir()) == ["bad.yaml"]
 
 

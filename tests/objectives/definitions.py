@@ -9,7 +9,7 @@ from torch import Tensor
 from raykd.objectives import Structural
 from tests.objectives.cases import Case
 from tests.oracles.chains import Law, enumerate_chain
-from tests.oracles.spans import enumerate_spans
+from tests.oracles.segmentations import enumerate_spans
 
 
 def laws(said) -> list[Law]:
@@ -57,7 +57,7 @@ def top_1(objective, case: Case) -> Tensor:
 
 def emission(objective, case: Case) -> Tensor:
     warmth = objective.temperature
-    of_student, factor = (warmth, warmth**2) if objective.temper == "both" else (1.0, 1.0)
+    of_student, factor = (warmth, warmth**2) if objective.soften == "both" else (1.0, 1.0)
     losses = []
     for b, n in enumerate(case.student.lengths_B.tolist()):
         target = torch.softmax(case.teacher.emissions_BTY[b, :n] / warmth, -1)
@@ -95,12 +95,12 @@ def token_marginals(said, temperature: float, mode: str) -> list[Tensor]:
 
 
 def posterior(objective, case: Case) -> Tensor:
-    warmth, mode, temper = (
+    warmth, mode, soften = (
         objective.temperature,
         objective.temperature_mode,
-        getattr(objective, "temper", "teacher"),
+        getattr(objective, "soften", "teacher"),
     )
-    of_student, factor = (warmth, warmth**2) if temper == "both" else (1.0, 1.0)
+    of_student, factor = (warmth, warmth**2) if soften == "both" else (1.0, 1.0)
     targets = token_marginals(case.teacher, warmth, mode)
     students = token_marginals(case.student, of_student, mode)
     return torch.stack(
@@ -117,7 +117,7 @@ def pos_top_wk(objective, case: Case) -> Tensor:
 
 def structural(objective: Structural, case: Case) -> Tensor:
     warmth = objective.temperature
-    of_student, factor = (warmth, warmth**2) if objective.temper == "both" else (1.0, 1.0)
+    of_student, factor = (warmth, warmth**2) if objective.soften == "both" else (1.0, 1.0)
     teachers = (
         laws(case.teacher) if objective.temperature_mode == "local" else softened_laws(case.teacher, warmth)
     )

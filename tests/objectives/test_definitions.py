@@ -21,7 +21,7 @@ def objectives(draw, kind):
         "k": st.integers(1, 6),
         "temperature": st.sampled_from([0.5, 1.0, 2.0, 5.0]),
         "temperature_mode": st.sampled_from(["local", "global"]),
-        "temper": st.sampled_from(["teacher", "both"]),
+        "soften": st.sampled_from(["teacher", "both"]),
     }
     unknown = set(fields) - {"kind", *drawn}
     assert not unknown, f"draw {unknown} too"

@@ -42,9 +42,9 @@ def near(actual, expected):
 
 
 @FEW
-@given(case=cases(), temperature=WARMTH, temper=st.sampled_from(["teacher", "both"]))
-def test_structural_of_a_maxent_student_is_its_definition(case, temperature, temper):
-    objective = Structural(temperature=temperature, temper=temper)
+@given(case=cases(), temperature=WARMTH, soften=st.sampled_from(["teacher", "both"]))
+def test_structural_of_a_maxent_student_is_its_definition(case, temperature, soften):
+    objective = Structural(temperature=temperature, soften=soften)
     near(objective.loss(case.student, told(case)), DEFINITIONS["structural"](objective, case))
 
 

@@ -151,7 +151,7 @@ def test_more_paths_than_stored_is_refused():
 @FEW
 @given(cases(), WARMTH, st.sampled_from(["local", "global"]))
 def test_posterior_vanishes_where_token_marginals_agree(case, temperature, mode):
-    objective = Posterior(temperature=temperature, temperature_mode=mode, temper="both")
+    objective = Posterior(temperature=temperature, temperature_mode=mode, soften="both")
     same = agreeing(case)
     near(objective.loss(same.student, case.signals), torch.zeros(case.teacher.batch).double())
     assert (objective.loss(case.student, case.signals) >= -1e-9).all()
@@ -195,19 +195,19 @@ def test_structural_is_least_where_distributions_agree(case):
 
 @FEW
 @given(cases(student_chained=True), WARMTH, st.sampled_from(["teacher", "both"]))
-def test_structural_at_global_temperature_is_least_at_the_tempered_teacher(case, temperature, temper):
-    objective = Structural(temperature=temperature, temperature_mode="global", temper=temper)
-    factor = temperature**2 if temper == "both" else 1.0
-    same = agreeing(case, 1.0 if temper == "both" else temperature)
+def test_structural_at_global_temperature_is_least_at_the_tempered_teacher(case, temperature, soften):
+    objective = Structural(temperature=temperature, temperature_mode="global", soften=soften)
+    factor = temperature**2 if soften == "both" else 1.0
+    same = agreeing(case, 1.0 if soften == "both" else temperature)
     near(objective.loss(same.student, case.signals), factor * entropies(case.teacher, temperature))
     assert gradient(objective, same) < 1e-8
 
 
 @FEW
 @given(cases(), WARMTH, st.sampled_from(["teacher", "both"]))
-def test_structural_divergence_is_the_loss_without_the_entropy(case, temperature, temper):
-    objective = Structural(temperature=temperature, temperature_mode="global", temper=temper)
-    factor = temperature**2 if temper == "both" else 1.0
+def test_structural_divergence_is_the_loss_without_the_entropy(case, temperature, soften):
+    objective = Structural(temperature=temperature, temperature_mode="global", soften=soften)
+    factor = temperature**2 if soften == "both" else 1.0
     loss_B, least_B = (
         objective.loss(case.student, case.signals),
         factor * entropies(case.teacher, temperature),

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from raykd.errors import SpecError
-from raykd.report.compare import MEND, best_of_each, compare, gold_twin, left_out
+from raykd.report.compare import HINT, best_of_each, compare, gold_twin, left_out
 from raykd.report.compare_form import compare_csv, compare_json, compare_markdown, compare_table
 from raykd.trial import Trial
 
@@ -139,8 +139,8 @@ def test_of_one_seed_nothing_is_said_but_the_mend():
     one = [trial(0, "structural", (0.7,)), trial(1, "gold", (0.6,))]
     (found,) = compare({"ner": one})
     assert (found.verdict, found.epsilon, found.setting.sd) == ("too few seeds", None, None)
-    assert MEND in found.sentence
-    assert MEND in drawn([found])
+    assert HINT in found.sentence
+    assert HINT in drawn([found])
     assert found.difference == pytest.approx(0.1)
 
 

@@ -59,8 +59,8 @@ def watched(tell: Callable[[str], None]) -> Callable[[EpochReport], None]:
 
 def execute(store: str, run: Run, moment: str) -> None:
     """The run in this process, killed at `moment`."""
-    course_of = room.course_of
-    room.course_of = lambda run: replace(course_of(run), checkpoint_steps=CHECKPOINT_STEPS)
+    training_plan_of = room.training_plan_of
+    room.training_plan_of = lambda run: replace(training_plan_of(run), checkpoint_steps=CHECKPOINT_STEPS)
     room.execute(store, run, worker=Worker(), report=watched(killer(moment)))
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from raykd.runs.data import training_data
-from raykd.runs.distil import Course, Distiller, Worker
-from raykd.runs.execute import build_model, course_of, needs_of
+from raykd.runs.distil import Distiller, TrainingPlan, Worker
+from raykd.runs.execute import build_model, needs_of, training_plan_of
 from raykd.runs.run import Run
 from raykd.storage import Storage
 
@@ -20,13 +20,13 @@ def distiller(
     *,
     worker: Worker | None = None,
     folder: str = "scratch",
-    course: Course | None = None,
+    training_plan: TrainingPlan | None = None,
     double: bool = False,
 ) -> Distiller:
     """The training loop of `run`, its model freshly initialised (in float64 if `double`), scored by `whim`."""
     model, data = build_model(storage, run), training_data(storage.uri, run, needs_of(run), verify=False)
     return Distiller(
-        model.double() if double else model, data, course or course_of(run), evaluate=whim,
+        model.double() if double else model, data, training_plan or training_plan_of(run), evaluate=whim,
         folder=storage.child(folder), worker=worker or Worker(),
     )  # fmt: skip
 

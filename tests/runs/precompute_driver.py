@@ -16,8 +16,8 @@ from pathlib import Path
 import ray
 
 from raykd.errors import RaykdError
-from raykd.runs.precompute import Lesson, Placement, PrecomputePlan, precompute
-from raykd.runs.shard_teacher import TeacherHandle
+from raykd.runs.precompute import Placement, PrecomputePlan, PrecomputeTask, precompute
+from raykd.runs.shard_writer import TeacherHandle
 from raykd.storage import Storage
 from raykd.transfer import Text
 from tests.transfer.samples import TAGS, FakeTeacher
@@ -69,10 +69,10 @@ def load(store: Storage, teacher_id: str) -> SlowTeacher:
 
 def plan(store: Path) -> PrecomputePlan:
     loader = "tests.runs.precompute_driver:load"
-    lessons = tuple(
-        Lesson(TeacherHandle(str(store), name, loader, TAGS), text) for name, text in texts().items()
+    tasks = tuple(
+        PrecomputeTask(TeacherHandle(str(store), name, loader, TAGS), text) for name, text in texts().items()
     )
-    return PrecomputePlan(str(store), lessons, k=2, shard_sentences=SHARD, token_budget=8)
+    return PrecomputePlan(str(store), tasks, k=2, shard_sentences=SHARD, token_budget=8)
 
 
 def run(store: Path, scenario: str, *, actors: int | None = None) -> dict:

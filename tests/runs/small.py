@@ -10,7 +10,7 @@ from raykd.runs.execute import execute
 from raykd.runs.precompute import precompute
 from raykd.runs.prepare import Preparation, prepare, transfer_needs
 from raykd.runs.recipe import Recipe
-from raykd.runs.shard_teacher import ShardTeacher
+from raykd.runs.shard_writer import ShardWriter
 from raykd.runs.transfer import transfer_plan
 from raykd.storage import Storage
 
@@ -20,7 +20,7 @@ TREE = {
         "source": "builtin", "languages": ("en", "de"), "train": 24, "dev": 8, "test": 8, "unlabelled": 10
     },
     "teachers": {
-        "kind": "bilstm_crf", "per": "language", "embedding_dim": 6, "hidden_dim": 6, "character_dim": 4,
+        "kind": "bilstm_crf", "scope": "language", "embedding_dim": 6, "hidden_dim": 6, "character_dim": 4,
         "character_hidden": 4, "epochs": 1, "training": {"batch_tokens": 200, "learning_rate": 1e-2},
     },
     "student": {
@@ -56,4 +56,4 @@ def prepared(store: str, *recipes: Recipe) -> Preparation:
 
 def in_this_process(plan: Any, rows: Iterable[dict[str, Any]], placement: Any) -> Iterable[dict[str, Any]]:
     """Launches the precompute pipeline without Ray."""
-    return map(ShardTeacher(plan.store, plan.assignments(), plan.token_budget), rows)
+    return map(ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget), rows)

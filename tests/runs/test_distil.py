@@ -111,7 +111,7 @@ def test_top_1_is_gold_where_there_is_gold_and_the_teachers_best_path_elsewhere_
 
 def test_the_mean_over_tokens_is_the_mean_over_sentences_scaled(small):
     def of(per):
-        training = {"per": per, "optimiser": "sgd", "gradient_clip": 1e9, "dropout": 0.0}
+        training = {"loss_average": per, "optimiser": "sgd", "gradient_clip": 1e9, "dropout": 0.0}
         run = run_of(small, training=training, schedule={"epochs": 1})
         return distiller(small.storage, run, folder=f"per-{per}", double=True)
 

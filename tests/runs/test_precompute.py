@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from raykd.errors import RunError, StoreError
-from raykd.runs.precompute import Lesson, PrecomputePlan, estimate, precompute
-from raykd.runs.shard_teacher import ShardTeacher, TeacherHandle
+from raykd.runs.precompute import PrecomputePlan, PrecomputeTask, estimate, precompute
+from raykd.runs.shard_writer import ShardWriter, TeacherHandle
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.transfer import Text, TransferSet, read_manifest, signal_ids
@@ -78,7 +78,7 @@ def test_nothing_is_launched_when_all_stands(tmp_path, school, changes):
 def test_more_paths_are_derived_from_stored_emissions_with_the_same_bytes(tmp_path, school):
     compute(school.plan(tmp_path / "later", {"en": ENGLISH}, k=2))
     handle = TeacherHandle(str(tmp_path / "later"), "en", lambda *_: pytest.fail("loaded"), tags=5)
-    compute(PrecomputePlan(handle.store, (Lesson(handle, ENGLISH),), k=6, token_budget=25))
+    compute(PrecomputePlan(handle.store, (PrecomputeTask(handle, ENGLISH),), k=6, token_budget=25))
     compute(School(FakeTeacher("en")).plan(tmp_path / "once", {"en": ENGLISH}, k=6))
     derived, direct = (
         {
@@ -93,7 +93,7 @@ def test_more_paths_are_derived_from_stored_emissions_with_the_same_bytes(tmp_pa
 
 def test_an_interrupted_run_finishes_the_missing_shards_only(tmp_path, school):
     def interrupted(plan, rows, placement):
-        actor = ShardTeacher(plan.store, plan.assignments(), plan.token_budget)
+        actor = ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget)
         for number, row in enumerate(rows):
             if number == 3:
                 raise KeyboardInterrupt
@@ -207,8 +207,8 @@ def test_an_unknown_format_version_is_refused(tmp_path, school):
 
 def test_a_teacher_trained_anew_is_asked_anew(tmp_path, school):
     def plan(weights):
-        lesson = Lesson(school.handle(tmp_path, "en", weights_sha256=weights), ENGLISH)
-        return PrecomputePlan(str(tmp_path), (lesson,), k=2, shard_sentences=10)
+        task = PrecomputeTask(school.handle(tmp_path, "en", weights_sha256=weights), ENGLISH)
+        return PrecomputePlan(str(tmp_path), (task,), k=2, shard_sentences=10)
 
     compute(plan("old"))
     assert estimate(plan("old")).missing_shards == 0
@@ -276,7 +276,7 @@ def test_errors_of_actors_arrive_with_class_and_fields(tmp_path):
 
     with pytest.raises(StoreError) as told:
         compute(School(Full("en")).plan(tmp_path, {"en": ENGLISH}))
-    assert (told.value.name, told.value.mend) == ("shard", "free some space")
+    assert (told.value.name, told.value.hint) == ("shard", "free some space")
     with pytest.raises(RunError, match="on sentences 0 to 10: ZeroDivisionError: by zero"):
         compute(School(Broken("en")).plan(tmp_path, {"en": ENGLISH}))
 
@@ -321,8 +321,8 @@ def test_a_lost_best_path_is_told_again_beside_the_marginals_that_stand(tmp_path
 
 
 def _told(school: School, store: Path) -> PrecomputePlan:
-    lesson = Lesson(school.handle(store, "en", offers=TOLD), ENGLISH)
-    return PrecomputePlan(str(store), (lesson,), k=3, shard_sentences=10, token_budget=40)
+    task = PrecomputeTask(school.handle(store, "en", offers=TOLD), ENGLISH)
+    return PrecomputePlan(str(store), (task,), k=3, shard_sentences=10, token_budget=40)
 
 
 def by_name(store: Storage, teacher_id: str) -> tuple[str, str]:

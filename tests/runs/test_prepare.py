@@ -33,7 +33,7 @@ def test_teachers_learn_from_more_sentences_than_students(tmp_path):
 
 
 def test_without_a_corpus_of_their_own_teachers_share_the_students(tmp_path):
-    ready = prepare(recipe(teachers={"per": "all"}), Storage(str(tmp_path)))
+    ready = prepare(recipe(teachers={"scope": "all"}), Storage(str(tmp_path)))
     assert [teacher.run.corpus_id for teacher in ready.teachers] == [ready.corpus_id]
 
 

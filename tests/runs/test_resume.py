@@ -13,7 +13,7 @@ import pytest
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from raykd.runs.distil import CHECKPOINT, Worker
-from raykd.runs.execute import RESULT, WEIGHTS, course_of, execute
+from raykd.runs.execute import RESULT, WEIGHTS, execute, training_plan_of
 from raykd.runs.prepare import student_run
 from raykd.storage import Storage
 from tests.runs.interrupted import CHECKPOINT_STEPS, MOMENTS
@@ -77,17 +77,19 @@ def interrupted(loop, *, step: int | None = None, epoch: int | None = None):
     "training",
     [
         {"learning_rate_schedule": "plateau", "plateau_patience": 0, "optimiser": "sgd"},
-        {"precision": "bf16", "per": "token"},
+        {"precision": "bf16", "loss_average": "token"},
         {"optimiser": "adamw", "weight_decay": 0.1},
     ],
     ids=lambda training: " ".join(map(str, training.values())),
 )
 def test_every_kind_of_state_is_restored(small, tmp_path, training):
     run = student_run(recipe(training=training, schedule={"epochs": 4}), small)
-    course = course_of(run).__class__(**{**vars(course_of(run)), "checkpoint_steps": CHECKPOINT_STEPS})
+    training_plan = training_plan_of(run).__class__(
+        **{**vars(training_plan_of(run)), "checkpoint_steps": CHECKPOINT_STEPS}
+    )
 
     def loop(folder: str):
-        return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", course=course)
+        return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", training_plan=training_plan)
 
     undisturbed = loop("undisturbed")
     history = undisturbed.train(lambda _: None).history

@@ -18,7 +18,7 @@ def test_a_zero_shot_language_needs_no_teacher(tmp_path):
 
 def test_the_teacher_of_all_languages_speaks_about_text_without_labels(tmp_path):
     silent = {"unlabelled_languages": ("de",), "unlabelled_cap": 12}
-    ready = prepare(recipe(corpus=silent, teachers={"per": "all"}), Storage(str(tmp_path)))
+    ready = prepare(recipe(corpus=silent, teachers={"scope": "all"}), Storage(str(tmp_path)))
     (teacher,) = ready.teachers
     assert teacher.languages == ("en", "de")
     assert len(teacher.text) == 24 + 10 + 12
@@ -28,14 +28,14 @@ def test_the_teacher_of_all_languages_speaks_about_text_without_labels(tmp_path)
 def test_no_teacher_of_ones_own_without_labels():
     silent = {"unlabelled_languages": ("de",)}
     (fault,) = recipe_faults(recipe(corpus=silent))
-    assert fault[0] == ("teachers", "per")
-    assert "no teacher can be trained for de without labels: set teachers.per: all" in fault[1]
-    assert not recipe_faults(recipe(corpus=silent, teachers={"per": "all"}))
+    assert fault[0] == ("teachers", "scope")
+    assert "no teacher can be trained for de without labels: set teachers.scope: all" in fault[1]
+    assert not recipe_faults(recipe(corpus=silent, teachers={"scope": "all"}))
     assert not recipe_faults(recipe(corpus={"zero_shot_languages": ("de",)}))
 
 
 def test_pseudo_labels_want_text_to_stand_on():
-    bare = {"objective": {"kind": "top_1"}, "teachers": {"per": "all"}}
+    bare = {"objective": {"kind": "top_1"}, "teachers": {"scope": "all"}}
     (fault,) = recipe_faults(recipe(corpus={"unlabelled": 0}, **bare))
     assert fault[0] == ("objective", "kind")
     assert "without unlabelled text it is 'gold'" in fault[1]
@@ -45,7 +45,7 @@ def test_pseudo_labels_want_text_to_stand_on():
 
 
 def test_students_are_selected_on_source_languages_and_scored_apart_on_targets(tmp_path):
-    asked = recipe(corpus={"unlabelled_languages": ("de",), "unlabelled_cap": 8}, teachers={"per": "all"})
+    asked = recipe(corpus={"unlabelled_languages": ("de",), "unlabelled_cap": 8}, teachers={"scope": "all"})
     ready = prepared(str(tmp_path), asked)
     (teacher,) = ready.teachers
     run = student_run(asked, ready)

@@ -87,7 +87,7 @@ def test_a_monolingual_teacher_is_the_same_whatever_languages_a_sweep_adds(store
     alone = prepare(recipe(corpus={"languages": ("en",)}), Storage(store)).teachers
     assert [teacher.languages for teacher in both] == [("en",), ("de",)]
     assert alone[0].run.id == both[0].run.id != both[1].run.id
-    together = prepare(recipe(teachers={"per": "all"}), Storage(store)).teachers
+    together = prepare(recipe(teachers={"scope": "all"}), Storage(store)).teachers
     assert [teacher.languages for teacher in together] == [("en", "de")]
 
 

@@ -21,7 +21,7 @@ from tests.runs.loops import distiller
 from tests.runs.small import prepared, recipe
 
 TEACHER = {
-    "kind": "biaffine_ner", "per": "language", "embedding_dim": 6, "hidden_dim": 6, "character_dim": 4,
+    "kind": "biaffine_ner", "scope": "language", "embedding_dim": 6, "hidden_dim": 6, "character_dim": 4,
     "character_hidden": 4, "biaffine_dim": 8, "epochs": 2, "training": {"batch_tokens": 200, "learning_rate": 1e-2},
 }  # fmt: skip
 STUDENT = {"decoder": "maxent"}

@@ -19,7 +19,7 @@ from raykd.structures import (
     viterbi,
 )
 from tests.oracles.chains import enumerate_chain
-from tests.oracles.spans import enumerate_spans
+from tests.oracles.segmentations import enumerate_spans
 from tests.structures.chains import MINUS_INFINITY, SETTINGS
 
 TAGS = SpanTags((1,), (2,), (3,), (4,), 0)

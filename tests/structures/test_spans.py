@@ -18,7 +18,7 @@ from raykd.structures import (
     token_marginals,
     viterbi,
 )
-from tests.oracles.spans import enumerate_spans, span_probabilities
+from tests.oracles.segmentations import enumerate_spans, span_probabilities
 from tests.structures.chains import DTYPES, MINUS_INFINITY, SETTINGS
 
 TAGS = {1: SpanTags((1,), (2,), (3,), (4,), 0), 2: SpanTags((1, 8), (2, 6), (3, 7), (4, 5), 0)}

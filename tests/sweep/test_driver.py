@@ -54,11 +54,11 @@ def ensemble(tmp_path, monkeypatch):
     """A sweep whose teachers are the mean of two seeds each, and the runs that were done, in their order."""
     done = []
 
-    def work(foreman, *, store_uri, resources, concurrent):
-        while (job := foreman.next()) is not None:
+    def work(scheduler, *, store_uri, resources, concurrent):
+        while (job := scheduler.next()) is not None:
             results = [execute(store_uri, run, worker=Worker(), report=lambda _: None) for run in job.runs]
             done.extend(job.runs)
-            foreman.ended(job.key, results, None)
+            scheduler.ended(job.key, results, None)
 
     monkeypatch.setattr(driver, "work", work)
     monkeypatch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))

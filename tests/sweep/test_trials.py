@@ -1,4 +1,4 @@
-"""What the foreman of trials does: interrupted trials first, no setting twice, every end recorded and told."""
+"""What the scheduler of trials does: interrupted trials first, no setting twice, every end recorded and told."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from raykd.runs.progress import Silent
 from raykd.runs.run import Run
 from raykd.storage import Storage
-from raykd.sweep.foremen import MOST_REPEATS, Book, Trials
 from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.scheduler import MOST_REPEATS, Recorder, Trials
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
 from tests.sweep.samples import COST, TREE, result_of, run_of
@@ -79,12 +79,12 @@ def setting(kind: str = "structural", *, rate: float = 1.0, dim: int = 8) -> dic
     }  # fmt: skip
 
 
-def foreman(
+def scheduler(
     records, told, search, *, resumed=(), known=None, most=10, deadline=None, seeds: int = 1
 ) -> Trials:
-    book = Book(records, told, Silent(), cost_of=lambda _: COST, grown=lambda: (0, 0.0, 0))
+    recorder = Recorder(records, told, Silent(), cost_of=lambda _: COST, grown=lambda: (0, 0.0, 0))
     return Trials(
-        book, role="search", resumed=resumed, study=search, suggest=search.suggest,
+        recorder, role="search", resumed=resumed, study=search, suggest=search.suggest,
         runs_of=lambda tree: tuple(run_of(tree, seed=seed) for seed in range(seeds)),
         first=len(records.load()), known=known or {}, most=most, deadline=deadline,
     )  # fmt: skip
@@ -100,7 +100,7 @@ def states(records) -> list[str]:
 
 def test_trials_are_recorded_as_they_begin_and_as_they_end(records, told):
     search = Fixed(setting(), setting("gold"))
-    trials = foreman(records, told, search)
+    trials = scheduler(records, told, search)
     first, second = trials.next(), trials.next()
     assert trials.next() is None
     assert states(records) == ["RUNNING", "RUNNING"]
@@ -124,7 +124,7 @@ def test_trials_are_recorded_as_they_begin_and_as_they_end(records, told):
 def test_one_run_asked_for_twice_is_done_once(records, told):
     # Gold does not know annealing: the three gold settings are one run.
     search = Fixed(setting("gold"), setting("gold", rate=0.5), setting(), setting("gold", rate=2.0))
-    trials = foreman(records, told, search)
+    trials = scheduler(records, told, search)
     gold, other = trials.next(), trials.next()
     assert [job.runs[0].objective["kind"] for job in (gold, other)] == ["gold", "structural"]
     assert search.heard == [(0, "PRUNED")], "a setting that is being tried has no figures yet"
@@ -136,19 +136,19 @@ def test_one_run_asked_for_twice_is_done_once(records, told):
 
 def test_a_sampler_that_only_repeats_itself_comes_to_an_end(records, told):
     search = Fixed(setting(), forever=True)
-    trials = foreman(records, told, search)
+    trials = scheduler(records, told, search)
     assert trials.next() is not None
     assert trials.next() is None
     assert len(search.heard) == MOST_REPEATS
 
 
 def test_interrupted_trials_come_first_and_keep_their_number(records, told):
-    before = foreman(records, told, Fixed(setting(), setting("gold")))
+    before = scheduler(records, told, Fixed(setting(), setting("gold")))
     done, open_ = before.next(), before.next()
     before.ended(done.key, results_of(done.runs, 0.5), None)
     own = records.load()
     again = Fixed(setting(), setting("gold"), setting("posterior"))
-    trials = foreman(
+    trials = scheduler(
         records, told, again, resumed=[record for record in own if record.trial.state == "RUNNING"],
         known={record.trial.run_ids: record for record in own}, most=1,
     )  # fmt: skip
@@ -164,14 +164,14 @@ def test_interrupted_trials_come_first_and_keep_their_number(records, told):
 
 def test_no_trial_starts_after_the_deadline(records, told):
     search = Fixed(setting(), setting("gold"))
-    trials = foreman(records, told, search, deadline=0.0)
+    trials = scheduler(records, told, search, deadline=0.0)
     assert trials.next() is None
     assert trials.out_of_time
     assert records.load() == []
 
 
 def test_several_seeds_are_one_trial_with_mean_and_spread(records, told):
-    trials = foreman(records, told, Fixed(setting()), seeds=3)
+    trials = scheduler(records, told, Fixed(setting()), seeds=3)
     job = trials.next()
     assert len({run.id for run in job.runs}) == 3
     trials.epoch(job.key, {"epoch": 0, "dev_f1": 0.1, "run_id": job.runs[1].id})
@@ -194,7 +194,7 @@ def test_what_the_search_must_know_survives_the_store(records, told):
         return suggestion and (suggestion, suggestion.tree)
 
     search.suggest = suggest  # type: ignore[attr-defined]
-    job = foreman(records, told, search, most=1).next()
+    job = scheduler(records, told, search, most=1).next()
     (record,) = records.load()
     assert run_of(dict(record.resolved)).id == job.runs[0].id
     assert set(record.params) == set(record.distributions)

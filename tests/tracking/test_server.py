@@ -1,4 +1,4 @@
-"""An address is judged within seconds, and every refusal says how to mend it."""
+"""An address is judged within seconds, and every refusal says how to correct it."""
 
 import os
 import socket
@@ -84,17 +84,17 @@ def test_a_silent_server_is_given_up(listener):
 
 
 @pytest.mark.parametrize(
-    ("status", "mend"),
+    ("status", "hint"),
     [
         (403, "--allowed-hosts 127.0.0.1"),
         (401, "MLFLOW_TRACKING_USERNAME"),
         (404, "address of an MLflow server"),
     ],
 )
-def test_a_server_that_refuses_names_the_mend(status, mend):
+def test_a_server_that_refuses_names_the_mend(status, hint):
     server = _answering(status)
     try:
-        with pytest.raises(TrackingError, match=mend):
+        with pytest.raises(TrackingError, match=hint):
             check(f"http://127.0.0.1:{server.server_port}")
     finally:
         server.shutdown()

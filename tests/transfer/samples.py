@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raykd.runs.precompute import Lesson, Placement, PrecomputePlan, precompute
-from raykd.runs.shard_teacher import ShardTeacher, TeacherHandle
+from raykd.runs.precompute import Placement, PrecomputePlan, PrecomputeTask, precompute
+from raykd.runs.shard_writer import ShardWriter, TeacherHandle
 from raykd.storage import Storage
 from raykd.transfer import Text
 
@@ -67,13 +67,13 @@ class School:
         return TeacherHandle(str(store), name, self.load, **{"tags": TAGS, **changes})
 
     def plan(self, store: Path, texts: dict[str, Text], **changes) -> PrecomputePlan:
-        lessons = tuple(Lesson(self.handle(store, name), text) for name, text in texts.items())
-        return PrecomputePlan(str(store), lessons, **{"shard_sentences": 10, "token_budget": 40, **changes})
+        tasks = tuple(PrecomputeTask(self.handle(store, name), text) for name, text in texts.items())
+        return PrecomputePlan(str(store), tasks, **{"shard_sentences": 10, "token_budget": 40, **changes})
 
 
 def here(plan: PrecomputePlan, rows, placement: Placement):
     """Launch in this process: one actor, no Ray."""
-    actor = ShardTeacher(plan.store, plan.assignments(), plan.token_budget)
+    actor = ShardWriter(plan.store, plan.assignments(), plan.token_budget)
     for row in rows:
         yield actor(row)
 

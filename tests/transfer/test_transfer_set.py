@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from raykd.errors import SignalError, StoreError
-from raykd.runs.precompute import Lesson, PrecomputePlan
+from raykd.runs.precompute import PrecomputePlan, PrecomputeTask
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.structures import Chain, kbest
@@ -116,8 +116,8 @@ def test_teachers_with_unlike_tags_are_refused(tmp_path):
     school = School(FakeTeacher("five"), FakeTeacher("six", tags=6))
     text = Text.of(sentences(3))
     for name, tags in (("five", 5), ("six", 6)):
-        lesson = Lesson(school.handle(tmp_path, name, tags=tags), text)
-        compute(PrecomputePlan(str(tmp_path), (lesson,)))
+        task = PrecomputeTask(school.handle(tmp_path, name, tags=tags), text)
+        compute(PrecomputePlan(str(tmp_path), (task,)))
     sources = [
         (Source(signal_ids(name, text.id)), rows)
         for name, rows in (("five", np.array([0, 1])), ("six", np.array([2])))

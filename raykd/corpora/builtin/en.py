@@ -145,7 +145,7 @@ RULES = {
     World Cup
     Christmas market
     Great Depression""",
-    "thing": "bridge\nharbour\nlibrary\nmuseum\nstation\nfactory\nhospital\ncathedral\nschool\ncastle\nprison",
+    "thing": "callback\nharbour\nlibrary\nmuseum\nstation\nfactory\nhospital\ncathedral\nschool\ncastle\nprison",
     "topic": """rents
     taxes
     wages
@@ -234,7 +234,7 @@ RULES = {
     the statue of {per} stands in front of the {thing}
     there has been much talk about {any} lately
     the film is about {any}
-    she wrote her first book about {any}
+    she wrote her first recorder about {any}
     {any} is in the news again
     I dreamt of {any} last night
     {per} asked {per_last} whether {org_firm} would pay

@@ -1,4 +1,4 @@
-"""Many jobs on one cluster through Ray Tune. Who proposes jobs, and why, is the foreman's business.
+"""Many jobs on one cluster through Ray Tune. Who proposes jobs, and why, is the scheduler's business.
 
 Tune places jobs, reuses their actors and restarts an actor that died. What was done stands in the store, not in
 Tune's own snapshots (they lag): taking a sweep up again needs nothing of Tune.
@@ -37,7 +37,7 @@ class Job:
     runs: tuple[Run, ...]
 
 
-class Foreman(Protocol):
+class Scheduler(Protocol):
     """Proposes jobs and hears how they go; lives in the driver."""
 
     def next(self) -> Job | None:
@@ -53,27 +53,27 @@ class Foreman(Protocol):
         ...
 
 
-def work(foreman: Foreman, *, store_uri: str, resources: Resources, concurrent: int) -> None:
-    """Do all jobs that `foreman` proposes, `concurrent` at a time. A failed job is told and the rest goes on."""
+def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurrent: int) -> None:
+    """Do all jobs that `scheduler` proposes, `concurrent` at a time. A failed job is told and the rest goes on."""
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
     own = resources.workers == 1
     demand = (
         {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker} if own else {"CPU": DRIVER_CPUS}
     )
-    bridge = _Bridge(foreman)
+    callback = _Callback(scheduler)
 
     def fit(name: str) -> None:
         tune.Tuner(
             tune.with_resources(_job, demand),
             param_space={"store": store_uri, "resources": resources.model_dump()},
             tune_config=tune.TuneConfig(
-                search_alg=_Proposals(foreman, bridge),
+                search_alg=_Proposals(scheduler, callback),
                 num_samples=-1,
                 max_concurrent_trials=concurrent,
                 reuse_actors=True,
             ),
             run_config=tune.RunConfig(
-                name=name, storage_path=scratch, verbose=0, callbacks=[bridge],
+                name=name, storage_path=scratch, verbose=0, callbacks=[callback],
                 failure_config=tune.FailureConfig(max_failures=resources.max_failures),
             ),
         ).fit()  # fmt: skip
@@ -88,7 +88,7 @@ def _survived(fit: Callable[[str], None], most: int) -> None:
     """Tune gives up when Ray kills a worker because memory is short; the unfinished jobs are proposed again."""
     for attempt in range(most + 1):
         try:
-            fit(f"fleet-{attempt}")
+            fit(f"executor-{attempt}")
             return
         except RuntimeError as error:
             if not isinstance(error.__cause__, OutOfMemoryError):
@@ -123,11 +123,11 @@ class _Open:
         return [place for place in range(len(self.job.runs)) if place not in self.results]
 
 
-class _Bridge(tune.Callback):
-    """Hands what Tune hears to the foreman, whose job ends with its last run or with the first that fails."""
+class _Callback(tune.Callback):
+    """Hands what Tune hears to the scheduler, whose job ends with its last run or with the first that fails."""
 
-    def __init__(self, foreman: Foreman):
-        self.foreman = foreman
+    def __init__(self, scheduler: Scheduler):
+        self.scheduler = scheduler
         self.places: dict[str, tuple[str, int]] = {}
         """Tune's trial id → the job's key and the run's place in it."""
         self.open: dict[str, _Open] = {}
@@ -137,7 +137,7 @@ class _Bridge(tune.Callback):
         if result.get("ended"):
             self._tell(trial, result["result"], result["error"])
         elif "run_id" in result and key in self.open:
-            self.foreman.epoch(key, {name: result[name] for name in EPOCH_METRICS if name in result})
+            self.scheduler.epoch(key, {name: result[name] for name in EPOCH_METRICS if name in result})
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         reason = (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
@@ -154,12 +154,12 @@ class _Bridge(tune.Callback):
             return
         if result is None:
             del self.open[key]
-            self.foreman.ended(key, None, error)
+            self.scheduler.ended(key, None, error)
             return
         one.results[place] = result
         if not one.lacks():
             del self.open[key]
-            self.foreman.ended(key, [one.results[each] for each in range(len(one.job.runs))], None)
+            self.scheduler.ended(key, [one.results[each] for each in range(len(one.job.runs))], None)
 
     def __getstate__(self) -> dict:
         # Tune writes a copy of every callback into its snapshot; ours has nothing to keep there.
@@ -169,23 +169,23 @@ class _Bridge(tune.Callback):
 class _Proposals(Searcher):
     """Tune asks here for the next run."""
 
-    def __init__(self, foreman: Foreman, bridge: _Bridge):
+    def __init__(self, scheduler: Scheduler, callback: _Callback):
         super().__init__()
-        self._foreman, self._bridge = foreman, bridge
-        self._queue = [(key, place) for key, one in bridge.open.items() for place in one.lacks()]
+        self._scheduler, self._callback = scheduler, callback
+        self._queue = [(key, place) for key, one in callback.open.items() for place in one.lacks()]
 
     def suggest(self, trial_id: str) -> Any:
         # The other runs of a job that failed are not begun.
-        self._queue = [(key, place) for key, place in self._queue if key in self._bridge.open]
+        self._queue = [(key, place) for key, place in self._queue if key in self._callback.open]
         if not self._queue:
-            job = self._foreman.next()
+            job = self._scheduler.next()
             if job is None:
                 return Searcher.FINISHED
-            self._bridge.open[job.key] = _Open(job)
+            self._callback.open[job.key] = _Open(job)
             self._queue = [(job.key, place) for place in range(len(job.runs))]
         key, place = self._queue.pop(0)
-        self._bridge.places[trial_id] = (key, place)
-        return {"run": self._bridge.open[key].job.runs[place].to_plain()}
+        self._callback.places[trial_id] = (key, place)
+        return {"run": self._callback.open[key].job.runs[place].to_plain()}
 
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
         return None

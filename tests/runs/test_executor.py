@@ -1,4 +1,4 @@
-"""How the fleet hands out runs: seeds apart, a job's end with its last run, and again what short memory cut off."""
+"""How the executor hands out runs: seeds apart, a job's end with its last run, and again what short memory cut off."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from ray.exceptions import OutOfMemoryError
 from ray.tune.search import Searcher
 
-import raykd.runs.fleet as fleet
+import raykd.runs.executor as executor
 from raykd.errors import RunError
-from raykd.runs.fleet import Job, work
+from raykd.runs.executor import Job, work
 from raykd.runs.recipe import Resources
 from tests.sweep.samples import run_of
 
@@ -20,7 +20,7 @@ SETTING = {
 }  # fmt: skip
 
 
-class Foreman:
+class Scheduler:
     def __init__(self, names: str, seeds: int = 2):
         self.names, self.seeds = list(names), seeds
         self.heard: list[tuple[str, Any]] = []
@@ -48,7 +48,7 @@ class Tuner:
         self.proposed: list[tuple[str, int]] = []
 
     def __call__(self, trainable: Any, *, param_space: Any, tune_config: Any, run_config: Any) -> Any:
-        search, bridge = tune_config.search_alg, run_config.callbacks[0]
+        search, callback = tune_config.search_alg, run_config.callbacks[0]
 
         def begin() -> Any:
             trial = SimpleNamespace(trial_id=f"trial-{len(self.proposed)}", number=len(self.proposed))
@@ -56,16 +56,16 @@ class Tuner:
             if plain == Searcher.FINISHED:
                 return None
             trial.seed = plain["run"]["training"]["seed"]
-            self.proposed.append((bridge.places[trial.trial_id][0], trial.seed))
+            self.proposed.append((callback.places[trial.trial_id][0], trial.seed))
             return trial
 
         def end(trial: Any) -> None:
-            bridge.on_trial_result(0, [], trial, {"run_id": f"seed {trial.seed}"})
+            callback.on_trial_result(0, [], trial, {"run_id": f"seed {trial.seed}"})
             result, error = {"seed": trial.seed}, None
             if trial.number in self.fails:
                 result, error = None, "it diverged"
-            bridge.on_trial_result(0, [], trial, {"ended": True, "result": result, "error": error})
-            bridge.on_trial_complete(0, [], trial)
+            callback.on_trial_result(0, [], trial, {"ended": True, "result": result, "error": error})
+            callback.on_trial_complete(0, [], trial)
 
         def fit() -> None:
             while first := begin():
@@ -81,49 +81,49 @@ class Tuner:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    def run(tuner: Tuner, foreman: Foreman) -> list[tuple[str, int]]:
-        monkeypatch.setattr(fleet.tune, "Tuner", tuner)
-        work(foreman, store_uri=str(tmp_path), resources=Resources(max_failures=2), concurrent=2)
+    def run(tuner: Tuner, scheduler: Scheduler) -> list[tuple[str, int]]:
+        monkeypatch.setattr(executor.tune, "Tuner", tuner)
+        work(scheduler, store_uri=str(tmp_path), resources=Resources(max_failures=2), concurrent=2)
         return tuner.proposed
 
     return run
 
 
-def ends(foreman: Foreman) -> list[tuple[str, Any]]:
-    return [(key, told) for key, told in foreman.heard if not str(told).startswith("seed ")]
+def ends(scheduler: Scheduler) -> list[tuple[str, Any]]:
+    return [(key, told) for key, told in scheduler.heard if not str(told).startswith("seed ")]
 
 
 def test_seeds_are_placed_by_themselves_and_told_together_in_order(run):
-    foreman = Foreman("ab", seeds=3)
-    assert run(Tuner(), foreman) == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("b", 2)]
-    assert ends(foreman) == [("a", [0, 1, 2]), ("b", [0, 1, 2])]
-    assert foreman.heard[0] == ("a", "seed 1")
+    scheduler = Scheduler("ab", seeds=3)
+    assert run(Tuner(), scheduler) == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("b", 2)]
+    assert ends(scheduler) == [("a", [0, 1, 2]), ("b", [0, 1, 2])]
+    assert scheduler.heard[0] == ("a", "seed 1")
 
 
 def test_a_job_ends_with_its_first_failure_and_the_rest_goes_on(run):
-    foreman = Foreman("ab", seeds=3)
+    scheduler = Scheduler("ab", seeds=3)
     # Seed 1 of "a" fails while seed 0 runs: seed 2 is not begun, and what seed 0 says is nobody's business any more.
-    assert run(Tuner(fails=(1,)), foreman) == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
-    assert ends(foreman) == [("a", "it diverged"), ("b", [0, 1, 2])]
-    assert ("a", "seed 0") not in foreman.heard
+    assert run(Tuner(fails=(1,)), scheduler) == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
+    assert ends(scheduler) == [("a", "it diverged"), ("b", [0, 1, 2])]
+    assert ("a", "seed 0") not in scheduler.heard
 
 
 def test_unfinished_runs_come_again_and_finished_ones_do_not(run):
-    foreman = Foreman("ab")
+    scheduler = Scheduler("ab")
     # Seed 1 of "a" had ended when memory was short.
-    assert run(Tuner(cut=(0,)), foreman) == [("a", 0), ("a", 1), ("a", 0), ("b", 0), ("b", 1)]
-    assert ends(foreman) == [("a", [0, 1]), ("b", [0, 1])]
+    assert run(Tuner(cut=(0,)), scheduler) == [("a", 0), ("a", 1), ("a", 0), ("b", 0), ("b", 1)]
+    assert ends(scheduler) == [("a", [0, 1]), ("b", [0, 1])]
 
 
 def test_memory_that_stays_short_is_told_with_the_mend(run):
     with pytest.raises(RunError, match=r"memory was short 3 times.*resources\.concurrency"):
-        run(Tuner(cut=tuple(range(9))), Foreman("abcde"))
+        run(Tuner(cut=tuple(range(9))), Scheduler("abcde"))
 
 
 def test_other_errors_of_tune_are_not_swallowed(monkeypatch, tmp_path):
     def broken(*args: Any, **options: Any) -> Any:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(fleet.tune, "Tuner", broken)
+    monkeypatch.setattr(executor.tune, "Tuner", broken)
     with pytest.raises(RuntimeError, match="a fault of ours"):
-        work(Foreman(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
+        work(Scheduler(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)

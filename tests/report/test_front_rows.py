@@ -3,7 +3,7 @@
 import pytest
 
 from raykd.report import front, front_html, front_markdown, front_rows, front_table, trials_table
-from raykd.report.front import baseline_of
+from raykd.report.front_rows import baseline_of
 from raykd.trial import Teacher, Trial, teacher_f1
 
 

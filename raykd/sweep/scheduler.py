@@ -1,4 +1,4 @@
-"""Foremen: who proposes the jobs of each stage of a sweep, and writes down how they end."""
+"""Schedulers: who proposes the jobs of each phase of a sweep, and writes down how they end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from raykd.runs.execute import find_result
-from raykd.runs.fleet import Job
+from raykd.runs.executor import Job
 from raykd.runs.progress import Listener
 from raykd.runs.recipe import TASKS
 from raykd.runs.run import Run
@@ -27,8 +27,8 @@ MOST_REPEATS = 100
 class RunList:
     """Does a fixed list of runs: teachers, or the one run of `raykd distill`."""
 
-    def __init__(self, runs: Sequence[tuple[str, Run]], stage: str, listener: Listener):
-        self._todo, self._stage, self._listener = list(runs), stage, listener
+    def __init__(self, runs: Sequence[tuple[str, Run]], phase: str, listener: Listener):
+        self._todo, self._phase, self._listener = list(runs), phase, listener
         self._names = {run.id: name for name, run in runs}
         self._metric = TASKS[runs[0][1].task].label if runs else ""
         self.failed: dict[str, str] = {}
@@ -45,7 +45,7 @@ class RunList:
         """Shows the epoch."""
         epoch, score = metrics["epoch"] + 1, 100 * metrics["dev_f1"]
         detail = f"{self._names[key]}: epoch {epoch}, dev {self._metric} {score:.1f}"
-        self._listener.advance(self._stage, detail=detail)
+        self._listener.advance(self._phase, detail=detail)
 
     def ended(self, key: str, results: list[dict[str, Any]] | None, error: str | None) -> None:
         """Keeps the result, or why there is none."""
@@ -56,8 +56,8 @@ class RunList:
 
 
 @dataclass
-class Book:
-    """What every foreman of trials writes to: records, tracking server, and whoever watches."""
+class Recorder:
+    """What every scheduler of trials writes to: records, tracking server, and whoever watches."""
 
     records: SweepRecords
     tracker: Tracker
@@ -65,7 +65,7 @@ class Book:
     cost_of: Callable[[Run], dict[str, Any]]
     grown: Callable[[], tuple[int, float, int]]
     """Finished trials, hypervolume and students of the front, as they now stand."""
-    stage: str = "trials"
+    phase: str = "trials"
     logged: set[tuple[int, str, int]] = field(default_factory=set)
     """(trial, run, epoch) that the tracking server was told."""
 
@@ -81,7 +81,7 @@ class Book:
         # Figures first: on a narrow terminal the end of the line is cut off.
         epoch, score = metrics["epoch"] + 1, 100 * metrics["dev_f1"]
         told = f"#{trial.number:02d}{seed} epoch {epoch}, dev {trial.metric} {score:.1f}"
-        self.listener.detail(self.stage, f"{told}, {trial.method} · {trial.shape}")
+        self.listener.detail(self.phase, f"{told}, {trial.method} · {trial.shape}")
 
     def end(self, record: Record, results: Sequence[dict[str, Any]]) -> None:
         """A trial ended, in whichever state."""
@@ -96,7 +96,7 @@ class Book:
         else:
             told = f"{trial.name}: {trial.state} {trial.message}"
             self.listener.warn(told)
-        self.listener.advance(self.stage, detail=told)
+        self.listener.advance(self.phase, detail=told)
 
     def tell_again(self, trial: Trial, results: Sequence[dict[str, Any]]) -> None:
         """Tell the tracking server all of a trial that ended, whatever it heard before."""
@@ -130,7 +130,7 @@ class Trials:
 
     def __init__(
         self,
-        book: Book,
+        recorder: Recorder,
         *,
         role: Any,
         resumed: Sequence[Record],
@@ -142,7 +142,7 @@ class Trials:
         most: int,
         deadline: float | None,
     ):
-        self._book, self._role, self._runs_of, self._suggest = book, role, runs_of, suggest
+        self._recorder, self._role, self._runs_of, self._suggest = recorder, role, runs_of, suggest
         self._study, self._next, self._known = study, first, known
         self._most, self._deadline = most, deadline
         self._resumed = list(resumed)
@@ -182,7 +182,7 @@ class Trials:
         return None
 
     def _record(self, runs: tuple[Run, ...], tree: dict[str, Any], suggestion: Suggestion | None) -> Record:
-        trial = with_cost(running(self._next, runs, self._role), self._book.cost_of(runs[0]))
+        trial = with_cost(running(self._next, runs, self._role), self._recorder.cost_of(runs[0]))
         self._next += 1
         if suggestion is None:
             return Record(trial, tree)
@@ -193,13 +193,13 @@ class Trials:
         key = str(record.trial.number)
         self._known[tuple(run.id for run in runs)] = record
         self._live[key] = (record, suggestion)
-        self._book.start(record)
+        self._recorder.start(record)
         return Job(key, runs)
 
     def epoch(self, key: str, metrics: dict[str, Any]) -> None:
         """Logs the epoch."""
         record, _ = self._live[key]
-        self._book.epoch(record.trial, metrics)
+        self._recorder.epoch(record.trial, metrics)
 
     def ended(self, key: str, results: list[dict[str, Any]] | None, error: str | None) -> None:
         """Records the trial, and tells the search."""
@@ -208,10 +208,10 @@ class Trials:
             trial = replace(record.trial, state="FAILED", message=error or "no result")
         else:
             runs = self._runs_of(dict(record.resolved))
-            trial = finished(record.trial, results, self._book.cost_of(runs[0]))
+            trial = finished(record.trial, results, self._recorder.cost_of(runs[0]))
         record = replace(record, trial=trial)
         self._known[trial.run_ids] = record
-        self._book.end(record, results or [])
+        self._recorder.end(record, results or [])
         if self._study is not None:
             self._study.tell(suggestion, trial) if suggestion is not None else self._study.add(record)
 

@@ -1,12 +1,12 @@
 """Temperature, said once for all objectives.
 
-`temper: teacher` (the default) softens the teacher alone: the student's scores stay at ϑ = 1 and there is no
-ϑ² factor. `temper: both` divides the student's scores by ϑ as well and multiplies the loss by ϑ², so that
+`soften: teacher` (the default) softens the teacher alone: the student's scores stay at ϑ = 1 and there is no
+ϑ² factor. `soften: both` divides the student's scores by ϑ as well and multiplies the loss by ϑ², so that
 gradients keep their size (Hinton et al. 2015, §2).
 
 `temperature_mode` says where marginals are softened (Wang et al., ACL 2021, §5.2). `local`: substructure
 marginals at ϑ = 1, their logarithms divided by ϑ, each renormalised. `global`: scores divided by ϑ, then the
-marginals. Where the student's marginals are softened too (`posterior` with `temper: both`), in the same mode.
+marginals. Where the student's marginals are softened too (`posterior` with `soften: both`), in the same mode.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Temperature = Annotated[float, Field(gt=0)]
 TemperatureMode = Literal["local", "global"]
-Temper = Literal["teacher", "both"]
+Soften = Literal["teacher", "both"]
 
 
 def softens(temperature: float, mode: TemperatureMode) -> bool:
@@ -40,6 +40,6 @@ def softened(chain: Chain, temperature: float) -> Chain:
     return chain if temperature == 1 else chain.map(lambda scores: scores / temperature)
 
 
-def student_side(student: Chain, temperature: float, temper: Temper) -> tuple[Chain, float]:
+def student_side(student: Chain, temperature: float, soften: Soften) -> tuple[Chain, float]:
     """The student as the loss sees it, and the factor of the loss: unchanged and 1, or softened and ϑ²."""
-    return (student, 1.0) if temper == "teacher" else (softened(student, temperature), temperature**2)
+    return (student, 1.0) if soften == "teacher" else (softened(student, temperature), temperature**2)

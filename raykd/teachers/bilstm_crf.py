@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
 from raykd.layers.contextual import ContextualConfig
-from raykd.teachers.seeds import Seeded
+from raykd.teachers.ensemble import Seeded
 from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Size = Annotated[int, Field(ge=1)]
 class BiLSTMTeacher(Seeded):
     """Words and their characters through a BiLSTM to the decoder that the subclass names."""
 
-    per: Literal["language", "all"] = "language"
+    scope: Literal["language", "all"] = "language"
     embedding_dim: Annotated[int, Field(ge=0)] = 100
     """Components of a word's own vector; 0: it has none."""
     hidden_dim: Size = 128

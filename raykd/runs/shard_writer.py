@@ -98,7 +98,7 @@ class TeacherHandle:
 
 
 @dataclass(frozen=True)
-class Assignment:
+class ShardJob:
     """What an actor must know to write the shards of one teacher about one text."""
 
     teacher: TeacherHandle
@@ -108,28 +108,28 @@ class Assignment:
     transitions: Origin | None
 
 
-class ShardTeacher:
+class ShardWriter:
     """Computes one shard a call, and keeps the teachers it has loaded.
 
     At most two teachers stay in memory: rows come teacher by teacher, so only the turn from one to the
     next meets two.
     """
 
-    def __init__(self, store: str, assignments: Sequence[Assignment], token_budget: int, threads: int = 1):
+    def __init__(self, store: str, shard_jobs: Sequence[ShardJob], token_budget: int, threads: int = 1):
         torch.set_num_threads(threads)
-        self._store, self._assignments, self._token_budget = Storage(store), assignments, token_budget
+        self._store, self._shard_jobs, self._token_budget = Storage(store), shard_jobs, token_budget
         self._teacher: Callable[[TeacherHandle], LoadedTeacher] = lru_cache(maxsize=2)(TeacherHandle.load)
         self._text: Callable[[str], Text] = lru_cache(maxsize=4)(lambda name: open_text(self._store, name))
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Write what `row` lacks.
 
-        row: `lesson` (index of the assignment), `first` and `last` (rows of the text; equal: transitions
+        row: `task` (index of the shard_job), `first` and `last` (rows of the text; equal: transitions
         only), `standing` (the entry of the shard of tokens as JSON where it stands already, else ""), `k`
         (0: no paths). Answers with the entries, as JSON under their signal's name, of the shards that now
         stand ("" where there is none), or with the `error` that hindered it.
         """
-        answer = {"lesson": row["lesson"], "sentences": row["last"] - row["first"], "error": ""}
+        answer = {"task": row["task"], "sentences": row["last"] - row["first"], "error": ""}
         answer |= dict.fromkeys(SIGNALS, "")
         try:
             return answer | {name: entry.model_dump_json() for name, entry in self._write(row)}
@@ -137,7 +137,7 @@ class ShardTeacher:
             return answer | {"error": _tell(error, row)}
 
     def _write(self, row: dict[str, Any]) -> Iterator[tuple[str, ShardEntry]]:
-        work = self._assignments[row["lesson"]]
+        work = self._shard_jobs[row["task"]]
         rows = RowRange(row["first"], row["last"])
         said = None
         if work.transitions is not None:
@@ -159,14 +159,14 @@ class ShardTeacher:
             entry = write_shard(folder, transition_batch(said), origin=origin, rows=rows)
         return transitions_of(open_shard(folder, rows.name)), entry
 
-    def _standing(self, work: Assignment, standing: str) -> ShardEntry | None:
+    def _standing(self, work: ShardJob, standing: str) -> ShardEntry | None:
         if not standing:
             return None
         entry = ShardEntry.model_validate_json(standing)
         verify_shards(origin_folder(self._store, work.tokens), [entry])
         return entry
 
-    def _tokens(self, work: Assignment, rows: RowRange) -> ShardEntry:
+    def _tokens(self, work: ShardJob, rows: RowRange) -> ShardEntry:
         folder = origin_folder(self._store, work.tokens)
         # Another sweep may have written it since this one looked.
         found = find_shard(folder, rows, origin=work.tokens)
@@ -183,7 +183,7 @@ class ShardTeacher:
         batch, error = token_batch(work.tokens.signal, order_N + rows.first, said)
         return write_shard(folder, batch, origin=work.tokens, rows=rows, largest_error=error)
 
-    def _emit(self, work: Assignment, text: Text, sentences_B: np.ndarray) -> Sequence[np.ndarray]:
+    def _emit(self, work: ShardJob, text: Text, sentences_B: np.ndarray) -> Sequence[np.ndarray]:
         said = self._teacher(work.teacher).emit(text.sentences(sentences_B), self._token_budget)
         got = [np.shape(scores) for scores in said]
         expected = [(int(length), work.teacher.tags) for length in text.lengths[sentences_B]]
@@ -195,7 +195,7 @@ class ShardTeacher:
             )
         return said
 
-    def _kbest(self, work: Assignment, tokens: ShardEntry, said: Transitions | None, k: int) -> ShardEntry:
+    def _kbest(self, work: ShardJob, tokens: ShardEntry, said: Transitions | None, k: int) -> ShardEntry:
         batch: pa.RecordBatch = open_shard(origin_folder(self._store, work.tokens), tokens.name)
         origin = work.tokens.model_copy(update={"signal": "kbest", "k": k})
         if said is None:

@@ -1,0 +1,161 @@
+"""What runs and measurements give, typed: scores, the result of a run, the cost of a shape.
+
+A score is a fraction between 0 and 1 everywhere below `report/`, which shows it in percent. Each of them has a JSON
+form (`to_plain`) that `from_plain` reads back to an equal value: a result that was found is the result that was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean, stdev
+from typing import Any, Literal
+
+Part = Literal["dev", "test"]
+"""Dev selects, test is only reported."""
+Group = Literal["source", "target"]
+"""Languages with labels, and those without; targets have a test and no dev."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """The task's metric on one part and one group of languages."""
+
+    mean: float
+    """Over languages, and over seeds where there are several."""
+    languages_sd: float
+    """Population standard deviation over languages (the mean of the seeds' own)."""
+    by_language: Mapping[str, float]
+    """Each language's own, a mean over seeds."""
+    by_seed: tuple[float, ...]
+    """Each seed's mean over languages, in the order of the seeds."""
+
+    @property
+    def sd(self) -> float | None:
+        """Sample standard deviation (n − 1) over seeds; None for one seed."""
+        return stdev(self.by_seed) if len(self.by_seed) > 1 else None
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Score:
+        """The score that `asdict` wrote."""
+        return Score(**{**plain, "by_seed": tuple(plain["by_seed"])})
+
+    @staticmethod
+    def over_seeds(scores: Sequence[Score]) -> Score:
+        """One score of several runs that differ by their seed."""
+        languages = scores[0].by_language
+        return Score(
+            mean=fmean(score.mean for score in scores),
+            languages_sd=fmean(score.languages_sd for score in scores),
+            by_language={name: fmean(score.by_language[name] for score in scores) for name in languages},
+            by_seed=tuple(seed for score in scores for seed in score.by_seed),
+        )
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one run, trial or teacher, by part and group."""
+
+    by_part: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
+
+    def get(self, part: Part, group: Group = "source") -> Score | None:
+        """The score of one part and group; None where there is none."""
+        return self.by_part.get(part, {}).get(group)
+
+    def mean(self, part: Part, group: Group = "source") -> float | None:
+        """Its mean; None where there is none."""
+        score = self.get(part, group)
+        return None if score is None else score.mean
+
+    def by_language(self, part: Part) -> dict[str, float]:
+        """Each language's own, of both groups."""
+        groups = self.by_part.get(part, {}).values()
+        return {language: value for score in groups for language, value in score.by_language.items()}
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target languages."""
+        score = self.get("test", "target")
+        return () if score is None else tuple(score.by_language)
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {
+            part: {group: _plain(score) for group, score in groups.items()}
+            for part, groups in self.by_part.items()
+        }
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Scores:
+        """The scores that `to_plain` wrote."""
+        return Scores(
+            {
+                part: {group: Score.from_plain(score) for group, score in groups.items()}
+                for part, groups in plain.items()
+            }
+        )
+
+    @staticmethod
+    def over_seeds(scores: Iterable[Scores]) -> Scores:
+        """One of several runs that differ by their seed."""
+        every = list(scores)
+        return Scores(
+            {
+                part: {
+                    group: Score.over_seeds([one.by_part[part][group] for one in every]) for group in groups
+                }
+                for part, groups in every[0].by_part.items()
+            }
+        )
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one finished run gives."""
+
+    run_id: str
+    scores: Scores
+    best_epoch: int
+    """The epoch, counted over all stages from 0, whose weights were kept; -1 where nothing was trained."""
+    epochs: tuple[Mapping[str, Any], ...]
+    """One mapping of figures for each epoch."""
+    wall_s: float
+    workers: int
+    parameters: int
+    bytes: int
+    weights_sha256: str = ""
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {**vars(self), "scores": self.scores.to_plain(), "epochs": list(self.epochs)}
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> RunResult:
+        """The result that `to_plain` wrote."""
+        scores = Scores.from_plain(plain["scores"])
+        return RunResult(**{**plain, "scores": scores, "epochs": tuple(plain["epochs"])})
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a shape costs: its figures by their names in `raykd/figures.py`, and on which hardware they were measured."""
+
+    figures: Mapping[str, float]
+    shape: Mapping[str, Any] = field(default_factory=dict)
+    hardware: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        return self.figures[name]
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return asdict(self)
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Cost:
+        """The cost that `to_plain` wrote."""
+        return Cost(**plain)
+
+
+def _plain(score: Score) -> dict[str, Any]:
+    return {**asdict(score), "by_seed": list(score.by_seed)}
