@@ -138,7 +138,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a shape costs: its figures by their names in `raykd/figures.py`, and on which hardware they were measured."""
+    """What a shape costs: its figures by their names in `raykd/figures.py`, and where they were measured."""
 
     figures: Mapping[str, float]
     shape: Mapping[str, Any] = field(default_factory=dict)
