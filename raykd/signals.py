@@ -1,48 +1,116 @@
-"""The shared vocabulary of what a teacher can tell: signals, their bytes, and what derives from what.
+"""The signals a teacher gives: what each is, how it is taken from an output, how it is written, and how it is read.
 
-Objectives state `needs`, teachers state `offers`; `missing` says before anything runs whether the two
-meet, and `to_store` says which signals a transfer set must hold so that they do. How they are stored is
-not known here.
+The transfer store and the training loop loop over these entries and name none of them. To add a signal, add an entry
+to `SIGNALS`, and a field to `TeacherBatch` for what is read back. `needs.py` says which signals serve an objective.
 
-A teacher that is a chain offers its scores, from which all else derives. Any other teacher (spans, several
-teachers averaged) offers what tokens can be told of it, `token_marginals`, and its best path.
+A chain teacher offers its scores, from which all else derives. A non-chain teacher (spans, several teachers averaged)
+offers `token_marginals` and its best path.
 
-Shapes: B batch, T time (tokens), Y tags, K best.
+Shapes: B batch, T labels of a sentence (one per word, or one), W words, P pieces, Y tags, K best, D size; N sentences
+and R rows of a shard, V values of one row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
+
+from raykd.structures import Chain, kbest, token_marginals, viterbi
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    from raykd.structures import Chain
+    from raykd.corpora.encoding import TokenBatch
+    from raykd.layers import Output
+
+Rows = Literal["label", "word", "sentence", "teacher"]
+"""What one row of a column belongs to; a `teacher` column is stored once per teacher, not per text."""
+
+_FLOAT16_MAX = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True)
 class Need:
-    """One signal that an objective reads; `k` is the number of best paths asked for (0 for other signals)."""
+    """One signal that an objective reads: `k` best paths, the hidden states of `layer`; 0 and None for the others."""
 
     signal: str
     k: int = 0
+    layer: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The signal with its layer: what is stored under one id. Stored K-best serves every smaller `k`."""
+        return self.signal if self.layer is None else f"{self.signal}.{self.layer}"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a model that its signals depend on: its tags, and the components of each layer that is asked for."""
+
+    tags: int
+    hidden: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a stored signal: V values for each of its rows.
+
+    `encode` turns float32 values [R, V] into what is stored, and gives the largest absolute error; None stores values
+    as they are.
+    """
+
+    name: str
+    rows: Rows
+    dtype: Callable[[Sizes], Any]
+    width: Callable[[Sizes, Need], int]
+    encode: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
+
+    def bytes_per_row(self, sizes: Sizes, need: Need) -> int:
+        """Bytes of one row; Arrow's own bookkeeping is not counted."""
+        return np.dtype(self.dtype(sizes)).itemsize * self.width(sizes, need)
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One kind of thing that a teacher gives.
+
+    `take` gives one tensor per column for a batch: [B, rows, V] for label and word columns, [B, V] for sentence
+    columns, [V] for teacher columns. `derive` computes the columns of a shard from the stored columns of `sources`
+    instead, where a teacher offers them: stored values are rounded, so a later derivation gives the same bytes.
+    `read` turns gathered columns, padded with 0 and on the device of the batch, and the lengths [B] of the first
+    column's rows into what an objective uses.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    take: Callable[[Output, TokenBatch, Need], tuple[Tensor, ...]]
+    read: Callable[[tuple[Tensor, ...], Tensor, Need], Any]
+    sources: tuple[str, ...] = ()
+    derive: (
+        Callable[[Mapping[str, tuple[np.ndarray, ...]], np.ndarray, Need, int], tuple[np.ndarray, ...]] | None
+    ) = None
+
+    @property
+    def once(self) -> bool:
+        """Whether it is stored once per teacher, whatever the text."""
+        return self.columns[0].rows == "teacher"
 
 
 @dataclass(frozen=True)
 class TeacherBatch:
-    """What the teachers say about the sentences of one batch, in the order of the batch.
+    """What the teachers give for the sentences of one batch, in the order of the batch. Unread parts are None.
 
-    `chain` carries emissions [B, T, Y] and, because sentences of one batch may have different teachers,
-    transitions [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64,
-    0 on padding) are the K best paths, best first, with their scores under the chain; where a sentence has
-    fewer than K paths the score is -inf. `marginals` is what teachers that are no chains tell: independent
-    tags with their token marginals, as a chain without transitions. A part that nobody needs is None.
+    `chain` carries emissions [B, T, Y] and, because sentences of one batch may have different teachers, transitions
+    [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on padding) are the
+    K best paths, best first, with their scores under the chain, −∞ where a sentence has fewer than K paths.
+    `marginals` is what non-chain teachers give: independent tags with their token marginals, as a chain without
+    transitions.
     """
 
     chain: Chain | None = None
@@ -50,136 +118,169 @@ class TeacherBatch:
     scores_BK: Float[Tensor, "batch best"] | None = None
     marginals: Chain | None = None
 
-
-@dataclass(frozen=True)
-class Signal:
-    """One kind of thing that a teacher tells, as it is stored.
-
-    `size` gives the bytes of one item from its length (tokens), the number of tags and K: one sentence where
-    `per` is "token" or "sentence", the whole signal where `per` is "teacher". Containers add a little.
-    """
-
-    name: str
-    dtype: str
-    shape: str
-    per: Literal["token", "sentence", "teacher"]
-    size: Callable[[int, int, int], int]
-
-    def bytes_per_sentence(self, length: int, tags: int, k: int = 0) -> int:
-        """Bytes that one sentence of `length` tokens takes; 0 for a signal stored once per teacher."""
-        return 0 if self.per == "teacher" else self.size(length, tags, k)
-
-    def bytes_per_teacher(self, tags: int) -> int:
-        """Bytes stored once per teacher; 0 for a signal stored per token or sentence."""
-        return self.size(0, tags, 0) if self.per == "teacher" else 0
+    @staticmethod
+    def of(values: Mapping[Need, Any]) -> TeacherBatch:
+        """The batch of these values, each as its signal's `read` gave it."""
+        by_signal = {need.signal: value for need, value in values.items()}
+        chain = None
+        if "emissions" in by_signal:
+            chain = Chain(*by_signal["emissions"], *by_signal.get("transitions", (None, None, None)))
+        return TeacherBatch(
+            chain,
+            *by_signal.get("kbest", (None, None)),
+            marginals=by_signal.get("token_marginals"),
+        )
 
 
 def path_dtype(tags: int) -> np.dtype:
-    """The integer type that stored paths have: uint8 while the tags fit, else int16."""
+    """The integer type of stored paths: uint8 while the tags fit, else int16."""
     return np.dtype(np.uint8 if tags <= 256 else np.int16)
 
 
-def _emission_bytes(length: int, tags: int, k: int) -> int:
-    return 2 * length * tags
+def encode_log_scores(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
+    """Float16 after subtracting each row's maximum, which changes no distribution: float16 is finest near 0, where the
+    likely tags then are. Scores below float16's range become its lowest finite number, −∞ stays.
+
+    Raises:
+        ValueError: a row has no finite maximum: no distribution can be read from it. Its second argument is the row.
+    """
+    maxima_R1 = values_RV.max(axis=1, keepdims=True)
+    if not np.isfinite(maxima_R1).all():
+        raise ValueError("without a finite maximum", int(np.flatnonzero(~np.isfinite(maxima_R1[:, 0]))[0]))
+    shifted_RV = values_RV - maxima_R1
+    finite_RV = np.isfinite(shifted_RV)
+    stored_RV = np.where(finite_RV, shifted_RV.clip(-_FLOAT16_MAX), shifted_RV).astype(np.float16)
+    errors = np.abs(stored_RV[finite_RV].astype(np.float32) - shifted_RV[finite_RV])
+    return stored_RV, float(errors.max(initial=0.0))
 
 
-def _transition_bytes(length: int, tags: int, k: int) -> int:
-    return 4 * (tags * tags + 2 * tags)
+def buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
+    """Cut sentences sorted by length into runs whose padded tokens stay within the budget.
+
+    A single longer sentence is its own run. Raises ValueError when the lengths are not ascending.
+    """
+    if np.any(np.diff(lengths_N) < 0):
+        raise ValueError("buckets are cut from sentences sorted by length")
+    runs, first = [], 0
+    for last, length in enumerate(lengths_N.tolist()):
+        if last > first and (last + 1 - first) * length > token_budget:
+            runs.append(slice(first, last))
+            first = last
+    return [*runs, slice(first, len(lengths_N))] if len(lengths_N) else []
 
 
-def _kbest_bytes(length: int, tags: int, k: int) -> int:
-    return k * (length * path_dtype(tags).itemsize + 4)
+def _chain_of(output: Output) -> Chain:
+    if not isinstance(output.distribution, Chain):
+        raise TypeError(f"a chain teacher gives a Chain, got {type(output.distribution).__name__}")
+    return output.distribution
+
+
+def _take_emissions(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    return (_chain_of(output).emissions_BTY,)
+
+
+def _take_transitions(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    return tuple(part[0].flatten() for part in _chain_of(output).filled())
+
+
+def _take_marginals(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    return (token_marginals(output.distribution).log(),)
+
+
+def _take_best_path(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    # The best labelling is no function of token marginals: a non-chain teacher has to find it itself.
+    paths_BT, scores_B = viterbi(output.distribution)
+    return paths_BT[:, :, None], scores_B[:, None]
+
+
+def _derive_paths(
+    stored: Mapping[str, tuple[np.ndarray, ...]], lengths_N: np.ndarray, need: Need, token_budget: int
+) -> tuple[np.ndarray, ...]:
+    """K best paths of a chain, from its stored emissions [R, Y]. Decoding only adds and compares, token by token, so
+    neither padding nor the other sentences of a batch change a bit of it. Missing paths are 0 with score −∞."""
+    (scores_RY,), (transitions, start_Y, end_Y) = (
+        stored["emissions"],
+        (part[0] for part in stored["transitions"]),
+    )
+    tags, ends = len(start_Y), np.cumsum(lengths_N)
+    parts = [torch.from_numpy(np.array(part)) for part in (transitions.reshape(tags, tags), start_Y, end_Y)]
+    paths_RK = np.empty((len(scores_RY), need.k), path_dtype(tags))
+    scores_NK = np.empty((len(lengths_N), need.k), np.float32)
+    for run in buckets(lengths_N, token_budget):
+        lengths_B = lengths_N[run]
+        tokens = slice(int(ends[run.start] - lengths_B[0]), int(ends[run.stop - 1]))
+        inside_BT = np.arange(lengths_B.max()) < lengths_B[:, None]
+        emissions_BTY = np.zeros((*inside_BT.shape, tags), np.float32)
+        emissions_BTY[inside_BT] = scores_RY[tokens]
+        chain = Chain(torch.from_numpy(emissions_BTY), torch.from_numpy(lengths_B.astype(np.int64)), *parts)
+        paths_BKT, scores_BK = kbest(chain, need.k)
+        paths_RK[tokens], scores_NK[run] = paths_BKT.transpose(1, 2).numpy()[inside_BT], scores_BK.numpy()
+    return paths_RK, scores_NK
+
+
+def _read_emissions(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
+    return columns[0].float(), lengths_B
+
+
+def _read_transitions(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, ...]:
+    transitions, start_BY, end_BY = columns
+    tags = start_BY.shape[1]
+    return transitions.reshape(-1, tags, tags), start_BY, end_BY
+
+
+def _read_marginals(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> Chain:
+    # Rounded, so renormalised where they are read.
+    return Chain(torch.log_softmax(columns[0].float(), 2), lengths_B)
+
+
+def _read_paths(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
+    paths_BTK, scores_BK = columns
+    return paths_BTK[:, :, : need.k].transpose(1, 2).long(), scores_BK[:, : need.k]
+
+
+def _float16(sizes: Sizes) -> Any:
+    return np.float16
+
+
+def _float32(sizes: Sizes) -> Any:
+    return np.float32
+
+
+def _log_scores(name: str) -> Column:
+    return Column(name, "label", _float16, lambda sizes, need: sizes.tags, encode_log_scores)
 
 
 SIGNALS: Mapping[str, Signal] = MappingProxyType(
     {
         signal.name: signal
         for signal in (
-            # Each row's maximum is subtracted before rounding: a chain's distribution does not change by it,
-            # and float16 is finest near 0, where the likely tags then stand.
-            Signal("emissions", "float16", "[T, Y], each row's maximum subtracted", "token", _emission_bytes),
+            Signal("emissions", (_log_scores("emissions"),), _take_emissions, _read_emissions),
             Signal(
-                "transitions", "float32", "[Y, Y] from, to; start [Y]; end [Y]", "teacher", _transition_bytes
+                "transitions",
+                (
+                    Column(
+                        "transitions", "teacher", _float32, lambda sizes, need: sizes.tags**2
+                    ),  # [from, to]
+                    Column("start", "teacher", _float32, lambda sizes, need: sizes.tags),
+                    Column("end", "teacher", _float32, lambda sizes, need: sizes.tags),
+                ),
+                _take_transitions,
+                _read_transitions,
             ),
-            # Log-probabilities of each token's tags, so rounded alike; renormalised where they are read.
+            Signal("token_marginals", (_log_scores("token_marginals"),), _take_marginals, _read_marginals),
             Signal(
-                "token_marginals",
-                "float16",
-                "[T, Y] log, each row's maximum subtracted",
-                "token",
-                _emission_bytes,
+                "kbest",
+                (
+                    Column(
+                        "paths", "label", lambda sizes: path_dtype(sizes.tags), lambda sizes, need: need.k
+                    ),
+                    Column("scores", "sentence", _float32, lambda sizes, need: need.k),
+                ),
+                _take_best_path,
+                _read_paths,
+                sources=("emissions", "transitions"),
+                derive=_derive_paths,
             ),
-            Signal("kbest", "uint8|int16, float32", "paths [T, K], scores [K]", "sentence", _kbest_bytes),
         )
     }
 )
-
-CHAIN = ("emissions", "transitions")
-
-# name -> what it is computed from, the first alternative that a teacher offers. "marginals" (of tokens), "pairs" (of
-# neighbouring tokens) and "softened" (either, of scores divided by a temperature) are computed inside the training
-# step and never stored, so that one transfer set serves every temperature; "kbest" is computed once and stored:
-# decoding is dear.
-DERIVED: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
-    {"kbest": (CHAIN,), "marginals": (CHAIN, ("token_marginals",)), "pairs": (CHAIN,), "softened": (CHAIN,)}
-)
-
-
-def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
-    """Say which needs a teacher's offers do not meet, directly or by derivation; empty when all are met.
-
-    Examples:
-        >>> missing([Need("kbest", k=5)], ["emissions", "transitions"])
-        ''
-        >>> missing([Need("emissions")], ["kbest"])
-        "'emissions' is needed, and the teacher offers kbest only"
-    """
-    offered = tuple(dict.fromkeys(offers))
-    unmet = {need.signal: need for need in needs if _parts(need, offered) is None}
-    return "; ".join(_explain(need, offered) for need in unmet.values())
-
-
-def to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
-    """The stored signals that serve all `needs` together: each name once, K-best with the largest K asked.
-
-    K-best of a chain is computed from the stored (rounded) emissions, so it brings emissions and transitions.
-    """
-    offered = tuple(offers)
-    return _largest(part for need in needs for part in _parts(need, offered) or ())
-
-
-def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
-    """The signals of those `stored` that a training step reads: K-best comes without what it derives from."""
-    held = tuple(stored)
-    direct = ((need,) if need.signal in SIGNALS else _parts(need, held) or () for need in needs)
-    return _largest(part for parts in direct for part in parts)
-
-
-def _largest(needs: Iterable[Need]) -> tuple[Need, ...]:
-    largest: dict[str, int] = {}
-    for need in needs:
-        largest[need.signal] = max(need.k, largest.get(need.signal, 0))
-    return tuple(Need(signal, largest[signal]) for signal in SIGNALS if signal in largest)
-
-
-def _parts(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
-    """What of the offered signals must be stored to meet a need; None where they do not meet it."""
-    own = (need,) if need.signal in SIGNALS else ()
-    for parts in DERIVED.get(need.signal, ()):
-        if all(part in offered for part in parts):
-            return (*(Need(part) for part in parts), *own)
-    # Best paths that do not derive are those that a teacher finds itself: its best one and no more.
-    told = need.signal in offered and (need.signal != "kbest" or need.k <= 1)
-    return own if told else None
-
-
-def _explain(need: Need, offered: tuple[str, ...]) -> str:
-    offers = f"the teacher offers {' and '.join(offered)} only" if offered else "the teacher offers nothing"
-    if need.signal in offered:
-        return f"'kbest' with k = {need.k} is needed, and the teacher tells its best path only"
-    if need.signal in DERIVED:
-        ways = " or from ".join(" and ".join(parts) for parts in DERIVED[need.signal])
-        return f"{need.signal!r} is needed: it derives from {ways}, and {offers}"
-    if need.signal in SIGNALS:
-        return f"{need.signal!r} is needed, and {offers}"
-    return f"{need.signal!r} is no signal that raykd knows ({', '.join({**SIGNALS, **DERIVED})})"

@@ -32,15 +32,18 @@ class TrainingConfig(Frozen):
 
 
 class ScheduleConfig(Frozen):
-    """λ, the weight of the distillation loss, over epochs; (1 − λ) weighs the gold loss."""
+    """How long a stage trains, and how λ, the weight of its objective beside labels, falls over its epochs."""
 
     epochs: Annotated[int, Field(ge=1)] = 12
+    """With unfreezing, of each step."""
+    patience: Annotated[int, Field(ge=1)] | None = None
+    """Epochs without a better state after which the stage (or unfreezing step) ends before its last epoch."""
     anneal_rate: Annotated[float, Field(ge=0)] = 1.0
     anneal_horizon: Annotated[int, Field(ge=1)] = 12
     """Epochs at which rate 1 reaches λ = 0 (the authors' code fixes 100; here it is explicit)."""
 
     def kd_weight(self, epoch: int) -> float:
-        """λ = max(0, 1 − rate · epoch / horizon), epoch from 0 (teacher annealing, ACL 2020 §3.3)."""
+        """λ = max(0, 1 − rate · epoch / horizon), epoch of the stage from 0 (teacher annealing, ACL 2020 §3.3)."""
         return max(0.0, 1.0 - self.anneal_rate * epoch / self.anneal_horizon)
 
 
@@ -51,7 +54,7 @@ def make_optimiser(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -
 
 
 class LearningRate:
-    """Learning-rate schedule: `step` per batch for `cosine`, `epoch` with the dev score for `plateau`."""
+    """Learning-rate schedule: `step` per batch for `cosine`, `epoch` with the selection's score for `plateau`."""
 
     def __init__(self, config: TrainingConfig, optimiser: optim.Optimizer, *, total_steps: int):
         if config.learning_rate_schedule == "plateau":
@@ -70,10 +73,10 @@ class LearningRate:
         if isinstance(self._schedule, optim.lr_scheduler.CosineAnnealingLR):
             self._schedule.step()
 
-    def epoch(self, dev_score: float) -> None:
-        """After each epoch, with the dev score that `plateau` watches."""
+    def epoch(self, score: float) -> None:
+        """After each epoch, with the score (higher is better) that `plateau` watches."""
         if isinstance(self._schedule, optim.lr_scheduler.ReduceLROnPlateau):
-            self._schedule.step(dev_score)
+            self._schedule.step(score)
 
     def state_dict(self) -> dict:
         return {} if self._schedule is None else self._schedule.state_dict()

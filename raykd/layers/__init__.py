@@ -8,7 +8,7 @@ from raykd.layers.dropout import VariationalDropout, WordDropout
 from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.heads import CRFHead, MaxEntHead
-from raykd.layers.model import Tagger, load_weights, save_weights
+from raykd.layers.model import Model, Output, load_weights, save_weights
 
 __all__ = [
     "BiLSTM",
@@ -19,7 +19,8 @@ __all__ = [
     "CharacterEncoder",
     "Ensemble",
     "MaxEntHead",
-    "Tagger",
+    "Model",
+    "Output",
     "TokenEmbedding",
     "VariationalDropout",
     "WordDropout",

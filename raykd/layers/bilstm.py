@@ -46,15 +46,19 @@ class BiLSTM(nn.Module):
             for layer in range(layers)
         )
         self.between = VariationalDropout(dropout)
-        self.output_size = 2 * hidden
+        self.input_size, self.output_size = inputs, 2 * hidden
 
     def forward(
         self, inputs_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch time output"]:
-        states_BTD = inputs_BTD
+        return self.states(inputs_BTD, lengths_B)[-1]
+
+    def states(self, inputs_BTD: Tensor, lengths_B: Tensor) -> list[Tensor]:
+        """The inputs, and the outputs [B, T, 2H] of every layer in order."""
+        states = [inputs_BTD]
         for index, layer in enumerate(self.layers):
-            states_BTD = _run(layer, self.between(states_BTD) if index else states_BTD, lengths_B)
-        return states_BTD
+            states.append(_run(layer, self.between(states[-1]) if index else states[-1], lengths_B))
+        return states
 
 
 def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:

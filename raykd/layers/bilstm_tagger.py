@@ -1,4 +1,4 @@
-"""The BiLSTM tagger of the papers: pieces (and characters) through a BiLSTM to a CRF or MaxEnt head.
+"""The BiLSTM model of the papers: pieces (and characters) through a BiLSTM to a head.
 
 Shapes: B batch, P pieces, T time (words), C characters, D size.
 """
@@ -16,17 +16,16 @@ from raykd.layers.characters import CharacterEncoder
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.heads import CRFHead, MaxEntHead
-from raykd.layers.model import Tagger
-from raykd.layers.pieces import words_to_pieces
+from raykd.layers.model import Model, Output, checked_layer
+from raykd.layers.pieces import last_states, words_to_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from torch import Tensor, nn
 
     from raykd.corpora.encoding import TokenBatch
     from raykd.layers.contextual import ContextualFeatures
-    from raykd.structures import Distribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +38,15 @@ class BiLSTMTaggerShape:
     hidden_dim: int
     layers: int = 1
     decoder: Literal["crf", "maxent", "spans"] = "crf"
+    unit: Literal["word", "sentence"] = "word"
     characters: int = 0
     character_dim: int = 0
     character_hidden: int = 0
 
 
-class BiLSTMTagger(Tagger):
-    """Reads pieces and predicts one tag per word, at the word's first piece; the other pieces have no label.
+class BiLSTMTagger(Model):
+    """Reads pieces and predicts one label per word, at the word's first piece; the other pieces have no label. Where
+    the unit is the sentence, it predicts one label from the last state of each direction.
 
     Where characters or a frozen encoder's features are read, each piece gets its word's vectors beside its own; with
     `embedding_dim` 0 these are all it reads. `head`, given the size of the encoder's states, makes what stands on
@@ -65,6 +66,7 @@ class BiLSTMTagger(Tagger):
         head: Callable[[int], nn.Module] | None = None,
     ):
         super().__init__()
+        self.unit = shape.unit
         self.embedding, self.characters, self.context = None, None, context
         if shape.embedding_dim:
             self.embedding = TokenEmbedding(shape.pieces, shape.embedding_dim, word_dropout=word_dropout)
@@ -81,10 +83,28 @@ class BiLSTMTagger(Tagger):
         head = head or partial(decoders[shape.decoder], tags=shape.tags)
         self.head = head(self.encoder.output_size)
 
-    def forward(self, batch: TokenBatch) -> Distribution:
-        states_BPD = self.encoder(self.input_dropout(self._inputs(batch)), batch.piece_lengths_B)
-        states_BTD = self.output_dropout(states_BPD).take_along_dim(batch.first_BT[:, :, None], 1)
-        return self.head(states_BTD, batch.lengths_B)
+    def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
+        wanted = {layer: checked_layer(layer, len(self.encoder.layers), "the BiLSTM") for layer in layers}
+        states = self.encoder.states(self.input_dropout(self._inputs(batch)), batch.piece_lengths_B)
+        states_BPD = self.output_dropout(states[-1])
+        hidden = {layer: states[place] for layer, place in wanted.items()}
+        if self.unit == "sentence":
+            states_B1D = last_states(states_BPD, batch.piece_lengths_B)
+            return Output(self.head(states_B1D, torch.ones_like(batch.lengths_B)), hidden)
+        states_BTD = states_BPD.take_along_dim(batch.first_BT[:, :, None], 1)
+        return Output(self.head(states_BTD, batch.lengths_B), hidden)
+
+    def hidden_size(self, layer: int) -> int:
+        place = checked_layer(layer, len(self.encoder.layers), "the BiLSTM")
+        return self.encoder.output_size if place else self.encoder.input_size
+
+    def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
+        below = [part for part in (self.embedding, self.characters) if part is not None]
+        return {
+            "head": list(self.head.parameters()),
+            "encoder": list(self.encoder.parameters()),
+            "embeddings": [parameter for part in below for parameter in part.parameters()],
+        }
 
     def _inputs(self, batch: TokenBatch) -> Tensor:
         """What the BiLSTM reads of each piece [B, P, D]."""

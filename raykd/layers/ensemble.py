@@ -1,4 +1,4 @@
-"""Several taggers as one."""
+"""Several models as one."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Literal
 
 from torch import nn
 
-from raykd.layers.model import Tagger
+from raykd.layers.model import Model, Output
 from raykd.structures import Mixture, log_linear_pool
 
 if TYPE_CHECKING:
     from raykd.corpora.encoding import TokenBatch
-    from raykd.structures import Distribution
 
 
-class Ensemble(Tagger):
-    """The mean of several taggers: of their scores (a log-linear pool), or of their distributions (a mixture)."""
+class Ensemble(Model):
+    """The mean of several models: of their scores (a log-linear pool), or of their distributions (a mixture)."""
 
-    def __init__(self, members: Sequence[Tagger], *, combine: Literal["scores", "posteriors"]):
+    def __init__(self, members: Sequence[Model], *, combine: Literal["scores", "posteriors"]):
         super().__init__()
         self.members, self.combine = nn.ModuleList(members), combine
 
-    def forward(self, batch: TokenBatch) -> Distribution:
-        said = tuple(member(batch) for member in self.members)
-        return log_linear_pool(said) if self.combine == "scores" else Mixture(said)
+    def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
+        if layers:
+            raise ValueError("several models together have no hidden states; ask one of them")
+        members = tuple(member(batch).distribution for member in self.members)
+        return Output(log_linear_pool(members) if self.combine == "scores" else Mixture(members))
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
         # Members may share a frozen encoder.

@@ -1,8 +1,9 @@
-"""The one interface of teachers and students, and how their weights become bytes."""
+"""The one interface of teachers and students: what a model is asked for, what it gives, and its weights as bytes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError
@@ -12,22 +13,57 @@ from torch import nn
 from raykd.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from jaxtyping import Float
+    from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
     from raykd.structures import Distribution
 
 
-class Tagger(nn.Module, ABC):
-    """A model that reads a batch of sentences and gives a distribution over their tag sequences."""
+@dataclass(frozen=True)
+class Output:
+    """What a model gives for a batch.
+
+    `distribution` is over the labels of each sentence: one label per word, or one for the sentence (a chain of
+    length 1). `hidden` holds the states [B, P, D] of the layers that were asked for: 0 is the input of the encoder, 1
+    the output of its first layer.
+    """
+
+    distribution: Distribution
+    hidden: Mapping[int, Float[Tensor, "batch piece size"]] = field(default_factory=dict)
+
+
+class Model(nn.Module, ABC):
+    """Reads a batch of sentences and gives an `Output`. Teachers and students are both such models."""
 
     @abstractmethod
-    def forward(self, batch: TokenBatch) -> Distribution:
-        """The distribution over the tag sequences of `batch`: one tag per word, at least float32."""
+    def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
+        """The output for `batch`, with the hidden states of `layers`; the distribution is at least float32.
+
+        Raises:
+            ValueError: the model has no such layer.
+        """
+
+    def hidden_size(self, layer: int) -> int:
+        """Components D of the states of `layer`; ValueError where the model has no such layer."""
+        raise ValueError(f"{type(self).__name__} gives no hidden states, so not those of layer {layer}")
+
+    def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
+        """Its trainable parameters by layer group, from the top (`head`) down; the order of gradual unfreezing."""
+        return {"all": list(self.parameters())}
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
         """Every parameter that it computes with; those of a frozen encoder are not among its `parameters()`."""
         return self.parameters()
+
+
+def checked_layer(layer: int, depth: int, name: str) -> int:
+    """`layer` from 0 to `depth`; a negative one counts from the end. Raises ValueError where there is none."""
+    if not -depth - 1 <= layer <= depth:
+        raise ValueError(f"{name} has no layer {layer}; choose from 0 (the encoder's input) to {depth}")
+    return layer % (depth + 1)
 
 
 def save_weights(model: nn.Module) -> bytes:
@@ -46,13 +82,14 @@ def load_weights(model: nn.Module, data: bytes) -> None:
     try:
         stored = load(data)
     except SafetensorError as error:
-        hint = "remove what holds them and run again"
-        raise StoreError("weights", f"damaged ({error})", hint) from error
+        raise StoreError(
+            "weights", f"damaged ({error})", "remove the folder that holds them and run again"
+        ) from error
     own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     got = {name: tuple(tensor.shape) for name, tensor in stored.items()}
     unlike = sorted(name for name in own.keys() | got.keys() if own.get(name) != got.get(name))
     if unlike:
         first = f"{unlike[0]}: stored {got.get(unlike[0])}, model {own.get(unlike[0])}"
-        hint = "build the model from the configuration stored beside them"
-        raise StoreError("weights", f"not of this model in {len(unlike)} places, first {first}", hint)
+        problem = f"they belong to another model: {len(unlike)} differences, the first is {first}"
+        raise StoreError("weights", problem, "use the model configuration that is stored beside them")
     model.load_state_dict(stored)

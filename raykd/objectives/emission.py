@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
-from raykd.objectives.protocol import teacher_chain
+from raykd.objectives.protocol import Objective, teacher_chain
 from raykd.objectives.softmax import softmax_cross_entropy
 from raykd.objectives.temperature import Soften, Temperature
 from raykd.signals import Need
-from raykd.spec import Frozen
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from raykd.structures import Chain
 
 
-class Emission(Frozen):
+class Emission(Objective):
     """Σ_t CE(softmax e_t, softmax e_s) over emission scores (Wang et al., ACL 2020, Eq. 3).
 
     Minimal, at the entropy of the softmaxed teacher emissions, iff the softmaxed emissions agree (at ϑ = 1,
@@ -28,8 +27,6 @@ class Emission(Frozen):
     kind: Literal["emission"] = "emission"
     temperature: Temperature = 1.0
     soften: Soften = "teacher"
-    maxent_only: ClassVar[bool] = False
-    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from raykd.objectives.posterior import Posterior
+from raykd.objectives.protocol import Objective
 from raykd.objectives.temperature import Temperature, TemperatureMode
 from raykd.objectives.top_wk import TopWK
 from raykd.signals import Need
-from raykd.spec import Frozen
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from raykd.structures import Chain
 
 
-class PosTopWK(Frozen):
+class PosTopWK(Objective):
     """The mean of `posterior` and `top_wk` at one temperature (Wang et al., ACL 2020, §3.3).
 
     At least H(w) / 2; reached iff the student meets the minima of both, which is possible only where the
@@ -31,8 +31,6 @@ class PosTopWK(Frozen):
     k: Annotated[int, Field(ge=1)] = 5
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
-    maxent_only: ClassVar[bool] = False
-    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

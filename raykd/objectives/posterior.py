@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from raykd.objectives.protocol import marginals_chain
+from raykd.objectives.protocol import Objective, marginals_chain
 from raykd.objectives.temperature import (
     Soften,
     Temperature,
@@ -15,7 +15,6 @@ from raykd.objectives.temperature import (
     softened,
     softens,
 )
-from raykd.spec import Frozen
 from raykd.structures import posterior_kl, tempered_moments, token_marginals
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def tempered_posterior_kl(
     return terms_BTY.masked_fill(~mask_BT1, 0).sum((1, 2))
 
 
-class Posterior(Frozen):
+class Posterior(Objective):
     """Σ_t KL(q_t(y_t) ‖ q_s(y_t)) between token marginals by forward-backward (Wang et al., ACL 2020, Eq. 8).
 
     Eq. 8 is the cross-entropy; the KL is a constant away and has the same gradient. Zero iff the token
@@ -50,8 +49,6 @@ class Posterior(Frozen):
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
     soften: Soften = "teacher"
-    maxent_only: ClassVar[bool] = False
-    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -1,50 +1,105 @@
-"""What every objective can do, and the ways to ask a teacher's batch for its parts.
+"""What every objective is: a configuration that builds a loss; and the ways to ask a teacher's batch for its parts.
 
-Shapes: B batch, T time, Y tags, K best.
+Shapes: B batch, T labels of a sentence, Y tags, K best.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
+from torch import Tensor, nn
+
+from raykd.signals import Sizes, TeacherBatch
+from raykd.spec import Frozen
+from raykd.structures import Chain
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from torch import Tensor
 
-    from raykd.signals import Need, TeacherBatch
-    from raykd.structures import Chain
+    from raykd.corpora.labels import Targets
+    from raykd.layers import Output
+    from raykd.signals import Need
 
 
-@runtime_checkable
-class Objective(Protocol):
-    """A loss with its hyper-parameters.
+@dataclass(frozen=True)
+class Losses:
+    """The loss of each sentence [B] in nats, summed over its labels, and its parts by the kinds that gave them."""
 
-    `maxent_only` says that teacher and student must both be without transitions, `reads_pairs` that a student
-    with transitions needs the teacher's pairs of neighbouring tags beside `needs`.
-    """
+    total_B: Tensor
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
 
-    maxent_only: ClassVar[bool]
-    reads_pairs: ClassVar[bool]
 
-    @property
-    def kind(self) -> str:
-        """The objective's name in the table."""
-        ...
+class Loss(nn.Module):
+    """A built objective. Its own parameters (projections) are trained with the student, and do not ship with it."""
+
+    def forward(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
+    ) -> Losses:
+        """The losses of a batch, differentiable in the student. `kd_weight` is λ, which only a mix uses.
+
+        Raises:
+            ValueError: the batch lacks a signal that the objective needs.
+        """
+        raise NotImplementedError
+
+
+class Objective(Frozen):
+    """A loss with its hyper-parameters. Entries of the table set `kind` and either `loss` or `build`."""
+
+    text: ClassVar[Literal["labelled", "all"]] = "all"
+    """What a stage with this objective is trained on by default. Gold labels say nothing about unlabelled text."""
+    anneals: ClassVar[bool] = True
+    """Whether λ weighs it against labels where it stands alone. Labels and mixes have no λ of their own."""
+    follows_lambda: ClassVar[bool] = False
+    """Whether λ is among its weights."""
+    reads_labels: ClassVar[bool] = False
+    """Whether it is a likelihood of labels. Such a loss touches every parameter of the model."""
+    needs_unlabelled: ClassVar[bool] = False
+    """Whether it differs from gold labels on unlabelled text only."""
+    maxent_only: ClassVar[bool] = False
+    """Whether teacher and student must both be without transitions."""
+    reads_pairs: ClassVar[bool] = False
+    """Whether a student with transitions needs the teacher's pairs of neighbouring tags beside `needs`."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The signals that `loss` reads."""
-        ...
+        """The signals that the loss reads."""
+        return ()
+
+    @property
+    def student_layers(self) -> tuple[int, ...]:
+        """The student's layers whose hidden states the loss reads."""
+        return ()
+
+    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+        """The loss as a module, with parameters of its own where it has any, drawn from torch's generator."""
+        return DistributionLoss(self)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
-        """The loss of each sentence in nats, summed over its tokens; differentiable in the student.
+        """The loss of each sentence [B] between distributions; ValueError where the batch lacks a signal."""
+        raise NotImplementedError(f"{type(self).__name__} reads more than the student's distribution")
 
-        Raises:
-            ValueError: the batch lacks a signal that `needs` names.
-        """
-        ...
+
+class DistributionLoss(Loss):
+    """The loss of an objective that reads the student's distribution and the teacher's signals, nothing else."""
+
+    def __init__(self, objective: Objective):
+        super().__init__()
+        self.objective = objective
+
+    def forward(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
+    ) -> Losses:
+        loss_B = self.objective.loss(output.distribution, teacher)  # type: ignore[arg-type]
+        return Losses(loss_B, {kind_of(self.objective): loss_B})
+
+
+def kind_of(objective: Objective) -> str:
+    """The objective's name in the table."""
+    return type(objective).model_fields["kind"].default
 
 
 def teacher_chain(teacher: TeacherBatch, kind: str) -> Chain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.objectives.protocol import marginals_chain, teacher_chain
+from raykd.objectives.protocol import Objective, marginals_chain, teacher_chain
 from raykd.objectives.temperature import (
     Soften,
     Temperature,
@@ -14,7 +14,6 @@ from raykd.objectives.temperature import (
     softens,
     student_side,
 )
-from raykd.spec import Frozen
 from raykd.structures import fenchel_young, kl, tempered_moments
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from raykd.structures import Chain
 
 
-class Structural(Frozen):
+class Structural(Objective):
     """−Σ_u P_t(u) Score_s(u) + log Z_s, u over the student's substructures (Wang et al., ACL 2021, Eq. 3).
 
     The student decides the substructures: pairs of neighbouring tags for a chain (case 1a; a MaxEnt teacher's
@@ -41,7 +40,6 @@ class Structural(Frozen):
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
     soften: Soften = "teacher"
-    maxent_only: ClassVar[bool] = False
     reads_pairs: ClassVar[bool] = True
 
     @property

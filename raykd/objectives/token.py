@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.objectives.protocol import has_transitions, marginals_chain
+from raykd.objectives.protocol import Objective, has_transitions, marginals_chain
 from raykd.objectives.softmax import softmax_cross_entropy
 from raykd.objectives.temperature import Soften, Temperature
 from raykd.signals import Need
-from raykd.spec import Frozen
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from raykd.structures import Chain
 
 
-class Token(Frozen):
+class Token(Objective):
     """Σ_t CE(p_t(y_t), p_s(y_t)) between MaxEnt models (Wang et al., ACL 2020, §2.2).
 
     Minimal, at the teacher's entropy, iff the two models' distributions agree (at ϑ = 1, or with both sides
@@ -30,7 +29,6 @@ class Token(Frozen):
     temperature: Temperature = 1.0
     soften: Soften = "teacher"
     maxent_only: ClassVar[bool] = True
-    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

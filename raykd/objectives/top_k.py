@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from raykd.objectives.protocol import best_paths
+from raykd.objectives.protocol import Objective, best_paths
 from raykd.signals import Need
-from raykd.spec import Frozen
 from raykd.structures import path_loss
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from raykd.structures import Chain
 
 
-class TopK(Frozen):
+class TopK(Objective):
     """−(1/K) Σ_k log p_s(ŷ_k) over the teacher's K best labellings (Wang et al., ACL 2020, Eq. 6).
 
     At least log K, reached iff the student spreads its probability evenly over the K. Where fewer than `k`
@@ -28,8 +27,6 @@ class TopK(Frozen):
 
     kind: Literal["top_k"] = "top_k"
     k: Annotated[int, Field(ge=1)] = 5
-    maxent_only: ClassVar[bool] = False
-    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from raykd.objectives.protocol import best_paths
+from raykd.objectives.protocol import Objective, best_paths
 from raykd.objectives.temperature import Temperature
 from raykd.signals import Need
-from raykd.spec import Frozen
 from raykd.structures import path_loss, path_weights
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from raykd.structures import Chain
 
 
-class TopWK(Frozen):
+class TopWK(Objective):
     """−Σ_k w_k log p_s(ŷ_k) over the teacher's K best labellings (Wang et al., ACL 2020, Eq. 7).
 
     w = softmax(scores / ϑ) over the labellings that exist: the teacher's probabilities at temperature ϑ,
@@ -31,8 +30,6 @@ class TopWK(Frozen):
     kind: Literal["top_wk"] = "top_wk"
     k: Annotated[int, Field(ge=1)] = 5
     temperature: Temperature = 1.0
-    maxent_only: ClassVar[bool] = False
-    reads_pairs: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:

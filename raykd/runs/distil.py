@@ -1,10 +1,13 @@
 """The one training loop: teachers and students, one worker or several, here or under Ray Train. It knows no launcher.
 
+A run is a list of stages. A stage has one or more steps (several where layers are unfrozen one group after another), a
+step has epochs, and each step starts from the best state of the one before.
+
 Every worker walks the same deterministic plan of global batches and takes its slice of each. Local loss sums are
 divided by the size of the *global* batch and multiplied by the number of workers, because DDP averages gradients: so
 one worker or four take the same step, up to rounding.
 
-Randomness is a function of the position (seed, epoch, step, worker): a checkpoint that holds the position holds the
+Randomness is a function of the position (seed, epoch, batch, worker): a checkpoint that holds the position holds the
 state of every worker's generator, and a resumed run ends where an undisturbed one does.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,13 +27,16 @@ from torch.nn.parallel import DistributedDataParallel
 
 from raykd.corpora.batching import language_sampling, plan_batches, worker_slice
 from raykd.errors import RunError
-from raykd.objectives import LABELS, Objective
+from raykd.layers import Model
+from raykd.objectives import Objective
+from raykd.results import Score
 from raykd.runs.data import Batch, TrainingData
+from raykd.signals import Sizes
 from raykd.storage import Storage
-from raykd.structures import log_partition, score
 from raykd.training import LearningRate, ScheduleConfig, TrainingConfig, make_optimiser
 
 CHECKPOINT = "checkpoint.pt"
+TOTAL = "total"
 
 
 @dataclass(frozen=True)
@@ -43,26 +49,61 @@ class Worker:
 
 
 @dataclass(frozen=True)
+class StagePlan:
+    """How one stage is trained: its objective (annealed, if it is), on which data, which layer groups."""
+
+    objective: Objective
+    schedule: ScheduleConfig
+    training: TrainingConfig
+    data: Callable[[], TrainingData]
+    layers: str | Sequence[str] = "all"
+    select: str = "dev"
+    held_out: float = 0.0
+
+    def steps(self, model: Model) -> list[list[str] | None]:
+        """The layer groups that each step trains; None stands for all."""
+        if self.layers == "all":
+            return [None]
+        if self.layers == "unfreeze":
+            groups = list(model.layer_groups())
+            return [groups[: count + 1] for count in range(len(groups))]
+        return [list(self.layers)]
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How a run is trained."""
+
+    stages: Sequence[StagePlan]
+    tags: int
+    sampling_alpha: float = 1.0
+    checkpoint_steps: int = 1000
+    """Optimiser steps between checkpoints inside a long epoch; counted in steps, because saving is a collective."""
+
+
+@dataclass(frozen=True)
 class EpochReport:
-    """What one epoch did. Losses are means per sentence over the epoch."""
+    """What one epoch did. Losses are means per sentence over the epoch, by the objective's kind."""
 
     epoch: int
+    """Counted over all stages."""
+    stage: int
     kd_weight: float
     loss: float
-    kd_loss: float
-    gold_loss: float
+    losses: Mapping[str, float]
     learning_rate: float
     tokens_per_second: float
-    dev: dict[str, Any]
+    dev: Score
+    held_out_loss: float | None = None
 
     def metrics(self) -> dict[str, Any]:
         """Metric name → value, as logged and as kept in the run's history."""
+        held_out = {} if self.held_out_loss is None else {"held_out_loss": self.held_out_loss}
         return {
-            "epoch": self.epoch, "lambda": self.kd_weight, "loss": self.loss, "kd_loss": self.kd_loss,
-            "gold_loss": self.gold_loss, "learning_rate": self.learning_rate,
-            "tokens_per_second": self.tokens_per_second, "dev_f1": self.dev["mean"],
-            "dev_f1_languages_sd": self.dev["standard_deviation"],
-            "dev_f1_by_language": dict(self.dev["by_language"]),
+            "epoch": self.epoch, "stage": self.stage, "lambda": self.kd_weight, "loss": self.loss,
+            "losses": dict(self.losses), "learning_rate": self.learning_rate,
+            "tokens_per_second": self.tokens_per_second, "dev": self.dev.mean,
+            "dev_languages_sd": self.dev.languages_sd, "dev_by_language": dict(self.dev.by_language), **held_out,
         }  # fmt: skip
 
 
@@ -70,72 +111,129 @@ class EpochReport:
 class Progress:
     """Where a run stands: everything a checkpoint holds beside the tensors' owners."""
 
-    epoch: int = 0
+    stage: int = 0
     step: int = 0
-    sums: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    """Of the stage: which layer groups are trained."""
+    first_epoch: int = 0
+    """The epoch with which the step began."""
+    epoch: int = 0
+    """Counted over all stages."""
+    batch: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
-    best_dev: float = -1.0
+    best: float = -float("inf")
     best_epoch: int = -1
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    best_loss_weights: dict[str, Tensor] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class TrainingPlan:
-    """How a run is to be trained."""
+class Learner(nn.Module):
+    """A model with the loss that trains it: what DDP wraps."""
 
-    objective: Objective
-    schedule: ScheduleConfig
-    training: TrainingConfig
-    sampling_alpha: float = 1.0
-    checkpoint_steps: int = 1000
-    """Steps between checkpoints inside a long epoch; counted in steps, because saving is a collective."""
+    def __init__(self, model: Model, loss: nn.Module, layers: Sequence[int]):
+        super().__init__()
+        self.model, self.loss, self._layers = model, loss, tuple(layers)
+
+    def forward(self, batch: Batch, kd_weight: float, precision: str) -> dict[str, Tensor]:
+        """The loss of each sentence [B], in all and by objective."""
+        dtype = torch.float16 if precision == "fp16" else torch.bfloat16
+        with torch.autocast(batch.text.lengths_B.device.type, dtype=dtype, enabled=precision != "float32"):
+            output = self.model(batch.text, layers=self._layers)
+        losses = self.loss(output, batch.targets, batch.teacher, kd_weight=kd_weight)
+        return {TOTAL: losses.total_B, **losses.parts}
 
 
 class Distiller:
-    """Trains `model` on `data`; `evaluate` scores dev after each epoch, and the best epoch's weights are kept."""
+    """Trains `model` by a plan; `evaluate` scores dev after each epoch, and the best epoch's weights are kept."""
 
     def __init__(
         self,
-        model: nn.Module,
-        data: TrainingData,
-        training_plan: TrainingPlan,
+        model: Model,
+        plan: TrainingPlan,
         *,
-        evaluate: Callable[[nn.Module], dict[str, Any]],
+        evaluate: Callable[[Model], Score],
         folder: Storage,
         worker: Worker,
     ):
-        self.model, self.data, self.training_plan, self.worker, self.folder = (
-            model,
-            data,
-            training_plan,
-            worker,
-            folder,
-        )
+        self.model, self.plan, self.worker, self.folder = model, plan, worker, folder
         self._evaluate = evaluate
-        self._ddp = DistributedDataParallel(model) if worker.world > 1 else model
-        self._optimiser = make_optimiser(training_plan.training, model.parameters())
-        self._lengths = data.part.text.piece_lengths
-        steps = len(self._plan(0)) * training_plan.schedule.epochs
-        self._rate = LearningRate(training_plan.training, self._optimiser, total_steps=steps)
-        self._scaler = torch.amp.GradScaler(
-            worker.device.type, enabled=training_plan.training.precision == "fp16"
-        )
         self.progress = Progress()
 
     def train(self, report: Callable[[EpochReport], None]) -> Progress:
-        """Train to the last epoch, from the stored checkpoint if there is one. Leaves the best weights in `model`."""
-        self._restore()
-        for epoch in range(self.progress.epoch, self.training_plan.schedule.epochs):
-            plan = self._plan(epoch)
-            self._train_epoch(epoch, plan)
-            # report() may be a barrier: every rank must reach it.
-            report(self._close_epoch(epoch, plan))
-        self.model.load_state_dict(self.progress.best_weights)
+        """Train to the end, from the stored checkpoint if there is one. Leaves the best weights in `model`."""
+        state = self._stored()
+        if state is not None:
+            self.progress = Progress(**state["progress"])
+        for index in range(self.progress.stage, len(self.plan.stages)):
+            self._open_stage(index)
+            steps = self.stage.steps(self.model)
+            for step in range(self.progress.step, len(steps)):
+                self._open_step(steps[step], state)
+                state = None
+                self._train_step(report)
+                self._close_step(last=step + 1 == len(steps))
         return self.progress
 
-    def _plan(self, epoch: int) -> list[np.ndarray]:
-        training, drawn = self.training_plan.training, self._drawn(epoch)
+    def _open_stage(self, index: int) -> None:
+        self.stage = self.plan.stages[index]
+        self.data = self.stage.data()
+        self._lengths = self.data.part.text.piece_lengths
+        self._rows, self._held_out = _without_held_out(self.data.rows, self.stage)
+        objective, transfer = self.stage.objective, self.data.transfer
+        layers = {need.layer for need in objective.needs if need.layer is not None}
+        tags = self.plan.tags
+        teacher = Sizes(tags, {layer: transfer.hidden_size(layer) for layer in layers} if transfer else {})
+        student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in objective.student_layers})
+        torch.manual_seed(_seed(self.stage.training.seed, index, 0, 0))
+        self.loss = objective.build(student, teacher).to(self.worker.device)
+
+    def _open_step(self, groups: Sequence[str] | None, state: dict[str, Any] | None) -> None:
+        training = self.stage.training
+        self._parameters = [*_trained(self.model, groups), *self.loss.parameters()]
+        learner = Learner(self.model, self.loss, self.stage.objective.student_layers)
+        # A loss that reads no labels may leave parameters (the head) untouched, which DDP has to look for.
+        unused = not self.stage.objective.reads_labels
+        several = self.worker.world > 1
+        self._learner = (
+            DistributedDataParallel(learner, find_unused_parameters=unused) if several else learner
+        )
+        self._optimiser = make_optimiser(training, self._parameters)
+        total = len(self._batches(self.progress.first_epoch)) * self.stage.schedule.epochs
+        self._rate = LearningRate(training, self._optimiser, total_steps=total)
+        self._scaler = torch.amp.GradScaler(self.worker.device.type, enabled=training.precision == "fp16")
+        if state is not None:
+            self._restore(state)
+
+    def _train_step(self, report: Callable[[EpochReport], None]) -> None:
+        first = self.progress.first_epoch
+        for epoch in range(self.progress.epoch, first + self.stage.schedule.epochs):
+            if self._out_of_patience(epoch):
+                break
+            batches = self._batches(epoch)
+            self._train_epoch(epoch, batches)
+            # report() may be a barrier: every rank must reach it.
+            report(self._close_epoch(epoch, batches))
+
+    def _out_of_patience(self, epoch: int) -> bool:
+        patience, progress = self.stage.schedule.patience, self.progress
+        return patience is not None and epoch - max(progress.best_epoch, progress.first_epoch) > patience
+
+    def _close_step(self, *, last: bool) -> None:
+        """The next step starts from the best state of this one."""
+        progress = self.progress
+        self.model.load_state_dict(progress.best_weights)
+        self.loss.load_state_dict(progress.best_loss_weights)
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(True)
+        progress.stage, progress.step = (
+            (progress.stage + 1, 0) if last else (progress.stage, progress.step + 1)
+        )
+        if progress.stage < len(self.plan.stages):
+            progress.first_epoch, progress.best = progress.epoch, -float("inf")
+
+    def _batches(self, epoch: int) -> list[np.ndarray]:
+        training, drawn = self.stage.training, self._drawn(epoch)
         batches = plan_batches(
             self._lengths[drawn], batch_tokens=training.batch_tokens, seed=training.seed, epoch=epoch
         )
@@ -143,139 +241,165 @@ class Distiller:
 
     def _drawn(self, epoch: int) -> np.ndarray:
         """The rows of one epoch: all of them, or a sample smoothed over languages."""
-        if self.training_plan.sampling_alpha == 1.0:
-            return np.arange(len(self.data.part))
-        return language_sampling(
-            self.data.part.languages,
-            alpha=self.training_plan.sampling_alpha,
-            seed=self.training_plan.training.seed,
-            epoch=epoch,
-        )
+        alpha = self.plan.sampling_alpha
+        if alpha == 1.0:
+            return self._rows
+        languages = self.data.part.languages[self._rows]
+        return self._rows[
+            language_sampling(languages, alpha=alpha, seed=self.stage.training.seed, epoch=epoch)
+        ]
 
-    def _train_epoch(self, epoch: int, plan: list[np.ndarray]) -> None:
+    def _train_epoch(self, epoch: int, batches: list[np.ndarray]) -> None:
         self.model.train()
-        started = time.monotonic()
-        spent = self.progress.seconds
-        for step in range(self.progress.step, len(plan)):
-            sums = self._step(epoch, step, plan[step])
-            self.progress.sums = [a + b for a, b in zip(self.progress.sums, sums, strict=True)]
-            self.progress.step = step + 1
+        started, spent = time.monotonic(), self.progress.seconds
+        for number in range(self.progress.batch, len(batches)):
+            for name, value in self._train_batch(epoch, number, batches[number]).items():
+                self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value
+            self.progress.batch = number + 1
             self.progress.seconds = spent + time.monotonic() - started
-            if (step + 1) % self.training_plan.checkpoint_steps == 0 and step + 1 < len(plan):
+            if (number + 1) % self.plan.checkpoint_steps == 0 and number + 1 < len(batches):
                 self._save()
 
-    def _step(self, epoch: int, step: int, rows: np.ndarray) -> list[float]:
-        """One optimiser step on one global batch; returns this worker's sums (kd, gold, total)."""
-        training, worker = self.training_plan.training, self.worker
-        torch.manual_seed(_seed(training.seed, epoch, step, worker.rank))
+    def _train_batch(self, epoch: int, number: int, rows: np.ndarray) -> dict[str, float]:
+        """One optimiser step on one global batch; returns this worker's sums of each loss."""
+        training, worker = self.stage.training, self.worker
+        torch.manual_seed(_seed(training.seed, epoch, number, worker.rank))
         own = worker_slice(rows, worker.rank, worker.world)
         # A batch smaller than the number of workers leaves some with nothing: they run one sentence at weight 0.
         batch = self.data.gather(own if len(own) else rows[:1], worker.device)
-        lam = self._kd_weight(epoch)
-        with torch.autocast(
-            worker.device.type, dtype=_dtype(training), enabled=training.precision != "float32"
-        ):
-            chain = self._ddp(batch.text)
-        kd_B, gold_B = self._losses(chain, batch, lam)
-        loss_B = lam * kd_B + (1 - lam) * gold_B
+        losses = self._learner(batch, self._kd_weight(epoch), training.precision)
         weight = (worker.world if len(own) else 0.0) / self._size(rows)
         self._optimiser.zero_grad(set_to_none=True)
-        self._scaler.scale(loss_B.sum() * weight).backward()
+        self._scaler.scale(losses[TOTAL].sum() * weight).backward()
         self._scaler.unscale_(self._optimiser)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), training.gradient_clip)
+        norm = nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip)
         if not self._scaler.is_enabled() and not bool(torch.isfinite(norm)):
             raise RunError(
-                f"epoch {epoch}, step {step}: the gradient is not finite; lower training.learning_rate "
+                f"epoch {epoch}, batch {number}: the gradient is not finite; lower training.learning_rate "
                 f"(now {training.learning_rate}) or use training.precision: float32"
             )
         self._scaler.step(self._optimiser)
         self._scaler.update()
         self._rate.step()
         counted = 1.0 if len(own) else 0.0
-        return [counted * float(part.sum()) for part in (kd_B.detach(), gold_B.detach(), loss_B.detach())]
-
-    def _losses(self, chain: Any, batch: Batch, lam: float) -> tuple[Tensor, Tensor]:
-        # The gold term is computed even at weight 0: it touches every parameter, which DDP wants.
-        gold_B = log_partition(chain) - score(chain, batch.reference_BT)
-        if lam == 0.0 or batch.teacher is None:
-            return torch.zeros_like(gold_B), gold_B
-        return self.training_plan.objective.loss(chain, batch.teacher), gold_B
+        return {name: counted * float(part.detach().sum()) for name, part in losses.items()}
 
     def _kd_weight(self, epoch: int) -> float:
-        return (
-            0.0
-            if self.training_plan.objective.kind in LABELS
-            else self.training_plan.schedule.kd_weight(epoch)
-        )
+        if not self.stage.objective.follows_lambda:
+            return 0.0
+        return self.stage.schedule.kd_weight(epoch - self.progress.first_epoch)
 
     def _size(self, rows: np.ndarray) -> int:
-        per_token = self.training_plan.training.loss_average == "token"
+        per_token = self.stage.training.loss_average == "token"
         return int(self.data.part.text.lengths[rows].sum()) if per_token else len(rows)
 
-    def _close_epoch(self, epoch: int, plan: list[np.ndarray]) -> EpochReport:
-        kd, gold, total = self._over_workers(self.progress.sums)
-        sentences = sum(len(rows) for rows in plan)
-        tokens = int(self.data.part.text.lengths[np.concatenate(plan)].sum())
+    def _close_epoch(self, epoch: int, batches: list[np.ndarray]) -> EpochReport:
+        sums = self._over_workers(self.progress.sums)
+        sentences = sum(len(rows) for rows in batches)
+        tokens = int(self.data.part.text.lengths[np.concatenate(batches)].sum())
         rate = self._optimiser.param_groups[0]["lr"]
+        means = {name: value / sentences for name, value in sums.items()}
         dev = self._evaluate(self.model)
-        self._rate.epoch(dev["mean"])
+        held_out = self._held_out_loss() if len(self._held_out) else None
+        score = dev.mean if held_out is None else -held_out
+        self._rate.epoch(score)
         report = EpochReport(
-            epoch=epoch, kd_weight=self._kd_weight(epoch), loss=total / sentences, kd_loss=kd / sentences,
-            gold_loss=gold / sentences, learning_rate=rate, dev=dev,
+            epoch=epoch, stage=self.progress.stage, kd_weight=self._kd_weight(epoch), loss=means.pop(TOTAL),
+            losses=means, learning_rate=rate, dev=dev, held_out_loss=held_out,
             tokens_per_second=tokens / max(self.progress.seconds, 1e-9),
         )  # fmt: skip
-        self._advance(report)
+        self._advance(report, score)
         self._save()
         return report
 
-    def _advance(self, report: EpochReport) -> None:
-        progress = self.progress
-        if report.dev["mean"] > progress.best_dev:
-            progress.best_dev, progress.best_epoch = report.dev["mean"], report.epoch
-            progress.best_weights = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
-        progress.history.append(report.metrics())
-        progress.epoch, progress.step, progress.sums, progress.seconds = report.epoch + 1, 0, [0.0] * 3, 0.0
+    def _held_out_loss(self) -> float:
+        """The stage's own loss per sentence on the text that it does not train on; the same on every worker."""
+        self.model.eval()
+        batches = plan_batches(
+            self._lengths[self._held_out], batch_tokens=self.stage.training.batch_tokens, seed=0, epoch=0, shuffle=False
+        )  # fmt: skip
+        learner = Learner(self.model, self.loss, self.stage.objective.student_layers)
+        with torch.inference_mode():
+            losses = [
+                learner(self.data.gather(self._held_out[rows], self.worker.device), 1.0, self.stage.training.precision)
+                for rows in batches
+            ]  # fmt: skip
+        return sum(float(loss[TOTAL].sum()) for loss in losses) / len(self._held_out)
 
-    def _over_workers(self, sums: list[float]) -> list[float]:
+    def _advance(self, report: EpochReport, score: float) -> None:
+        progress = self.progress
+        if score > progress.best:
+            progress.best, progress.best_epoch = score, report.epoch
+            progress.best_weights, progress.best_loss_weights = _copy(self.model), _copy(self.loss)
+        progress.history.append(report.metrics())
+        progress.epoch, progress.batch, progress.sums, progress.seconds = report.epoch + 1, 0, {}, 0.0
+
+    def _over_workers(self, sums: dict[str, float]) -> dict[str, float]:
         if self.worker.world == 1:
-            return sums
-        total = torch.tensor(sums, dtype=torch.float64 if self.worker.device.type == "cpu" else torch.float32)
-        total = total.to(self.worker.device)
+            return dict(sums)
+        dtype = torch.float64 if self.worker.device.type == "cpu" else torch.float32
+        total = torch.tensor(list(sums.values()), dtype=dtype).to(self.worker.device)
         dist.all_reduce(total)
-        return total.tolist()
+        return dict(zip(sums, total.tolist(), strict=True))
 
     def _save(self) -> None:
         # Sums differ between workers until they are reduced, so a checkpoint inside an epoch holds the total on rank 0.
         sums = self._over_workers(self.progress.sums)
-        if self.worker.rank == 0:
-            state = {
-                "progress": {**vars(self.progress), "sums": sums},
-                "model": self.model.state_dict(),
-                "optimiser": self._optimiser.state_dict(),
-                "rate": self._rate.state_dict(),
-                "scaler": self._scaler.state_dict(),
-            }
-            buffer = io.BytesIO()
-            torch.save(state, buffer)
-            self.folder.write(CHECKPOINT, buffer.getvalue())
-
-    def _restore(self) -> None:
-        if not self.folder.exists(CHECKPOINT):
-            return
-        buffer = io.BytesIO(self.folder.read(CHECKPOINT))
-        state = torch.load(buffer, map_location=self.worker.device, weights_only=True)
-        self.progress = Progress(**state["progress"])
         if self.worker.rank > 0:
-            self.progress.sums = [0.0] * 3
+            return
+        state = {
+            "progress": {**vars(self.progress), "sums": sums},
+            "model": self.model.state_dict(),
+            "loss": self.loss.state_dict(),
+            "optimiser": self._optimiser.state_dict(),
+            "rate": self._rate.state_dict(),
+            "scaler": self._scaler.state_dict(),
+        }
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        self.folder.write(CHECKPOINT, buffer.getvalue())
+
+    def _stored(self) -> dict[str, Any] | None:
+        if not self.folder.exists(CHECKPOINT):
+            return None
+        buffer = io.BytesIO(self.folder.read(CHECKPOINT))
+        return torch.load(buffer, map_location=self.worker.device, weights_only=True)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        if self.worker.rank > 0:
+            self.progress.sums = dict.fromkeys(self.progress.sums, 0.0)
         self.model.load_state_dict(state["model"])
+        self.loss.load_state_dict(state["loss"])
         self._optimiser.load_state_dict(state["optimiser"])
         self._rate.load_state_dict(state["rate"])
         self._scaler.load_state_dict(state["scaler"])
 
 
+def _trained(model: Model, groups: Sequence[str] | None) -> list[nn.Parameter]:
+    """The parameters of the layer groups; the others are frozen. None trains all."""
+    if groups is None:
+        return list(model.parameters())
+    known = model.layer_groups()
+    if unknown := [group for group in groups if group not in known]:
+        raise RunError(f"the model has no layer group {unknown[0]!r}; it has {', '.join(known)}")
+    chosen = {id(parameter) for group in groups for parameter in known[group]}
+    for parameter in model.parameters():
+        parameter.requires_grad_(id(parameter) in chosen)
+    return [parameter for parameter in model.parameters() if id(parameter) in chosen]
+
+
+def _without_held_out(rows: np.ndarray, stage: StagePlan) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that a stage trains on, and those that it is selected on (none where dev selects), drawn by the seed."""
+    if stage.select != "loss":
+        return rows, rows[:0]
+    order = np.random.default_rng([stage.training.seed, len(rows)]).permutation(len(rows))
+    count = max(1, round(stage.held_out * len(rows)))
+    return rows[np.sort(order[count:])], rows[np.sort(order[:count])]
+
+
+def _copy(module: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
+
+
 def _seed(seed: int, epoch: int, step: int, rank: int) -> int:
     return int(np.random.SeedSequence([seed, epoch, step, rank]).generate_state(1, np.uint32)[0])
-
-
-def _dtype(training: TrainingConfig) -> torch.dtype:
-    return torch.float16 if training.precision == "fp16" else torch.bfloat16

@@ -1,29 +1,31 @@
 """What teachers know, computed once: one Ray Data pipeline over every shard that is missing from the store.
 
-One row of the pipeline is one shard. An actor loads the teacher that the shard asks for (and keeps it),
-reads the shard's sentences from the store, writes what the teacher offers of them (a chain's emissions,
-transitions and K best paths; any other teacher's token marginals and best path),
-and hands back checksums only. The manifests are written when all shards of a teacher stand. Kill it at
-any moment: what was committed stays.
+One row of the pipeline is one range of sentences. An actor loads the teacher that the row asks for (and keeps it),
+reads the sentences from the store, writes the shards of the signals that are missing for them, and hands back
+checksums only. The manifests are written when all shards of a teacher are there. Kill it at any moment: what was
+committed stays.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
 import ray
 import ray.data
 from ray.exceptions import RayError
 
 from raykd.errors import PlacementError, RunError
-from raykd.runs.shard_writer import ShardJob, ShardWriter, TeacherHandle, raise_told
+from raykd.needs import derives
+from raykd.runs.shard_writer import ShardJob, ShardWriter, TeacherHandle, raise_error
 from raykd.runs.stderr import without_lines
-from raykd.signals import SIGNALS
+from raykd.signals import SIGNALS, Column, Need
 from raykd.storage import Storage
 from raykd.transfer import (
     Coverage,
@@ -32,9 +34,7 @@ from raykd.transfer import (
     ShardEntry,
     Text,
     clean_temporaries,
-    cover_kbest,
-    cover_tokens,
-    cover_transitions,
+    cover_signal,
     row_ranges,
     write_text,
 )
@@ -44,54 +44,49 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class PrecomputeTask:
-    """One teacher about one text."""
+    """One teacher and one text, and the signals that are stored of them, sources before what derives from them."""
 
     teacher: TeacherHandle
     text: Text
+    needs: tuple[Need, ...]
 
-    def origin(self, signal: str, *, k: int = 0) -> Origin:
+    def origin(self, need: Need) -> Origin:
         """What the stored signal is."""
         return Origin(
-            signal=signal,
+            signal=need.signal,
+            layer=need.layer,
             teacher_id=self.teacher.teacher_id,
             weights_sha256=self.teacher.weights_sha256,
-            text_id="" if SIGNALS[signal].per == "teacher" else self.text.id,
-            tags=self.teacher.tags,
-            k=k,
+            text_id="" if SIGNALS[need.signal].once else self.text.id,
+            tags=self.teacher.sizes.tags,
+            k=need.k,
         )
 
-    @property
-    def tokens(self) -> Origin:
-        """What is stored of each token: the scores of a chain, the marginals of any other teacher."""
-        return self.origin("emissions" if self.teacher.chain else "token_marginals")
-
-    @property
-    def transitions(self) -> Origin | None:
-        """The transitions, of a chain only."""
-        return self.origin("transitions") if self.teacher.chain else None
+    def rows_of(self, column: Column) -> np.ndarray:
+        """How many rows each sentence has in a column [N]."""
+        per_word = column.rows == "word" or (column.rows == "label" and self.teacher.unit == "word")
+        return self.text.lengths if per_word else np.ones_like(self.text.lengths)
 
 
 @dataclass(frozen=True)
 class PrecomputePlan:
-    """Everything a sweep wants to know from its teachers: what each offers of tokens and, with `k` > 0, K
-    best paths.
-
-    `token_budget`: padded tokens that a teacher reads at once.
-    """
+    """Everything that a sweep needs of its teachers. `token_budget`: padded tokens that a teacher reads at once."""
 
     store: str
     tasks: tuple[PrecomputeTask, ...]
-    k: int = 0
     shard_sentences: int = 2000
     token_budget: int = 8000
 
     def coverage(self) -> tuple[TaskCoverage, ...]:
-        """What stands in the store and what is missing, task by task. Computes nothing."""
+        """What is in the store and what is missing, task by task. Computes nothing."""
         return tuple(_cover(self, task) for task in self.tasks)
 
     def shard_jobs(self) -> tuple[ShardJob, ...]:
-        """What an actor must know of each task: ids only, the sentences stay in the store."""
-        return tuple(_shard_job(task) for task in self.tasks)
+        """What an actor must know of each task."""
+        return tuple(
+            ShardJob(task.teacher, task.text.id, {need: task.origin(need) for need in task.needs})
+            for task in self.tasks
+        )
 
 
 @dataclass(frozen=True)
@@ -99,47 +94,62 @@ class TaskCoverage:
     """What one task has in the store."""
 
     task: PrecomputeTask
-    tokens: Coverage
-    """Emissions, or token marginals."""
-    transitions: Coverage | None
-    kbest: Coverage | None
+    signals: Mapping[Need, Coverage]
 
     @cached_property
     def parts(self) -> tuple[Coverage, ...]:
-        """The signals that are asked for."""
-        return tuple(part for part in (self.transitions, self.tokens, self.kbest) if part is not None)
+        """The coverage of each signal."""
+        return tuple(self.signals.values())
 
     def rows(self) -> list[Row]:
-        """The pipeline rows that finish this task: one per shard that lacks tokens, paths or both."""
-        tokens = {rows.first: rows for rows in self.tokens.pending}
-        kbest = {rows.first: rows for rows in self.kbest.pending} if self.kbest is not None else {}
-        standing = {entry.first: entry.model_dump_json() for entry in self.tokens.standing}
-        k = self.kbest.origin.k if self.kbest is not None else 0
-        rows = [
-            {
-                "first": first,
-                "last": shard.last,
-                "standing": standing.get(first, ""),
-                "k": k if first in kbest else 0,
-            }
-            for first, shard in sorted({**tokens, **kbest}.items())
+        """The pipeline rows that finish this task: one for each range of sentences that lacks a signal.
+
+        What is stored once per teacher goes with the first of them.
+        """
+        pending: dict[RowRange, list[str]] = {}
+        once = [
+            need.name for need, part in self.signals.items() if SIGNALS[need.signal].once and part.pending
         ]
-        # A shard brings its teacher's transitions along; where all stand, one empty row fetches them.
-        alone = self.transitions.pending if self.transitions is not None else ()
-        return rows or [{"first": 0, "last": 0, "standing": "", "k": 0}] * len(alone)
+        for need, part in self.signals.items():
+            if not SIGNALS[need.signal].once:
+                for rows in part.pending:
+                    pending.setdefault(rows, []).append(need.name)
+        if once:
+            first = min(pending, default=RowRange(0, 0))
+            pending[first] = [*once, *pending.get(first, [])]
+        return [self._row(rows, names) for rows, names in sorted(pending.items())]
+
+    def _row(self, rows: RowRange, names: list[str]) -> Row:
+        # A derived signal is computed from the shard of its source, which may be there already.
+        sources = {
+            source
+            for need in self.signals
+            if need.name in names and derives(need, self.task.teacher.offers)
+            for source in SIGNALS[need.signal].sources
+        }
+        standing = {
+            need.name: entry.model_dump(mode="json")
+            for need, part in self.signals.items()
+            if need.signal in sources
+            for entry in part.standing
+            if entry.rows == rows or SIGNALS[need.signal].once
+        }
+        work = json.dumps({"pending": names, "standing": standing})
+        return {"first": rows.first, "last": rows.last, "work": work}
 
     def missing_bytes(self) -> int:
         """Bytes that the missing shards will take, from the lengths of their sentences."""
-        return sum(self._bytes(part, rows) for part in self.parts for rows in part.pending)
+        return sum(self._bytes(need, rows) for need, part in self.signals.items() for rows in part.pending)
 
-    def _bytes(self, part: Coverage, rows: RowRange) -> int:
-        signal, tags = SIGNALS[part.origin.signal], part.origin.tags
-        if signal.per == "teacher":
-            return signal.bytes_per_teacher(tags) + _FILE_BYTES
-        lengths = self.task.text.lengths[rows.first : rows.last]
-        # Every size is linear in the length: one token more is one token's bytes more.
-        base, one = (signal.bytes_per_sentence(length, tags, part.origin.k) for length in (0, 1))
-        return base * len(rows) + (one - base) * int(lengths.sum()) + _ROW_BYTES * len(rows) + _FILE_BYTES
+    def _bytes(self, need: Need, rows: RowRange) -> int:
+        signal, sizes = SIGNALS[need.signal], self.task.teacher.sizes
+        if signal.once:
+            return sum(column.bytes_per_row(sizes, need) for column in signal.columns) + _FILE_BYTES
+        content = sum(
+            column.bytes_per_row(sizes, need) * int(self.task.rows_of(column)[rows.first : rows.last].sum())
+            for column in signal.columns
+        )
+        return content + _ROW_BYTES * len(rows) + _FILE_BYTES
 
 
 # Row number, length and list offset; schema, metadata and footer of one Arrow file.
@@ -220,7 +230,7 @@ def precompute(
         for number in sorted({row["task"] for row in rows}):
             write_text(Storage(plan.store), plan.tasks[number].text)
         for result in (launch or launch_on_ray)(plan, rows, placement or Placement()):
-            raise_told(result["error"])
+            raise_error(result["error"])
             computed.append(result)
             if on_shard is not None:
                 on_shard(len(computed), len(rows), result["sentences"])
@@ -269,22 +279,20 @@ def _quiet_ray_data() -> Iterator[None]:
 def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
     store = Storage(plan.store)
     ranges = row_ranges(len(task.text), plan.shard_sentences)
-    tokens = cover_tokens(store, task.tokens, ranges)
-    transitions = None if task.transitions is None else cover_transitions(store, task.transitions)
-    # A teacher that is no chain tells one path; that more are asked for was refused before.
-    k = plan.k if task.teacher.chain else min(plan.k, 1)
-    kbest = cover_kbest(store, tokens, k) if k else None
-    return TaskCoverage(task, tokens, transitions, kbest)
-
-
-def _shard_job(task: PrecomputeTask) -> ShardJob:
-    return ShardJob(task.teacher, task.text.id, task.tokens, task.transitions)
+    found: dict[Need, Coverage] = {}
+    for need in task.needs:
+        sources = SIGNALS[need.signal].sources if derives(need, task.teacher.offers) else ()
+        own = (found[each] for each in found if each.signal in sources and not SIGNALS[each.signal].once)
+        found[need] = cover_signal(store, task.origin(need), ranges, source=next(own, None))
+    return TaskCoverage(task, found)
 
 
 def _commit(covered: TaskCoverage, results: Sequence[Row]) -> None:
-    for part in covered.parts:
-        told = [result[part.origin.signal] for result in results]
-        part.commit([ShardEntry.model_validate_json(entry) for entry in told if entry])
+    answers = [json.loads(result["entries"]) for result in results]
+    for need, part in covered.signals.items():
+        part.commit(
+            [ShardEntry.model_validate(entries[need.name]) for entries in answers if need.name in entries]
+        )
 
 
 def _summary(plan: PrecomputePlan, computed: int) -> Precomputed:

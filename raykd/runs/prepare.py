@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,28 +13,31 @@ from pydantic import BaseModel, TypeAdapter
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
 from raykd.corpora.source import REST
-from raykd.errors import CorpusError
-from raykd.runs.recipe import TASKS, Recipe, resolved_vocabulary
+from raykd.errors import CorpusError, StoreError
+from raykd.needs import to_store
+from raykd.objectives import Gold
+from raykd.runs.recipe import Recipe, Stage, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import store_vocabulary
-from raykd.signals import Need, to_store
+from raykd.signals import Need, Sizes
 from raykd.storage import Storage
-from raykd.transfer import Text, signal_ids
+from raykd.training import ScheduleConfig
+from raykd.transfer import Text, signal_id
 
 
 @dataclass(frozen=True)
 class PlannedTeacher:
-    """A teacher by its identity, trained or not, and the text it is to speak about."""
+    """A teacher by its identity, trained or not, and the text that its signals are computed for."""
 
     run: Run
     languages: tuple[str, ...]
     text: Text
-    offers: tuple[str, ...]
-    title: str
+    config: Any
+    """Its configuration: what it offers, its sizes."""
 
     @property
     def name(self) -> str:
-        return f"{self.title} {' '.join(self.languages)}"
+        return f"{self.config.title} {' '.join(self.languages)}"
 
     @property
     def members(self) -> tuple[tuple[str, Run], ...]:
@@ -42,6 +45,11 @@ class PlannedTeacher:
         kind = f"{self.run.model['kind']} {' '.join(self.languages)}"
         seeds = tuple((f"{kind} seed {m.training['seed']}", m) for m in self.run.members)
         return seeds or ((self.name, self.run),)
+
+    def sizes(self, tags: int, needs: Iterable[Need]) -> Sizes:
+        """The sizes that its signals depend on."""
+        layers = {need.layer for need in needs if need.layer is not None}
+        return Sizes(tags, {layer: self.config.hidden_size(layer) for layer in layers})
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,29 @@ class Preparation:
     corpus: Corpus
     corpus_id: str
     teachers: tuple[PlannedTeacher, ...]
+    parts: dict[tuple[str, ...], tuple[Corpus, str]] = field(default_factory=dict, repr=False)
+    """Languages → the corpus of these alone, with its id: made once, when first asked for."""
+    texts: dict[tuple[str, ...], Text] = field(default_factory=dict, repr=False)
+
+    @property
+    def unlabelled(self) -> bool:
+        """Whether the corpus has text without labels."""
+        return self.corpus.parts["unlabelled"].num_rows > 0
+
+    def of_languages(self, languages: tuple[str, ...]) -> tuple[Corpus, str]:
+        """The corpus of some languages, and its id in the store."""
+        if set(languages) == set(self.corpus.languages):
+            return self.corpus, self.corpus_id
+        if languages not in self.parts:
+            own = self.corpus.restricted(languages)
+            self.parts[languages] = own, write_corpus(own, self.storage)
+        return self.parts[languages]
+
+    def text_of(self, languages: tuple[str, ...]) -> Text:
+        """What students of these languages are trained on."""
+        if languages not in self.texts:
+            self.texts[languages] = training_text(self.corpus.restricted(languages))
+        return self.texts[languages]
 
 
 def prepare(recipe: Recipe, storage: Storage) -> Preparation:
@@ -61,38 +92,32 @@ def prepare(recipe: Recipe, storage: Storage) -> Preparation:
         CorpusError: if the corpus cannot be read, or does not fit the task.
     """
     corpus = read_corpus(recipe.corpus)
-    scheme = TASKS[recipe.task].scheme
-    if corpus.tag_set.scheme != scheme:
-        raise CorpusError(
-            str(getattr(recipe.corpus, "root", recipe.corpus.source)), None,
-            f"its tags are {corpus.tag_set.scheme}, task {recipe.task!r} wants {scheme}",
-            "set corpus.scheme, or another task",
-        )  # fmt: skip
+    recipe.labels.check(corpus, str(getattr(recipe.corpus, "root", recipe.corpus.source)))
     name = write_corpus(corpus, storage)
     return Preparation(storage, corpus, name, tuple(_teachers(recipe, corpus, name, storage)))
 
 
 def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> Iterable[PlannedTeacher]:
     per_language = recipe.teachers.scope == "language" and len(corpus.languages) > 1
-    # What is given is named by its weights, not by where it lies.
+    # What is given is named by its weights, not by where it is.
     teacher = recipe.teachers.pinned()
-    # Without labels there is no teacher of one's own.
+    # Without labels a language has no teacher of its own.
     groups = [(language,) for language in corpus.sources] if per_language else [tuple(corpus.languages)]
-    schooling = _schooling(recipe, corpus)
+    trained_on = _teacher_corpus(recipe, corpus)
     for languages in groups:
-        own = schooling.restricted(languages) if per_language else schooling
+        own = trained_on.restricted(languages) if per_language else trained_on
         own_id = name if own is corpus else write_corpus(own, storage)
         run = model_run("teacher", recipe, teacher, own, own_id, storage)
         text = training_text(corpus.restricted(languages) if per_language else corpus)
-        yield PlannedTeacher(run, languages, text, recipe.teachers.offers, recipe.teachers.title)
+        yield PlannedTeacher(run, languages, text, teacher)
 
 
-def _schooling(recipe: Recipe, corpus: Corpus) -> Corpus:
+def _teacher_corpus(recipe: Recipe, corpus: Corpus) -> Corpus:
     """What teachers are trained on: the students' corpus, unless `teacher_corpus` says otherwise."""
     if recipe.teacher_corpus is None:
         return corpus
     changed = {**plain(recipe.corpus), "cap": plain(recipe.teacher_corpus)["cap"]}
-    # What the cap leaves; unlabelled text teaches nobody, and without a cap nothing is left.
+    # The rest that the cap leaves is unlabelled text, which teachers do not use; without a cap nothing is left.
     if isinstance(unlabelled := changed.get("unlabelled"), dict):
         changed["unlabelled"] = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}
     elif unlabelled == REST:
@@ -102,59 +127,91 @@ def _schooling(recipe: Recipe, corpus: Corpus) -> Corpus:
     )
 
 
-def _same_tags(taught: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
-    if taught.tag_set == corpus.tag_set:
-        return taught
-    more = sorted(set(taught.tag_set.tags) ^ set(corpus.tag_set.tags))
+def _same_tags(own: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
+    if own.tag_set == corpus.tag_set:
+        return own
+    more = sorted(set(own.tag_set.tags) ^ set(corpus.tag_set.tags))
     raise CorpusError(
         str(getattr(recipe.corpus, "root", recipe.corpus.source)), None,
         f"the teachers' sentences and the students' have different tags ({', '.join(more)})",
-        "raise corpus.cap until every tag occurs, or leave teacher_corpus out",
+        "raise corpus.cap until every tag occurs, or omit teacher_corpus",
     )  # fmt: skip
 
 
 def training_text(corpus: Corpus) -> Text:
-    """What students train on: labelled sentences, then unlabelled ones."""
+    """What students are trained on: labelled sentences, then unlabelled ones."""
     parts = [corpus.parts[part]["tokens"] for part in ("train", "unlabelled")]
     return Text.of(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type))
 
 
+def shared_texts(preparations: Sequence[Preparation]) -> list[Preparation]:
+    """The preparations with one text for each teacher: what any of them needs of it, computed once.
+
+    A teacher that several preparations have is asked about the union of their texts, the largest first; each of them
+    then reads its own sentences of it.
+    """
+    texts: dict[str, list[Text]] = {}
+    for teacher in (teacher for each in preparations for teacher in each.teachers):
+        texts.setdefault(teacher.run.id, []).append(teacher.text)
+    union = {run_id: Text.union(own) for run_id, own in texts.items()}
+    return [
+        replace(each, teachers=tuple(replace(t, text=union[t.run.id]) for t in each.teachers))
+        for each in preparations
+    ]
+
+
 def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str, storage: Storage) -> Run:
-    """A run that trains `config` on gold tags of `corpus`: what a teacher is, and the stem of a student's run."""
+    """A run that trains `config` on gold labels of `corpus`: what a teacher is, and the stem of a student's run."""
     vocabulary = store_vocabulary(
         storage, config.vocabulary, corpus, name,
         characters=config.reads_characters, contextual=config.contextual,
     )  # fmt: skip
-    training = plain(config.training) if role == "teacher" else {}
-    # Sampling of languages says nothing where there is only one.
+    # Sampling of languages has no effect where there is only one.
     alpha = recipe.corpus.sampling_alpha if len(corpus.languages) > 1 else 1.0
-    schedule = {"epochs": config.epochs} if role == "teacher" else {}
+    stages: tuple[dict[str, Any], ...] = ()
+    if role == "teacher":
+        gold = Stage(objective=Gold(), schedule=ScheduleConfig(epochs=config.epochs))
+        stages = (resolved_stage(gold, recipe, unlabelled=False),)
     return Run(
-        role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config),
-        objective={"kind": "gold"}, schedule=schedule, training=training, sampling_alpha=alpha,
+        role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config), stages=stages,
+        training=plain(config.training) if role == "teacher" else {}, sampling_alpha=alpha,
     )  # fmt: skip
 
 
-def student_run(recipe: Recipe, preparation: Preparation) -> Run:
-    """The run that distils the recipe's student."""
+def student_runs(recipe: Recipe, preparation: Preparation) -> tuple[Run, ...]:
+    """The runs that distil the recipe's student: one, or with `student.scope: language` one for each language."""
     corpus = preparation.corpus
+    alone = recipe.student.scope == "language" and len(corpus.languages) > 1
+    groups = [(language,) for language in corpus.languages] if alone else [tuple(corpus.languages)]
+    return tuple(_student_run(recipe, preparation, languages) for languages in groups)
+
+
+def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str, ...]) -> Run:
+    corpus, name = preparation.of_languages(languages)
     student = recipe.student.model_copy(update={"vocabulary": resolved_vocabulary(recipe)})
-    stem = model_run("student", recipe, student, corpus, preparation.corpus_id, preparation.storage)
-    needs = tuple(recipe.objective.needs)
-    unlabelled = bool(needs) and corpus.parts["unlabelled"].num_rows > 0
-    if unlabelled:
-        # Top-1 pseudo-labels stand in for gold tags on unlabelled text.
-        needs = (*needs, Need("kbest", 1))
+    stem = model_run("student", recipe, student, corpus, name, preparation.storage)
+    unlabelled = corpus.parts["unlabelled"].num_rows > 0
+    needs = recipe_needs(recipe, unlabelled=unlabelled)
+    sources = [_source(teacher, preparation, languages, needs) for teacher in preparation.teachers]
     return replace(
-        stem, objective=plain(recipe.objective), schedule=plain(recipe.schedule), training=plain(recipe.training),
-        sources=tuple(_source(teacher, needs) for teacher in preparation.teachers) if needs else (),
-        unlabelled=unlabelled,
-    )  # fmt: skip
+        stem,
+        stages=tuple(resolved_stage(stage, recipe, unlabelled=unlabelled) for stage in recipe.all_stages),
+        training=plain(recipe.training),
+        sources=tuple(source for source in sources if source is not None) if needs else (),
+        start_from=_start_from(recipe, preparation.storage),
+    )
 
 
-def gold_run(run: Run) -> Run:
-    """The same student without a teacher."""
-    return replace(run, objective={"kind": "gold"}, sources=(), unlabelled=False)
+def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
+    """Where the weights are that training starts from, and their checksum."""
+    if recipe.start_from is None:
+        return None
+    here = storage.child("runs", recipe.start_from)
+    folder = here if here.exists("result.json") else Storage(recipe.start_from)
+    if not folder.exists("result.json"):
+        hint = "set start_from to the id of a finished run (run-…), or to its folder"
+        raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)
+    return {"folder": folder.uri, "weights_sha256": folder.read_json("result.json")["weights_sha256"]}
 
 
 def with_seed(run: Run, offset: int) -> Run:
@@ -162,21 +219,34 @@ def with_seed(run: Run, offset: int) -> Run:
     return replace(run, training={**run.training, "seed": run.training["seed"] + offset})
 
 
-def transfer_needs(recipes: Sequence[Recipe], corpus: Corpus) -> tuple[Need, ...]:
-    """The stored signals that serve every objective of `recipes`, which have the same teachers, together."""
-    needs = [need for recipe in recipes for need in recipe.objective.needs]
-    if needs and corpus.parts["unlabelled"].num_rows > 0:
-        needs.append(Need("kbest", 1))
+def recipe_needs(recipe: Recipe, *, unlabelled: bool) -> tuple[Need, ...]:
+    """The signals that the recipe's stages read, each once."""
+    needs = (need for stage in recipe.all_stages for need in stage_needs(stage, unlabelled=unlabelled))
+    return tuple(dict.fromkeys(needs))
+
+
+def transfer_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
+    """The stored signals that serve every stage of `recipes`, which have the same teachers, together."""
+    needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
     return to_store(needs, recipes[0].teachers.offers)
 
 
-def _source(teacher: PlannedTeacher, needs: Sequence[Need]) -> Source:
-    ids = signal_ids(teacher.run.id, teacher.text.id)
-    return Source(
-        teacher.run.id,
-        teacher.languages,
-        {need.signal: ids[need.signal] for need in to_store(needs, teacher.offers)},
-    )
+def _source(
+    teacher: PlannedTeacher, preparation: Preparation, languages: tuple[str, ...], needs: Sequence[Need]
+) -> Source | None:
+    """What a student of `languages` reads of a teacher; None where the teacher covers none of them."""
+    covered = tuple(language for language in teacher.languages if language in languages)
+    if not covered:
+        return None
+    own = preparation.text_of(covered)
+    stored = to_store(needs, teacher.config.offers)
+    signals = {need.name: signal_id(need, teacher_id=teacher.run.id, text_id=own.id) for need in stored}
+    if own.id == teacher.text.id:
+        return Source(teacher.run.id, covered, signals)
+    folders = {
+        need.name: signal_id(need, teacher_id=teacher.run.id, text_id=teacher.text.id) for need in stored
+    }
+    return Source(teacher.run.id, covered, signals, text_id=teacher.text.id, stored=folders)
 
 
 def plain(config: BaseModel) -> dict[str, Any]:

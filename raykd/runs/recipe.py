@@ -4,42 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
-from raykd.objectives import ObjectiveConfig
-from raykd.signals import Need, missing
+from raykd.needs import missing
+from raykd.objectives import Gold, ObjectiveConfig, annealed
+from raykd.signals import Need
 from raykd.spec import Frozen, KeyPath
 from raykd.students import StudentConfig
+from raykd.tasks import TASKS, Task
 from raykd.teachers import TeacherConfig
 from raykd.training import ScheduleConfig, TrainingConfig
 
 if TYPE_CHECKING:
-    from raykd.metrics import TagMetric  # brings seqeval, which takes a second to import
+    from raykd.objectives import Objective
 
-Task = Literal["ner", "pos", "aspect"]
-
-
-class TaskKind(NamedTuple):
-    """The tag scheme inside, the metric that selects, and what that metric is called."""
-
-    scheme: Literal["bioes", "flat"]
-    metric: TagMetric
-    label: str
-
-
-TASKS: Mapping[str, TaskKind] = MappingProxyType(
-    {
-        "ner": TaskKind("bioes", "f1", "F1"),
-        "pos": TaskKind("flat", "accuracy", "accuracy"),
-        # A term's polarity is its type: a term found with the wrong polarity is wrong (SemEval-2016, task 5).
-        "aspect": TaskKind("bioes", "f1", "aspect F1"),
-    }
-)
+TaskName = str if TYPE_CHECKING else Literal[tuple(TASKS)]
+LayerGroup = Literal["head", "encoder", "embeddings"]
+OF_THE_RUN = ("seed", "dropout")
+"""What of `training` holds for a whole run, not for one stage."""
 
 
 class Resources(Frozen):
@@ -66,46 +53,117 @@ class TeacherCorpus(Frozen):
     """Most labelled sentences per language; null takes all."""
 
 
+class Stage(Frozen):
+    """One objective on one text for some epochs. It starts from the best state of the stage before."""
+
+    objective: ObjectiveConfig
+    text: Literal["labelled", "unlabelled", "all"] | None = None
+    """What it is trained on; by default all text, and for gold labels the labelled text."""
+    schedule: ScheduleConfig | None = None
+    """By default the sweep file's own `schedule`."""
+    training: TrainingConfig | None = None
+    """What is written here replaces the same of the sweep file's own `training`; seed and dropout hold for all."""
+    layers: Literal["all", "unfreeze"] | Annotated[tuple[LayerGroup, ...], Field(min_length=1)] = "all"
+    """Which layer groups train: all, those that are listed, or `unfreeze`: from the top down, one more at each step,
+    each step from the best state of the one before (Mukherjee & Awadallah 2020, §3.3)."""
+    select: Literal["dev", "loss"] = "dev"
+    """What its best state is chosen by: the dev score, or its own loss on held-out text."""
+    held_out: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    """With `select: loss`, the share of its text that is not trained on."""
+
+
 class Recipe(Frozen):
     """One student, fully resolved: from the corpus to the training settings."""
 
-    task: Task = "ner"
+    task: TaskName = "ner"
     corpus: CorpusConfig
     teachers: TeacherConfig
     teacher_corpus: TeacherCorpus | None = None
     student: StudentConfig
-    objective: ObjectiveConfig
+    objective: ObjectiveConfig | None = None
+    """The short form of one stage; or write `stages`."""
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1)] | None = None
     schedule: ScheduleConfig = ScheduleConfig()
     training: TrainingConfig = TrainingConfig()
+    start_from: Annotated[str, Field(min_length=1)] | None = None
+    """A finished run whose weights training starts from: its id in the store, or its folder."""
     store: Annotated[str, Field(min_length=1)] = ".raykd"
     """URI of the store: a folder, s3://…, gs://…"""
     resources: Resources = Resources()
+
+    @model_validator(mode="after")
+    def _one_way_of_writing_stages(self) -> Self:
+        if (self.objective is None) == (self.stages is None):
+            got = "neither" if self.stages is None else "both"
+            raise ValueError(f"write either `objective: …` (one stage) or `stages: […]`; got {got}")
+        return self
+
+    @property
+    def all_stages(self) -> tuple[Stage, ...]:
+        """The stages; `objective` is one of them."""
+        return self.stages if self.stages is not None else (Stage(objective=self.objective or Gold()),)
+
+    @property
+    def method(self) -> str:
+        """The kind of the objective; of several stages, each one's."""
+        return " > ".join(stage.objective.kind for stage in self.all_stages)
+
+    def on_gold(self) -> Self:
+        """The same student, trained on gold labels alone."""
+        return self.model_copy(update={"objective": Gold(), "stages": None, "start_from": None})
+
+    @property
+    def labels(self) -> Task:
+        """The entry of the task table."""
+        return TASKS[self.task]
+
+
+def stage_text(stage: Stage, *, unlabelled: bool) -> str:
+    """Which text a stage is trained on, where the corpus has unlabelled text or not."""
+    text = stage.text or stage.objective.text
+    return text if unlabelled else "labelled"
+
+
+def stage_needs(stage: Stage, *, unlabelled: bool) -> tuple[Need, ...]:
+    """The signals that a stage reads."""
+    return stage_objective(stage, unlabelled=unlabelled).needs
+
+
+def stage_objective(stage: Stage, *, unlabelled: bool) -> Objective:
+    """What the stage trains on: its objective, weighed by λ against labels where it is annealed."""
+    return annealed(stage.objective, unlabelled=stage_text(stage, unlabelled=unlabelled) != "labelled")
+
+
+def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[str, Any]:
+    """The stage as plain data, every default filled in; what has no effect is omitted."""
+    schedule = (stage.schedule or recipe.schedule).model_dump(mode="json")
+    if not stage.objective.anneals and not stage.objective.follows_lambda:
+        schedule = {key: schedule[key] for key in ("epochs", "patience")}
+    training = stage.training.model_dump(mode="json") if stage.training else {}
+    own = stage.training.model_fields_set if stage.training else ()
+    return {
+        "objective": stage.objective.model_dump(mode="json"),
+        "text": stage_text(stage, unlabelled=unlabelled),
+        "schedule": schedule,
+        "training": {key: value for key, value in training.items() if key in own},
+        "layers": stage.layers if isinstance(stage.layers, str) else list(stage.layers),
+        "select": stage.select,
+        **({"held_out": stage.held_out} if stage.select == "loss" else {}),
+    }
 
 
 def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """What no section can see alone: (path, message) for each mismatch between sections."""
     faults: list[tuple[KeyPath, str]] = []
-    faults += _signal_faults(recipe)
-    decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
-    if recipe.objective.maxent_only and "crf" in decoders.values():
-        told = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
-        faults.append(
-            (
-                ("objective", "kind"),
-                f"{recipe.objective.kind!r} is between MaxEnt models, got {told}; use 'structural'",
-            )
-        )
+    for place, stage in enumerate(recipe.all_stages):
+        where: KeyPath = ("stages", place) if recipe.stages is not None else ()
+        faults += _stage_faults(recipe, stage, where)
+    faults += _task_faults(recipe)
     faults += _teacher_corpus_faults(recipe)
-    if recipe.objective.kind == "top_1" and not recipe.corpus.has_text:
-        hint = "without unlabelled text it is 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
-        faults.append((("objective", "kind"), hint))
-    if recipe.teachers.scope == "language" and recipe.corpus.unlabelled_languages:
-        told = ", ".join(recipe.corpus.unlabelled_languages)
-        hint = f"no teacher can be trained for {told} without labels: set teachers.scope: all"
-        faults.append((("teachers", "scope"), f"{hint}, or leave them out of corpus.unlabelled_languages"))
+    faults += _language_faults(recipe)
     vocabulary = resolved_vocabulary(recipe)
     if recipe.student.word_dropout and vocabulary.kind == "pretrained":
-        hint = "only words and WordPieces of raykd's own have its unknown piece; leave word_dropout out"
+        hint = "only words and WordPieces of raykd's own have its unknown piece; omit word_dropout"
         faults.append((("student", "word_dropout"), f"the vocabulary is a checkpoint's: {hint}"))
     trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
     faults += [
@@ -133,22 +191,80 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _signal_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
-    """What the teacher does not tell: signals that the objective or the student's decoder reads, flat tags."""
-    needs, faults = list(recipe.objective.needs), []
-    if recipe.objective.reads_pairs and recipe.student.decoder == "crf":
+def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
+    faults: list[tuple[KeyPath, str]] = []
+    kind = (*where, "objective", "kind")
+    faults += [(kind, message) for message in _signal_faults(recipe, stage.objective)]
+    decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
+    if stage.objective.maxent_only and "crf" in decoders.values():
+        got = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
+        message = f"{stage.objective.kind!r} is between MaxEnt models, got {got}; use 'structural'"
+        faults.append((kind, message))
+    has_text = recipe.corpus.has_text
+    if stage.objective.needs_unlabelled and not has_text:
+        hint = "without unlabelled text it is the same as 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
+        faults.append((kind, hint))
+    if stage.text in ("unlabelled", "all") and not has_text:
+        faults.append(((*where, "text"), "the corpus has no unlabelled text; set corpus.unlabelled"))
+    if stage.text == "unlabelled" and stage.objective.text == "labelled":
+        faults.append(((*where, "text"), "gold labels say nothing about unlabelled text; use 'top_1'"))
+    for name in OF_THE_RUN:
+        if stage.training is not None and name in stage.training.model_fields_set:
+            message = f"{name} holds for the whole run; write it in the sweep file's own training"
+            faults.append(((*where, "training", name), message))
+    return faults
+
+
+def _signal_faults(recipe: Recipe, objective: Any) -> list[str]:
+    """The signals that an objective or the student's decoder reads and the teacher does not offer."""
+    needs = list(objective.needs)
+    if objective.reads_pairs and recipe.student.decoder == "crf":
         needs.append(Need("pairs"))
-    if lacking := missing(needs, recipe.teachers.offers):
-        unmet = [need.signal for need in needs if missing([need], recipe.teachers.offers)]
-        hints = [_HINTS[signal] for signal in unmet if signal in _HINTS]
-        if not missing(needs, recipe.teachers.tells):
-            hints.append("or set teachers.combine: scores")
-        hint = "".join(f"; {hint}" for hint in dict.fromkeys(hints))
-        faults.append((("objective", "kind"), f"{lacking} (teacher {recipe.teachers.kind!r}){hint}"))
-    scheme = TASKS[recipe.task].scheme
-    if recipe.teachers.decoder == "spans" and scheme != "bioes":
-        told = f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {scheme}"
-        faults.append((("teachers", "kind"), f"{told}; use 'bilstm_crf' or 'bilstm_maxent'"))
+    lacking = missing(needs, recipe.teachers.offers)
+    if not lacking:
+        return []
+    unmet = [need.signal for need in needs if missing([need], recipe.teachers.offers)]
+    hints = [_HINTS[signal] for signal in unmet if signal in _HINTS]
+    if not missing(needs, recipe.teachers.own_signals):
+        hints.append("or set teachers.combine: scores")
+    hint = "".join(f"; {hint}" for hint in dict.fromkeys(hints))
+    return [f"{lacking} (teacher {recipe.teachers.kind!r}){hint}"]
+
+
+def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """What a task's labels exclude: spans without span tags, transitions where there is one label."""
+    task, faults = recipe.labels, []
+    if recipe.corpus.unit not in (None, task.unit):
+        message = f"source {recipe.corpus.source!r} has one label per {recipe.corpus.unit}"
+        hint = "set task: classification" if recipe.corpus.unit == "sentence" else "use source: tsv"
+        faults.append(
+            (("task",), f"{message}, and task {recipe.task!r} predicts one per {task.unit}; {hint}")
+        )
+    if recipe.teachers.decoder == "spans" and task.scheme != "bioes":
+        message = (
+            f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {task.scheme}"
+        )
+        faults.append((("teachers", "kind"), f"{message}; use 'bilstm_crf' or 'bilstm_maxent'"))
+    if task.unit == "sentence":
+        alone = "one label per sentence has no transitions"
+        if recipe.teachers.decoder == "crf":
+            faults.append((("teachers", "kind"), f"{alone}; use 'bilstm_maxent'"))
+        if recipe.student.decoder == "crf":
+            faults.append((("student", "decoder"), f"{alone}; set student.decoder: maxent"))
+    return faults
+
+
+def _language_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    faults: list[tuple[KeyPath, str]] = []
+    unlabelled = recipe.corpus.unlabelled_languages
+    if recipe.teachers.scope == "language" and unlabelled:
+        problem = f"no teacher can be trained for {', '.join(unlabelled)} without labels"
+        hint = "set teachers.scope: all, or remove them from corpus.unlabelled_languages"
+        faults.append((("teachers", "scope"), f"{problem}; {hint}"))
+    targets = (*unlabelled, *recipe.corpus.zero_shot_languages)
+    if recipe.student.scope == "language" and targets:
+        problem = f"no student can be selected for {', '.join(targets)} without labels"
+        faults.append((("student", "scope"), f"{problem}; set student.scope: all"))
     return faults
 
 
@@ -157,7 +273,7 @@ def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if own is None:
         return []
     if not recipe.teachers.trained:
-        faults.append((("teacher_corpus",), "the teacher is taken as it is, so leave teacher_corpus out"))
+        faults.append((("teacher_corpus",), "the teacher is taken as it is; omit teacher_corpus"))
     if recipe.corpus.split is not None:
         # Another cap would draw other sentences for dev and test, and train on some of the student's.
         hint = "name dev and test instead of corpus.split, which draws them from the capped sentences"

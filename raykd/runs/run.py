@@ -1,35 +1,45 @@
-"""A run: one model trained once. Plain data, so that it crosses processes and hashes to its identity."""
+"""A run: one model trained once, stage by stage. Plain data: it crosses processes and hashes to its identity."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from raykd.identity import identity
-from raykd.objectives import LABELS
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Source:
-    """The signals of one teacher that a run reads: which languages they cover and where they are stored."""
+    """The signals of one teacher that a run reads: which languages they cover and where they are stored.
+
+    The stored signals may cover more text than the run's own (a larger transfer set serves a smaller one): then
+    `text_id` names the text that they cover, and `stored` where they are. Neither decides what is computed.
+    """
 
     teacher_id: str
     languages: tuple[str, ...]
     signals: dict[str, str]
-    """Signal name → signal id."""
+    """`Need.name` → id of the signal for the run's own text: part of the run's identity."""
+    text_id: str = ""
+    stored: dict[str, str] = field(default_factory=dict)
+    """`Need.name` → id under which the signal is stored, where that is another."""
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """`Need.name` → id under which the signal is stored."""
+        return self.stored or self.signals
 
 
 @dataclass(frozen=True)
 class Run:
     """One model trained once, described completely.
 
-    `role` "teacher" trains `model` (a teacher's configuration) on gold tags; "student" distils `model` with
-    `objective` from `sources`. `corpus_id` names a stored corpus that holds exactly the languages trained on, so
-    a monolingual teacher is the same whatever languages a sweep adds. `unlabelled`: whether unlabelled text is
-    trained on as well. A teacher's run whose model has a `count` above 1 is an ensemble: it trains nothing, and is the
-    mean of its members.
+    `role` "teacher" trains `model` (a teacher's configuration) on gold labels; "student" distils `model` from
+    `sources`. `corpus_id` names a stored corpus that holds exactly the languages trained on, so a monolingual teacher
+    is the same whatever languages a sweep adds. A teacher's run whose model has a `count` above 1 is an ensemble: it
+    trains nothing, and is the mean of its members.
     """
 
     role: Literal["teacher", "student"]
@@ -37,13 +47,14 @@ class Run:
     corpus_id: str
     vocabulary_id: str
     model: dict[str, Any]
-    objective: dict[str, Any]
-    schedule: dict[str, Any]
+    stages: tuple[dict[str, Any], ...]
+    """Each stage, resolved: objective, text, schedule, and what of `training` is its own (`recipe.py`)."""
     training: dict[str, Any]
     sources: tuple[Source, ...] = ()
-    unlabelled: bool = False
     sampling_alpha: float = 1.0
     """Exponent of smoothed language sampling; 1 takes every sentence once an epoch."""
+    start_from: dict[str, str] | None = None
+    """The weights that training starts from: `folder` (a URI) and `weights_sha256`."""
 
     @property
     def id(self) -> str:
@@ -51,6 +62,11 @@ class Run:
         return identity(
             "teacher" if self.role == "teacher" else "run", {"format": FORMAT, **self._deciding()}
         )
+
+    @property
+    def epochs(self) -> int:
+        """Epochs over all stages, each counted to its last."""
+        return sum(stage["schedule"]["epochs"] for stage in self.stages)
 
     @property
     def members(self) -> tuple[Run, ...]:
@@ -69,14 +85,15 @@ class Run:
         fields = asdict(self)
         # One alone is what it is, however several would be combined.
         model = {key: value for key, value in self.model.items() if key not in ("count", "combine")}
-        if self.objective["kind"] in LABELS:
-            # Where λ has nothing to weigh, every annealing rate is the same run.
-            fields["schedule"] = {"epochs": self.schedule["epochs"]}
         if model.get("checksum"):
-            # A checkpoint that is given is named by its files' content, wherever they lie.
+            # A checkpoint that is given is named by its files' content, wherever they are.
             del model["path"], fields["vocabulary_id"]
         if (model.get("contextual") or {}).get("checksum"):
             model["contextual"] = {k: value for k, value in model["contextual"].items() if k != "path"}
+        for source in fields["sources"]:
+            del source["text_id"], source["stored"]
+        if self.start_from:
+            fields["start_from"] = self.start_from["weights_sha256"]
         return {**fields, "model": model}
 
     @property
@@ -91,7 +108,5 @@ class Run:
     @staticmethod
     def from_plain(plain: dict[str, Any]) -> Run:
         """The run that `to_plain` wrote (lists become tuples again)."""
-        sources = tuple(
-            Source(s["teacher_id"], tuple(s["languages"]), dict(s["signals"])) for s in plain["sources"]
-        )
-        return Run(**{**plain, "sources": sources})
+        sources = tuple(Source(**{**s, "languages": tuple(s["languages"])}) for s in plain["sources"])
+        return Run(**{**plain, "sources": sources, "stages": tuple(plain["stages"])})

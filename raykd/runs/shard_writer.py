@@ -1,7 +1,6 @@
-"""The actor of the precompute pipeline: it holds teachers and turns one row, a range of sentences, into
-shards.
+"""The actor of the precompute pipeline: it holds teachers and turns one row, a range of sentences, into shards.
 
-It knows nothing of Ray: it is built from plain data, called with a plain row and answers with one.
+It does not know Ray: it is built from plain data, called with a plain row, and answers with one.
 """
 
 from __future__ import annotations
@@ -9,58 +8,49 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-import pyarrow as pa
 import torch
 
 from raykd import errors
 from raykd.errors import RaykdError, RunError
-from raykd.signals import CHAIN, SIGNALS
+from raykd.needs import CHAIN, derives
+from raykd.signals import SIGNALS, Column, Need, Signal, Sizes, buckets
 from raykd.storage import Storage
 from raykd.transfer import (
     Origin,
     RowRange,
     ShardEntry,
     Text,
-    Transitions,
-    buckets,
+    decode_columns,
+    encode_columns,
     find_shard,
-    kbest_batch,
     open_shard,
     open_text,
     origin_folder,
-    token_batch,
-    told_batch,
-    transition_batch,
-    transitions_of,
     verify_shards,
     write_shard,
 )
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.corpora.encoding import TokenBatch
+    from raykd.layers import Output
 
 
 @runtime_checkable
 class LoadedTeacher(Protocol):
     """A teacher in memory."""
 
-    def emit(self, sentences: list[list[str]], token_budget: int) -> Sequence[Float[np.ndarray, "_ tag"]]:
-        """Of every sentence float32 [T, Y]: emissions of a chain, log token marginals of any other teacher."""
-        ...
-
-    def decode(self, sentences: list[list[str]], token_budget: int) -> Sequence[tuple[np.ndarray, float]]:
-        """The best path [T] of every sentence and its score. Only a teacher that is no chain is asked."""
-        ...
-
-    @property
-    def transitions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Transitions [Y, Y] (from, to), start [Y] and end [Y] scores, float32. Only a chain is asked."""
+    def outputs(
+        self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
+    ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
+        """Batch by batch: which of the sentences, how the model reads them, what it gives. Every sentence once."""
         ...
 
 
@@ -72,21 +62,16 @@ class TeacherHandle:
     """How an actor finds a teacher: `loader(Storage(store), teacher_id)`.
 
     `loader` is "module:function" or the function itself; a function defined in `__main__` is sent along.
-    `weights_sha256` may stay empty in a plan that is made before the teacher is trained. `offers` are the signals
-    that it tells: the scores of a chain, or token marginals (and its best path).
+    `weights_sha256` may stay empty in a plan that is made before the teacher is trained. `unit` is what gets one label.
     """
 
     store: str
     teacher_id: str
     loader: str | Loader
-    tags: int
+    sizes: Sizes
     weights_sha256: str = ""
     offers: tuple[str, ...] = CHAIN
-
-    @property
-    def chain(self) -> bool:
-        """Whether it tells a chain's scores, from which best paths derive."""
-        return set(CHAIN) <= set(self.offers)
+    unit: str = "word"
 
     def load(self) -> LoadedTeacher:
         """The teacher in memory."""
@@ -99,17 +84,16 @@ class TeacherHandle:
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What an actor must know to write the shards of one teacher about one text."""
+    """What an actor must know to write the shards of one teacher for one text: ids only, the sentences are stored."""
 
     teacher: TeacherHandle
     text_id: str
-    tokens: Origin
-    """What is stored of each token: emissions, or token marginals."""
-    transitions: Origin | None
+    origins: Mapping[Need, Origin] = field(default_factory=dict)
+    """Every signal that the task stores, sources before what derives from them."""
 
 
 class ShardWriter:
-    """Computes one shard a call, and keeps the teachers it has loaded.
+    """Computes the shards of one range of sentences a call, and keeps the teachers it has loaded.
 
     At most two teachers stay in memory: rows come teacher by teacher, so only the turn from one to the
     next meets two.
@@ -124,100 +108,169 @@ class ShardWriter:
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Write what `row` lacks.
 
-        row: `task` (index of the shard_job), `first` and `last` (rows of the text; equal: transitions
-        only), `standing` (the entry of the shard of tokens as JSON where it stands already, else ""), `k`
-        (0: no paths). Answers with the entries, as JSON under their signal's name, of the shards that now
-        stand ("" where there is none), or with the `error` that hindered it.
+        row: `task` (index of the shard job), `first` and `last` (rows of the text), `work`: JSON with `pending` (the
+        names of the signals to write) and `standing` (name → entry of the shards that are there and are needed).
+        Answers with `entries` (JSON: name → entry of each shard that was written), or with the `error`.
         """
-        answer = {"task": row["task"], "sentences": row["last"] - row["first"], "error": ""}
-        answer |= dict.fromkeys(SIGNALS, "")
+        answer = {"task": row["task"], "sentences": row["last"] - row["first"], "entries": "{}", "error": ""}
         try:
-            return answer | {name: entry.model_dump_json() for name, entry in self._write(row)}
+            entries = {name: entry.model_dump(mode="json") for name, entry in self._write(row)}
+            return answer | {"entries": json.dumps(entries)}
         except Exception as error:
-            return answer | {"error": _tell(error, row)}
+            return answer | {"error": _as_data(error, row)}
 
     def _write(self, row: dict[str, Any]) -> Iterator[tuple[str, ShardEntry]]:
-        work = self._shard_jobs[row["task"]]
+        job, work = self._shard_jobs[row["task"]], json.loads(row["work"])
         rows = RowRange(row["first"], row["last"])
-        said = None
-        if work.transitions is not None:
-            said, transitions = self._transitions(work.teacher, work.transitions)
-            yield "transitions", transitions
-        if not len(rows):
-            return
-        tokens = self._standing(work, row["standing"]) or self._tokens(work, rows)
-        yield work.tokens.signal, tokens
-        if row["k"]:
-            yield "kbest", self._kbest(work, tokens, said, row["k"])
+        entries = {name: ShardEntry.model_validate(entry) for name, entry in work["standing"].items()}
+        for need, origin in job.origins.items():
+            if need.name in entries:
+                verify_shards(origin_folder(self._store, origin), [entries[need.name]])
+        pending = [need for need in job.origins if need.name in work["pending"]]
+        for need in [need for need in pending if SIGNALS[need.signal].once]:
+            entries[need.name] = self._once(job, need)
+            yield need.name, entries[need.name]
+        taken = [need for need in pending if not (SIGNALS[need.signal].once or _is_derived(job, need))]
+        if taken:
+            for need, entry in self._taken(job, rows, taken).items():
+                entries[need.name] = entry
+                yield need.name, entry
+        for need in [need for need in pending if _is_derived(job, need)]:
+            yield need.name, self._derived(job, need, rows, entries)
 
-    def _transitions(self, teacher: TeacherHandle, origin: Origin) -> tuple[Transitions, ShardEntry]:
-        folder, rows = origin_folder(self._store, origin), RowRange(0, 1)
+    def _once(self, job: ShardJob, need: Need) -> ShardEntry:
+        """A signal that is stored once per teacher, taken from its output for any sentence."""
+        origin, rows = job.origins[need], RowRange(0, 1)
+        folder = origin_folder(self._store, origin)
         entry = find_shard(folder, rows, origin=origin)
-        if entry is None:
-            # Actors may write this at the same time: they write the same bytes.
-            said = Transitions(*self._teacher(teacher).transitions)
-            entry = write_shard(folder, transition_batch(said), origin=origin, rows=rows)
-        return transitions_of(open_shard(folder, rows.name)), entry
+        if entry is not None:
+            return entry
+        # Actors may write this at the same time: they write the same bytes.
+        _, batch, output = next(iter(self._teacher(job.teacher).outputs([["."]], 1)))
+        values = [_array(part)[None] for part in SIGNALS[need.signal].take(output, batch, need)]
+        columns, error = encode_columns(need, job.teacher.sizes, np.zeros(0, int), np.zeros(0, int), values)
+        return write_shard(folder, columns, origin=origin, rows=rows, largest_error=error)
 
-    def _standing(self, work: ShardJob, standing: str) -> ShardEntry | None:
-        if not standing:
-            return None
-        entry = ShardEntry.model_validate_json(standing)
-        verify_shards(origin_folder(self._store, work.tokens), [entry])
-        return entry
-
-    def _tokens(self, work: ShardJob, rows: RowRange) -> ShardEntry:
-        folder = origin_folder(self._store, work.tokens)
-        # Another sweep may have written it since this one looked.
-        found = find_shard(folder, rows, origin=work.tokens)
-        if found is not None:
-            return found
-        text = self._text(work.text_id)
+    def _taken(self, job: ShardJob, rows: RowRange, needs: Sequence[Need]) -> dict[Need, ShardEntry]:
+        """Signals that are taken from the teacher's outputs for the sentences of `rows`."""
+        folders = {need: origin_folder(self._store, job.origins[need]) for need in needs}
+        # Another sweep may have written some since this one looked.
+        found = {need: find_shard(folders[need], rows, origin=job.origins[need]) for need in needs}
+        entries = {need: entry for need, entry in found.items() if entry is not None}
+        lacking = [need for need in needs if need not in entries]
+        if not lacking:
+            return entries
+        text = self._text(job.text_id)
         lengths_N = text.lengths[rows.first : rows.last]
         order_N = np.argsort(lengths_N, kind="stable")
-        said = [
-            scores
-            for run in buckets(lengths_N[order_N], self._token_budget)
-            for scores in self._emit(work, text, order_N[run] + rows.first)
-        ]
-        batch, error = token_batch(work.tokens.signal, order_N + rows.first, said)
-        return write_shard(folder, batch, origin=work.tokens, rows=rows, largest_error=error)
-
-    def _emit(self, work: ShardJob, text: Text, sentences_B: np.ndarray) -> Sequence[np.ndarray]:
-        said = self._teacher(work.teacher).emit(text.sentences(sentences_B), self._token_budget)
-        got = [np.shape(scores) for scores in said]
-        expected = [(int(length), work.teacher.tags) for length in text.lengths[sentences_B]]
-        if got != expected:
-            wrong = next((pair for pair in zip(got, expected, strict=False) if pair[0] != pair[1]), None)
-            told = f"{wrong[0]} where {wrong[1]} was expected" if wrong else f"{len(got)} of {len(expected)}"
-            raise RunError(
-                f"teacher {work.teacher.teacher_id} gave {work.tokens.signal} of the wrong shape: {told}"
+        values = self._outputs(job, text, order_N + rows.first, lengths_N[order_N], lacking)
+        labels_N = lengths_N[order_N] if job.teacher.unit == "word" else np.ones(len(order_N), np.int64)
+        for need in lacking:
+            signal = SIGNALS[need.signal]
+            columns, error = encode_columns(
+                need, job.teacher.sizes, order_N + rows.first,
+                lengths_N[order_N] if signal.columns[0].rows == "word" else labels_N,
+                [np.concatenate(part) for part in values[need]],
+            )  # fmt: skip
+            entries[need] = write_shard(
+                folders[need], columns, origin=job.origins[need], rows=rows, largest_error=error
             )
-        return said
+        return entries
 
-    def _kbest(self, work: ShardJob, tokens: ShardEntry, said: Transitions | None, k: int) -> ShardEntry:
-        batch: pa.RecordBatch = open_shard(origin_folder(self._store, work.tokens), tokens.name)
-        origin = work.tokens.model_copy(update={"signal": "kbest", "k": k})
-        if said is None:
-            # The best labelling is no function of token marginals: the teacher has to say it.
-            sentences = self._text(work.text_id).sentences(batch["sentence"].to_numpy())
-            told = self._teacher(work.teacher).decode(sentences, self._token_budget)
-            paths = told_batch(batch, work.teacher.tags, told)
-        else:
-            # Always from the stored, rounded emissions: deriving the paths later gives the same bytes.
-            paths = kbest_batch(batch, said, k, token_budget=self._token_budget)
-        folder = origin_folder(self._store, origin)
-        return write_shard(folder, paths, origin=origin, rows=tokens.rows, source=tokens.sha256)
+    def _outputs(
+        self, job: ShardJob, text: Text, rows_N: np.ndarray, lengths_N: np.ndarray, needs: Sequence[Need]
+    ) -> dict[Need, list[list[np.ndarray]]]:
+        """For each need and column the values of every sentence, in the order of `rows_N`."""
+        values: dict[Need, list[list[np.ndarray]]] = {
+            need: [[] for _ in SIGNALS[need.signal].columns] for need in needs
+        }
+        layers = tuple(sorted({need.layer for need in needs if need.layer is not None}))
+        for run in buckets(lengths_N, self._token_budget):
+            sentences = text.sentences(rows_N[run])
+            collected: dict[tuple[Need, int, int], np.ndarray] = {}
+            for places, batch, output in self._teacher(job.teacher).outputs(
+                sentences, self._token_budget, layers=layers
+            ):
+                for need in needs:
+                    collected |= _per_sentence(SIGNALS[need.signal], need, places, batch, output)
+            for need in needs:
+                for number, column in enumerate(SIGNALS[need.signal].columns):
+                    own = [collected.get((need, number, place)) for place in range(len(sentences))]
+                    _check_shapes(job, need, column, own, lengths_N[run])
+                    values[need][number] += own  # type: ignore[arg-type]
+        return values
+
+    def _derived(
+        self, job: ShardJob, need: Need, rows: RowRange, entries: Mapping[str, ShardEntry]
+    ) -> ShardEntry:
+        """A signal that is computed from stored ones, always from the rounded values."""
+        signal, stored, first = SIGNALS[need.signal], {}, None
+        for own in (each for each in job.origins if each.signal in signal.sources):
+            entry = entries.get(own.name) or self._once(job, own)
+            batch = open_shard(origin_folder(self._store, job.origins[own]), entry.name)
+            stored[own.signal] = decode_columns(own, batch)
+            if not SIGNALS[own.signal].once:
+                first = (entry, batch)
+        if first is None or signal.derive is None:
+            raise RunError(f"{need.name} derives from stored signals, and the teacher has none of them")
+        entry, batch = first
+        lengths_N = batch["length"].to_numpy()
+        values = signal.derive(stored, lengths_N, need, self._token_budget)
+        columns, error = encode_columns(
+            need, job.teacher.sizes, batch["sentence"].to_numpy(), lengths_N, values
+        )
+        folder = origin_folder(self._store, job.origins[need])
+        return write_shard(
+            folder, columns, origin=job.origins[need], rows=rows, largest_error=error, source=entry.sha256
+        )
 
 
-def raise_told(told: str) -> None:
-    """Raise the error that an actor told of, if it told of one."""
-    if told:
-        error = json.loads(told)
-        raise getattr(errors, error["kind"])(*error["fields"])
+def _is_derived(job: ShardJob, need: Need) -> bool:
+    return derives(need, job.teacher.offers)
 
 
-def _tell(error: Exception, row: dict[str, Any]) -> str:
+def _per_sentence(
+    signal: Signal, need: Need, places: Sequence[int], batch: TokenBatch, output: Output
+) -> dict[tuple[Need, int, int], np.ndarray]:
+    """(need, column, sentence) → its values [rows, V], padding removed."""
+    lengths = {"label": output.distribution.lengths_B.tolist(), "word": batch.lengths_B.tolist()}
+    found = {}
+    for number, (column, part) in enumerate(
+        zip(signal.columns, signal.take(output, batch, need), strict=True)
+    ):
+        values = _array(part)
+        for i, place in enumerate(places):
+            rows = lengths[column.rows][i] if column.rows in lengths else None
+            found[need, number, place] = values[i : i + 1] if rows is None else values[i, :rows]
+    return found
+
+
+def _check_shapes(
+    job: ShardJob, need: Need, column: Column, own: Sequence[np.ndarray | None], lengths_B: np.ndarray
+) -> None:
+    width = column.width(job.teacher.sizes, need)
+    per_word = column.rows == "word" or (column.rows == "label" and job.teacher.unit == "word")
+    expected = [(int(length) if per_word else 1, width) for length in lengths_B]
+    got = [None if values is None else values.shape for values in own]
+    wrong = next((pair for pair in zip(got, expected, strict=True) if pair[0] != pair[1]), None)
+    if wrong is not None:
+        message = f"{wrong[0]} where {wrong[1]} was expected"
+        raise RunError(f"teacher {job.teacher.teacher_id} gave {need.name} of the wrong shape: {message}")
+
+
+def _array(part: Tensor) -> np.ndarray:
+    part = part.detach()
+    return (part.float() if part.is_floating_point() else part).cpu().numpy()
+
+
+def raise_error(error: str) -> None:
+    """Raise the error that an actor answered with, if it did."""
+    if error:
+        plain = json.loads(error)
+        raise getattr(errors, plain["kind"])(*plain["fields"])
+
+
+def _as_data(error: Exception, row: dict[str, Any]) -> str:
     # What a Ray Data function raises reaches the driver as text only, without its class and fields. So errors
     # travel as data: our own by name and fields, all others as a RunError.
     if not isinstance(error, RaykdError):

@@ -1,4 +1,4 @@
-"""Which transfer sets a recipe needs, and computing what is missing of them."""
+"""Which transfer sets a sweep needs, and computing what is missing of them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from math import floor
 from raykd.errors import PlacementError
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
-from raykd.runs.precompute import Placement, Precomputed, PrecomputePlan, PrecomputeTask, estimate, precompute
+from raykd.runs.precompute import (
+    Placement,
+    Precomputed,
+    PrecomputePlan,
+    PrecomputeTask,
+    estimate,
+    precompute,
+)
 from raykd.runs.prepare import PlannedTeacher
 from raykd.runs.progress import Listener
 from raykd.runs.recipe import Resources
 from raykd.runs.shard_writer import TeacherHandle
 from raykd.signals import Need
 from raykd.storage import Storage
+from raykd.tasks import TASKS
 
 LOADER = "raykd.runs.teachers:load_teacher"
 
@@ -22,20 +30,23 @@ LOADER = "raykd.runs.teachers:load_teacher"
 def transfer_plan(
     storage: Storage, teachers: Sequence[PlannedTeacher], needs: Sequence[Need]
 ) -> PrecomputePlan | None:
-    """One plan for all teachers; None when no objective reads a teacher."""
+    """One plan for all teachers, each once; None when no objective reads a teacher."""
     if not needs:
         return None
-    k = max(need.k for need in needs)
-    return PrecomputePlan(storage.uri, tuple(_task(storage, teacher) for teacher in teachers), k=k)
+    each = {teacher.run.id: teacher for teacher in teachers}.values()
+    return PrecomputePlan(storage.uri, tuple(_task(storage, teacher, needs) for teacher in each))
 
 
-def _task(storage: Storage, teacher: PlannedTeacher) -> PrecomputeTask:
+def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> PrecomputeTask:
     # A teacher's id is known before it is trained; its weights only after.
-    result = find_result(storage, teacher.run) or {}
+    result = find_result(storage, teacher.run)
     tags = len(corpus_of(storage.uri, teacher.run.corpus_id).tag_set)
-    weights = result.get("weights_sha256", "")
-    handle = TeacherHandle(storage.uri, teacher.run.id, LOADER, tags, weights, teacher.offers)
-    return PrecomputeTask(handle, teacher.text)
+    handle = TeacherHandle(
+        storage.uri, teacher.run.id, LOADER, teacher.sizes(tags, needs),
+        weights_sha256=result.weights_sha256 if result else "", offers=teacher.config.offers,
+        unit=TASKS[teacher.run.task].unit,
+    )  # fmt: skip
+    return PrecomputeTask(handle, teacher.text, tuple(needs))
 
 
 def compute_transfer(

@@ -2,11 +2,12 @@
 
 Every configuration in the table has
 
+    scope                      one student per "language", or one for "all"
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too
     contextual                 None: a student reads no large encoder
     decoder                    "crf" or "maxent"
-    build(vocabulary_size=, characters=, tag_set=, dropout=) -> Tagger
+    build(vocabulary_size=, characters=, tag_set=, unit=, dropout=) -> Model
     shape() -> dict            what its latency depends on
 """
 

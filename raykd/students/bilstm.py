@@ -13,7 +13,7 @@ from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet
-    from raykd.layers import Tagger
+    from raykd.layers import Model
 
 Size = Annotated[int, Field(ge=1)]
 
@@ -21,11 +21,13 @@ Size = Annotated[int, Field(ge=1)]
 class BiLSTMStudent(Frozen):
     """Embedded pieces through a BiLSTM to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, §3).
 
-    Predicts one tag per word, at the word's first piece. With a word vocabulary and characters it is the
-    student of Wang et al., ACL 2021, §4.1.
+    Predicts one label per word, at the word's first piece, or one per sentence. With a word vocabulary and
+    characters it is the student of Wang et al., ACL 2021, §4.1.
     """
 
     kind: Literal["bilstm"] = "bilstm"
+    scope: Literal["language", "all"] = "all"
+    """One student for each language, or one for all. Of one per language the score is the mean, the size the sum."""
     embedding_dim: Size
     """E, components of a piece's vector."""
     hidden_dim: Size
@@ -48,14 +50,21 @@ class BiLSTMStudent(Frozen):
         return self.character_dim > 0
 
     def build(
-        self, *, vocabulary_size: int, tag_set: TagSet, characters: int = 0, dropout: float = 0.0
-    ) -> Tagger:
+        self,
+        *,
+        vocabulary_size: int,
+        tag_set: TagSet,
+        characters: int = 0,
+        unit: Literal["word", "sentence"] = "word",
+        dropout: float = 0.0,
+    ) -> Model:
         """The untrained student, drawn from torch's generator.
 
         Args:
             vocabulary_size: how many pieces the embedding has.
             tag_set: the tags it predicts.
             characters: how many characters the character embedding has, if it reads any.
+            unit: what gets one label.
             dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
         """
         shape = BiLSTMTaggerShape(
@@ -65,6 +74,7 @@ class BiLSTMStudent(Frozen):
             hidden_dim=self.hidden_dim,
             layers=self.layers,
             decoder=self.decoder,
+            unit=unit,
             characters=characters if self.reads_characters else 0,
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,

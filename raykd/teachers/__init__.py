@@ -3,15 +3,16 @@
 Every configuration in the table has
 
     scope                      one teacher per "language", or one for "all"
-    trained                    whether raykd trains it (with `training`, for `epochs`) or takes it as given
-    count, combine             how many seeds of it teach together, and how (`seeds.py`)
-    offers                     the signals it can tell; `tells`, one of several by itself
+    trained                    whether raykd trains it (with `training`, for `epochs`) or uses it as it is
+    count, combine             how many seeds of it are averaged, and how (`ensemble.py`)
+    offers                     the signals it offers; `own_signals`, those of one of several
+    hidden_size(layer)         components of a layer's hidden states
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too
-    contextual                 the frozen encoder that it reads beside, or None
+    contextual                 the frozen encoder that it reads too, or None
     pinned()                   the same teacher with the checksums of what it is given
     decoder                    "crf", "maxent", or "spans"
-    build(vocabulary_size=, characters=, tag_set=, dropout=) -> Tagger
+    build(vocabulary_size=, characters=, tag_set=, unit=, dropout=) -> Model
     shape() -> dict            what its latency depends on
 """
 

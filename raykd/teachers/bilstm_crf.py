@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
 from raykd.layers.contextual import ContextualConfig
+from raykd.layers.model import checked_layer
 from raykd.teachers.ensemble import Seeded
 from raykd.training import TrainingConfig
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raykd.corpora.tags import TagSet
-    from raykd.layers import Tagger
+    from raykd.layers import Model
 
 Size = Annotated[int, Field(ge=1)]
 
@@ -43,7 +44,7 @@ class BiLSTMTeacher(Seeded):
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     epochs: Size = 12
     training: TrainingConfig = TrainingConfig()
-    tells: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True
 
@@ -65,14 +66,21 @@ class BiLSTMTeacher(Seeded):
         return self.character_dim > 0
 
     def build(
-        self, *, vocabulary_size: int, tag_set: TagSet, characters: int, dropout: float = 0.0
-    ) -> Tagger:
+        self,
+        *,
+        vocabulary_size: int,
+        tag_set: TagSet,
+        characters: int,
+        unit: Literal["word", "sentence"] = "word",
+        dropout: float = 0.0,
+    ) -> Model:
         """The untrained teacher, drawn from torch's generator.
 
         Args:
             vocabulary_size: how many words (or pieces) the embedding has.
             tag_set: the tags it predicts.
             characters: how many characters the character embedding has, if it reads any.
+            unit: what gets one label.
             dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
 
         Raises:
@@ -85,6 +93,7 @@ class BiLSTMTeacher(Seeded):
             hidden_dim=self.hidden_dim,
             layers=self.layers,
             decoder=self.decoder,
+            unit=unit,
             characters=characters if self.reads_characters else 0,
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
@@ -97,6 +106,13 @@ class BiLSTMTeacher(Seeded):
             context=context,
             head=self._head(tag_set),
         )
+
+    def hidden_size(self, layer: int) -> int:
+        if checked_layer(layer, self.layers, self.title):
+            return 2 * self.hidden_dim
+        spelling = 2 * self.character_hidden if self.reads_characters else 0
+        context = 0 if self.contextual is None else self.contextual.build().output_size
+        return self.embedding_dim + spelling + context
 
     def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module] | None:
         """What stands on the encoder, from the size of its states; None: what `decoder` says."""

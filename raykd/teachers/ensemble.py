@@ -1,6 +1,6 @@
-"""Several teachers instead of one: the same configuration from several seeds, and what they say averaged.
+"""Several teachers instead of one: the same configuration from several seeds, and the mean of their outputs.
 
-Wang et al.'s code (ACL 2020) stacks what several teachers say of a sentence and takes the mean: of emission scores
+Wang et al.'s code (ACL 2020) stacks what several teachers give for a sentence and takes the mean: of emission scores
 where these are distilled, of token posteriors where those are.
 """
 
@@ -14,24 +14,29 @@ from raykd.spec import Frozen
 
 
 class Seeded(Frozen):
-    """What every teacher's configuration says of its number."""
+    """What every teacher's configuration has beside its own settings."""
 
     count: Annotated[int, Field(ge=1)] = 1
     """Teachers trained from seeds `training.seed`, `training.seed` + 1, … (for each language, or for all), whose mean
-    teaches."""
+    is the teacher."""
     combine: Literal["scores", "posteriors"] = "scores"
     """The mean of their scores (a log-linear pool, which is a chain again), or of their token posteriors (a mixture,
-    which tells token marginals and, as its best path, the pool's)."""
-    tells: ClassVar[tuple[str, ...]]
+    which offers token marginals and, as its best path, the pool's)."""
+    own_signals: ClassVar[tuple[str, ...]]
     """What one of them offers."""
 
     @property
     def title(self) -> str:
-        """What a table calls it."""
+        """Its name in tables."""
         kind = type(self).model_fields["kind"].default
         return kind if self.count == 1 else f"{kind} (mean of {self.count})"
 
     @property
     def offers(self) -> tuple[str, ...]:
-        """The signals that it, or their mean, can tell."""
-        return ("token_marginals", "kbest") if self.count > 1 and self.combine == "posteriors" else self.tells
+        """The signals that it, or their mean, offers."""
+        mixed = self.count > 1 and self.combine == "posteriors"
+        return ("token_marginals", "kbest") if mixed else self.own_signals
+
+    def hidden_size(self, layer: int) -> int:
+        """Components of the hidden states of `layer`; ValueError where it has no such layer."""
+        raise ValueError(f"{self.title} gives no hidden states")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import PretrainedConfig
 from raykd.errors import StoreError
-from raykd.layers import Tagger
+from raykd.layers import Model, Output
 from raykd.layers.checkpoint import (
     checked_weights,
     checkpoint_folder,
@@ -19,6 +20,7 @@ from raykd.layers.checkpoint import (
     reading_limit,
     weights_checksum,
 )
+from raykd.layers.model import checked_layer
 from raykd.layers.windows import in_windows
 from raykd.structures import Chain
 from raykd.teachers.ensemble import Seeded
@@ -26,6 +28,7 @@ from raykd.teachers.labels import LabelMap, match_labels
 from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from torch import Tensor
@@ -34,29 +37,69 @@ if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet
 
 
-class HFTagger(Tagger):
-    """A token classifier that tags a word at its first piece; its chain has no transitions.
+class HFTagger(Model):
+    """A token classifier that labels a word at its first piece, or a sentence at the first piece of all; its chain has
+    no transitions.
 
     Shapes: B batch, P pieces, T words, L labels, Y tags, D size. Sentences longer than the model reads at
     once are read in overlapping windows (`layers/windows.py`).
     """
 
-    def __init__(self, model: nn.Module, labels: LabelMap, *, limit: int, prefix: int, suffix: int):
+    def __init__(
+        self,
+        model: Any,
+        labels: LabelMap,
+        *,
+        unit: Literal["word", "sentence"],
+        limit: int,
+        prefix: int,
+        suffix: int,
+    ):
         super().__init__()
-        self.model = model
+        self.model, self.unit = model, unit
         self._labels, self._limit, self._prefix, self._suffix = labels, limit, prefix, suffix
 
-    def forward(self, batch: TokenBatch) -> Chain:
-        logits_BPL = in_windows(
-            self._read, batch.pieces_BP, batch.piece_lengths_B,
+    def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
+        depth = self.model.config.num_hidden_layers
+        wanted = {layer: checked_layer(layer, depth, "the checkpoint") for layer in layers}
+        # Windows are joined once for all that is read of a piece: logits first, then the states of each layer.
+        read_BPD = in_windows(
+            partial(self._read, tuple(wanted.values())), batch.pieces_BP, batch.piece_lengths_B,
             limit=self._limit, prefix=self._prefix, suffix=self._suffix,
         )  # fmt: skip
+        sizes = [self.model.config.num_labels, *(self.model.config.hidden_size for _ in wanted)]
+        logits_BPL, *states = read_BPD.split(sizes, dim=-1)
+        hidden = dict(zip(wanted, states, strict=True))
+        if self.unit == "sentence":
+            ones_B = torch.ones_like(batch.lengths_B)
+            return Output(Chain(self._labels.emissions(logits_BPL[:, :1].float(), ones_B), ones_B), hidden)
         logits_BTL = logits_BPL.take_along_dim(batch.first_BT[:, :, None], 1).float()
-        return Chain(self._labels.emissions(logits_BTL, batch.lengths_B), batch.lengths_B)
+        return Output(Chain(self._labels.emissions(logits_BTL, batch.lengths_B), batch.lengths_B), hidden)
 
-    def _read(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
+    def hidden_size(self, layer: int) -> int:
+        checked_layer(layer, self.model.config.num_hidden_layers, "the checkpoint")
+        return self.model.config.hidden_size
+
+    def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
+        embeddings = [*self.model.base_model.embeddings.parameters()]
+        body = {id(p): p for p in self.model.base_model.parameters()}
+        known = {id(p) for p in embeddings}
+        return {
+            "head": [p for p in self.model.parameters() if id(p) not in body],
+            "encoder": [p for key, p in body.items() if key not in known],
+            "embeddings": embeddings,
+        }
+
+    def _read(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
-        return self.model(input_ids=pieces_BP, attention_mask=mask_BP.long()).logits
+        found = self.model(
+            input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=bool(layers)
+        )
+        return (
+            torch.cat([found.logits, *(found.hidden_states[layer] for layer in layers)], -1)
+            if layers
+            else found.logits
+        )
 
 
 class HFTokenClassifierTeacher(Seeded):
@@ -76,7 +119,7 @@ class HFTokenClassifierTeacher(Seeded):
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
     epochs: Annotated[int, Field(ge=1)] = 3
     training: TrainingConfig = TrainingConfig(optimiser="adamw", learning_rate=5e-5)
-    tells: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
     decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"
@@ -104,8 +147,14 @@ class HFTokenClassifierTeacher(Seeded):
         return self.model_copy(update={"checksum": weights_checksum(self.path)})
 
     def build(
-        self, *, tag_set: TagSet, vocabulary_size: int = 0, characters: int = 0, dropout: float = 0.0
-    ) -> Tagger:
+        self,
+        *,
+        tag_set: TagSet,
+        vocabulary_size: int = 0,
+        characters: int = 0,
+        unit: Literal["word", "sentence"] = "word",
+        dropout: float = 0.0,
+    ) -> Model:
         """The checkpoint as a tagger; with `fine_tune` its new head is drawn from torch's generator.
 
         The sizes and the dropout are the checkpoint's own: `vocabulary_size`, `characters` and `dropout`
@@ -122,7 +171,16 @@ class HFTokenClassifierTeacher(Seeded):
         labels = match_labels(names, tag_set, {} if self.fine_tune else self.labels, checkpoint=self.path)
         special = HFVocabulary.load(str(folder)).special
         prefix, suffix = len(special.prefix), len(special.suffix)
-        return HFTagger(model, labels, limit=reading_limit(model, folder), prefix=prefix, suffix=suffix)
+        return HFTagger(
+            model, labels, unit=unit, limit=reading_limit(model, folder), prefix=prefix, suffix=suffix
+        )
+
+    def hidden_size(self, layer: int) -> int:
+        from transformers import AutoConfig  # takes seconds to import
+
+        config = AutoConfig.from_pretrained(str(checkpoint_folder(self.path)))
+        checked_layer(layer, config.num_hidden_layers, self.path)
+        return config.hidden_size
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the number of tags."""

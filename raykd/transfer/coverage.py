@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from raykd.signals import SIGNALS
 from raykd.storage import Storage
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, find_manifest, lost_shards, write_manifest
 from raykd.transfer.names import RowRange, signal_folder, signal_id, stored_ks
@@ -61,16 +62,47 @@ def clean_temporaries(folder: Storage) -> None:
                 path.unlink()
 
 
-def cover(
-    folder: Storage, origin: Origin, ranges: Sequence[RowRange], *, sources: Mapping[int, str] | None = None
+def cover_signal(
+    store: Storage, origin: Origin, ranges: Sequence[RowRange], *, source: Coverage | None = None
 ) -> Coverage:
-    """Look into one signal folder for the shards of `ranges`.
+    """What of one signal is stored. A committed signal keeps the ranges that its manifest has.
 
-    `sources` gives, for K-best, the sha256 of the emission (or marginal) shard at each first row; a shard
-    computed from others, or whose own are pending themselves, is pending.
+    `source`: the coverage of the signal that it is derived from, whose ranges and shards it follows: a shard that was
+    computed from others, or whose own source is pending, is pending. Of K best paths the smallest complete K that
+    serves is taken.
     """
+    if SIGNALS[origin.signal].once:
+        return _cover(store, origin, [RowRange(0, 1)])
+    sources = None if source is None else {entry.first: entry.sha256 for entry in source.standing}
+    if source is not None:
+        ranges = sorted([entry.rows for entry in source.standing] + list(source.pending))
+    for k in (stored for stored in _larger_ks(store, origin) if stored >= origin.k):
+        larger = _cover(store, origin.model_copy(update={"k": k}), ranges, sources=sources)
+        if larger.complete:
+            return larger
+    return _cover(store, origin, ranges, sources=sources)
+
+
+def origin_folder(store: Storage, origin: Origin) -> Storage:
+    """The folder of the signal that `origin` describes."""
+    own = signal_id(origin.need, teacher_id=origin.teacher_id, text_id=origin.text_id)
+    return signal_folder(store, own, k=origin.k)
+
+
+def _larger_ks(store: Storage, origin: Origin) -> tuple[int, ...]:
+    if not origin.k:
+        return ()
+    return stored_ks(store, signal_id(origin.need, teacher_id=origin.teacher_id, text_id=origin.text_id))
+
+
+def _cover(
+    store: Storage, origin: Origin, ranges: Sequence[RowRange], *, sources: Mapping[int, str] | None = None
+) -> Coverage:
+    folder = origin_folder(store, origin)
     manifest = find_manifest(folder)
-    if manifest is not None and manifest.origin.serves(origin) and _same_cut(manifest, ranges):
+    if manifest is not None and sources is None and not SIGNALS[origin.signal].once:
+        ranges = [entry.rows for entry in manifest.shards]
+    if manifest is not None and manifest.origin.serves(origin) and _same_ranges(manifest, ranges):
         lost = {entry.first for entry in lost_shards(folder, manifest.shards)}
         found = {entry.first: entry for entry in manifest.shards if entry.first not in lost}
     else:
@@ -84,37 +116,5 @@ def cover(
     return Coverage(folder, origin, tuple(found.values()), pending, committed=manifest is not None)
 
 
-def cover_tokens(store: Storage, origin: Origin, ranges: Sequence[RowRange]) -> Coverage:
-    """Coverage of a teacher's emissions or token marginals; a committed signal keeps the cut that its manifest has."""
-    folder = origin_folder(store, origin)
-    manifest = find_manifest(folder)
-    return cover(folder, origin, ranges if manifest is None else [entry.rows for entry in manifest.shards])
-
-
-def cover_kbest(store: Storage, tokens: Coverage, k: int) -> Coverage:
-    """Coverage of the K best paths: the smallest complete K that serves `k`, else the folder of `k`."""
-    ranges = sorted([entry.rows for entry in tokens.standing] + list(tokens.pending))
-    sources = {entry.first: entry.sha256 for entry in tokens.standing}
-    kbest_id = signal_id("kbest", teacher_id=tokens.origin.teacher_id, text_id=tokens.origin.text_id)
-    for stored in (each for each in stored_ks(store, kbest_id) if each >= k):
-        larger = tokens.origin.model_copy(update={"signal": "kbest", "k": stored})
-        coverage = cover(origin_folder(store, larger), larger, ranges, sources=sources)
-        if coverage.complete:
-            return coverage
-    own = tokens.origin.model_copy(update={"signal": "kbest", "k": k})
-    return cover(origin_folder(store, own), own, ranges, sources=sources)
-
-
-def cover_transitions(store: Storage, origin: Origin) -> Coverage:
-    """Coverage of a teacher's transitions: one shard of one row."""
-    return cover(origin_folder(store, origin), origin, [RowRange(0, 1)])
-
-
-def origin_folder(store: Storage, origin: Origin) -> Storage:
-    """The folder of the signal that `origin` describes."""
-    own = signal_id(origin.signal, teacher_id=origin.teacher_id, text_id=origin.text_id)
-    return signal_folder(store, origin.signal, own, k=origin.k)
-
-
-def _same_cut(manifest: Manifest, ranges: Sequence[RowRange]) -> bool:
+def _same_ranges(manifest: Manifest, ranges: Sequence[RowRange]) -> bool:
     return [entry.rows for entry in manifest.shards] == list(ranges)

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from raykd.errors import StoreError
+from raykd.signals import Need
 from raykd.spec import Frozen
 from raykd.storage import Storage
 from raykd.transfer.names import FORMAT, MANIFEST, RowRange
@@ -24,18 +25,24 @@ AGAIN = "run raykd precompute again"
 
 
 class Origin(Frozen):
-    """What a stored signal is: whose, about which text, of what shape. The same for all shards of a folder.
+    """What a stored signal is: whose, for which text, of what shape. The same for all shards of a folder.
 
-    `weights_sha256` is the checksum of the teacher's weights, `text_id` and `k` are empty where they do
-    not apply.
+    `weights_sha256` is the checksum of the teacher's weights; `text_id`, `k` and `layer` are empty where they do not
+    apply.
     """
 
     signal: str
+    layer: int | None = None
     teacher_id: str
     weights_sha256: str
     text_id: str
     tags: int
     k: int
+
+    @property
+    def need(self) -> Need:
+        """The need that the signal was stored for."""
+        return Need(self.signal, self.k, self.layer)
 
     def serves(self, wanted: Origin) -> bool:
         """Whether this is what is wanted. A plan made before the weights are known does not ask for them."""

@@ -1,4 +1,4 @@
-"""Where a signal stands in the store, and what it is called.
+"""Where a signal is stored, and under which name.
 
     <store>/transfer/<signal id>/shard-<first>-<last>.arrow …, manifest.json
     <store>/transfer/<kbest id>/k<K>/shard-<first>-<last>.arrow …, manifest.json
@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raykd.identity import identity
-from raykd.signals import SIGNALS
+from raykd.signals import SIGNALS, Need
 
 if TYPE_CHECKING:
     from raykd.storage import Storage
 
-FORMAT = 1
+FORMAT = 2
 """Version of the shards and manifests; another version is another signal id and is never read as this one."""
 
 MANIFEST = "manifest.json"
@@ -51,26 +51,25 @@ def row_ranges(rows: int, shard_sentences: int) -> tuple[RowRange, ...]:
     return tuple(RowRange(first, min(first + shard_sentences, rows)) for first in starts)
 
 
-def signal_id(signal: str, *, teacher_id: str, text_id: str) -> str:
-    """Identity of what one teacher says about one text; of the teacher alone where that is said once."""
-    decides = {"format": FORMAT, "teacher": teacher_id}
-    if SIGNALS[signal].per != "teacher":
+def signal_id(need: Need, *, teacher_id: str, text_id: str) -> str:
+    """Identity of what one teacher gives for one text; of the teacher alone where that is stored once.
+
+    How many best paths are stored is no part of it: the larger number serves every smaller one.
+    """
+    decides: dict[str, Any] = {"format": FORMAT, "teacher": teacher_id}
+    if not SIGNALS[need.signal].once:
         decides["text"] = text_id
-    return identity(signal, decides)
+    if need.layer is not None:
+        decides["layer"] = need.layer
+    return identity(need.signal, decides)
 
 
-def signal_ids(teacher_id: str, text_id: str) -> dict[str, str]:
-    """Signal name → signal id, for every signal that can be stored. Known before the teacher is trained."""
-    return {name: signal_id(name, teacher_id=teacher_id, text_id=text_id) for name in SIGNALS}
-
-
-def signal_folder(store: Storage, signal: str, signal_id: str, *, k: int = 0) -> Storage:
-    """The folder of one stored signal; for "kbest" the one that holds `k` paths per sentence."""
-    names = (signal_id, f"k{k}") if signal == "kbest" else (signal_id,)
-    return store.child("transfer", *names)
+def signal_folder(store: Storage, signal_id: str, *, k: int = 0) -> Storage:
+    """The folder of one stored signal; with `k` the one that holds K = `k` best paths per sentence."""
+    return store.child("transfer", signal_id, *([f"k{k}"] if k else []))
 
 
 def stored_ks(store: Storage, kbest_id: str) -> tuple[int, ...]:
-    """Every K for which the K-best signal stands complete in the store, ascending."""
+    """Every K for which the K-best signal is complete in the store, ascending."""
     names = store.child("transfer", kbest_id).names()
     return tuple(sorted(int(match[1]) for name in names if (match := _KBEST_MANIFEST.fullmatch(name))))

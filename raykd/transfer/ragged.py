@@ -50,13 +50,19 @@ class Ragged:
         return flat
 
 
-def join(columns: Sequence[Ragged], covered: Sequence[Int[np.ndarray, " _"]], rows: int) -> Ragged:
-    """One column over a table of `rows` rows: column i covers the rows `covered[i]`, in its own order."""
+def join(
+    columns: Sequence[Ragged],
+    covered: Sequence[Int[np.ndarray, " _"]],
+    picked: Sequence[Int[np.ndarray, " _"] | None],
+    rows: int,
+) -> Ragged:
+    """One column over a table of `rows` rows: column i covers the rows `covered[i]`, by its own rows `picked[i]`, or
+    by its first ones in their order."""
     block_G, start_G, length_G = (np.zeros(rows, kind) for kind in (np.int32, np.int64, np.int32))
     blocks: list[np.ndarray] = []
-    for column, covers in zip(columns, covered, strict=True):
-        own = slice(len(covers))
-        block_G[covers] = column.block_G[own] + len(blocks)
-        start_G[covers], length_G[covers] = column.start_G[own], column.length_G[own]
+    for column, covers, own in zip(columns, covered, picked, strict=True):
+        taken = np.arange(len(covers)) if own is None else own
+        block_G[covers] = column.block_G[taken] + len(blocks)
+        start_G[covers], length_G[covers] = column.start_G[taken], column.length_G[taken]
         blocks.extend(column.blocks)
     return Ragged(tuple(blocks), block_G, start_G, length_G)

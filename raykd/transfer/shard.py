@@ -1,39 +1,31 @@
 """One shard: an Arrow IPC file with one record batch, uncompressed, so that reading is mapping.
 
-Columns: `sentence` int64 (row of the text), `length` int32, and
-    emissions, token_marginals   a column of that name, list<fixed_size_list<float16>[Y]>, one inner list per token
-    kbest       `paths`       list<fixed_size_list<uint8|int16>[K]>, one inner list per token
-                `scores`      fixed_size_list<float32>[K]
-    transitions `transitions` fixed_size_list<float32>[Y * Y] (from, to); `start`, `end`
-    fixed_size_list<float32>[Y]
-Rows are sorted by length. The schema's metadata says what the shard is and hashes its columns, so that a
-shard left by a killed precompute can be trusted, or not, before a manifest speaks for it.
+Columns: `sentence` int64 (row of the text), `length` int32 (rows of the sentence's list columns), and those of the
+signal (`signals.py`): a list<fixed_size_list<dtype>[V]> for what is stored per label or word, a fixed_size_list for
+what is stored per sentence. A signal that is stored once per teacher has its own columns only, and one row. Rows are
+sorted by the sentences' length. The schema's metadata says what the shard is and hashes its columns, so that a shard
+left by a killed precompute can be trusted, or not, before a manifest exists.
 
-Shapes: N sentences of the shard, P tokens of the shard, T tokens of one sentence, Y tags, K best.
+Shapes: N sentences of the shard, R list rows of all of them, V values of one row.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
 from raykd.errors import RunError
+from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.spec import Frozen
 from raykd.storage import Storage
 from raykd.transfer.manifest import Origin, ShardEntry, damaged
 from raykd.transfer.names import FORMAT, RowRange
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
 _METADATA = b"raykd"
-_FLOAT16_MAX = float(np.finfo(np.float16).max)
 
 
 class Header(Frozen):
@@ -49,52 +41,61 @@ class Header(Frozen):
     content: str
 
 
-@dataclass(frozen=True)
-class Transitions:
-    """What a chain teacher says once: `transitions_YY[from, to]`, scores of the first and the last tag."""
-
-    transitions_YY: Float[np.ndarray, "tag tag"]
-    start_Y: Float[np.ndarray, " tag"]
-    end_Y: Float[np.ndarray, " tag"]
-
-
-def token_batch(
-    signal: str, sentences_N: Int[np.ndarray, " sentence"], scores: Sequence[Float[np.ndarray, "_ tag"]]
+def encode_columns(
+    need: Need, sizes: Sizes, sentences_N: np.ndarray, lengths_N: np.ndarray, values: Sequence[np.ndarray]
 ) -> tuple[pa.RecordBatch, float]:
-    """The columns of a shard of emissions or log token marginals, and the largest absolute error of its float16.
+    """The record batch of a shard and the largest absolute error that its encoding brought in.
 
-    Each token's maximum is subtracted before rounding: a chain's distribution does not change by it, and marginals
-    are renormalised where they are read. Scores below float16's range become its lowest finite number, -inf
-    stays. Raises RunError when a token has no finite maximum: no distribution can be read from it.
+    Args:
+        need: the signal.
+        sizes: the teacher's.
+        sentences_N: the row of the text of each sentence, in the order of the values; empty for a teacher's signal.
+        lengths_N: how many list rows each sentence has.
+        values: for each column of the signal its values [R, V], [N, V] or [1, V].
+
+    Raises:
+        RunError: the teacher gave values that cannot be stored.
     """
-    lengths_N = np.array([len(own) for own in scores], np.int32)
-    scores_PY = np.concatenate(scores).astype(np.float32)
-    maxima_P = scores_PY.max(axis=1, keepdims=True)
-    if not np.isfinite(maxima_P).all():
-        token = int(np.flatnonzero(~np.isfinite(maxima_P[:, 0]))[0])
-        row = int(sentences_N[np.searchsorted(np.cumsum(lengths_N), token, side="right")])
-        raise RunError(f"the teacher gave {signal} without a finite maximum for the sentence in row {row}")
-    scores_PY -= maxima_P
-    finite_PY = np.isfinite(scores_PY)
-    rounded_PY = np.where(finite_PY, scores_PY.clip(-_FLOAT16_MAX), scores_PY).astype(np.float16)
-    errors = np.abs(rounded_PY[finite_PY].astype(np.float32) - scores_PY[finite_PY])
-    columns = {"sentence": pa.array(sentences_N), "length": pa.array(lengths_N)}
-    columns[signal] = ragged(lengths_N, rounded_PY)
-    return pa.record_batch(columns), float(errors.max(initial=0.0))
+    signal, largest = SIGNALS[need.signal], 0.0
+    columns: dict[str, pa.Array] = {}
+    if not signal.once:
+        columns = {"sentence": pa.array(sentences_N), "length": pa.array(lengths_N.astype(np.int32))}
+    for column, given in zip(signal.columns, values, strict=True):
+        stored, error = _encoded(need, column, sizes, given, sentences_N, lengths_N)
+        largest = max(largest, error)
+        columns[column.name] = ragged(lengths_N, stored) if is_list(column) else fixed(stored)
+    return pa.record_batch(columns), largest
 
 
-def transition_batch(said: Transitions) -> pa.RecordBatch:
-    """The columns of the transition signal: one row."""
-    parts = {"transitions": said.transitions_YY, "start": said.start_Y, "end": said.end_Y}
-    return pa.record_batch(
-        {name: fixed(np.asarray(part, np.float32).reshape(1, -1)) for name, part in parts.items()}
+def _encoded(
+    need: Need,
+    column: Column,
+    sizes: Sizes,
+    given: np.ndarray,
+    sentences_N: np.ndarray,
+    lengths_N: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    if column.encode is None:
+        return np.ascontiguousarray(given, column.dtype(sizes)), 0.0
+    try:
+        return column.encode(given.astype(np.float32))
+    except ValueError as error:
+        problem, place = error.args
+        row = int(sentences_N[np.searchsorted(np.cumsum(lengths_N), place, side="right")])
+        raise RunError(f"the teacher gave {need.name} {problem} for the sentence in row {row}") from error
+
+
+def decode_columns(need: Need, batch: pa.RecordBatch) -> tuple[np.ndarray, ...]:
+    """The columns of a shard as they are stored: [R, V], [N, V] or [1, V] each, mapped without a copy."""
+    return tuple(
+        (tokens_of if is_list(column) else rows_of)(batch, column.name)
+        for column in SIGNALS[need.signal].columns
     )
 
 
-def transitions_of(batch: pa.RecordBatch) -> Transitions:
-    """The transitions that `transition_batch` laid out."""
-    flat, start_Y, end_Y = (rows_of(batch, name)[0] for name in ("transitions", "start", "end"))
-    return Transitions(flat.reshape(len(start_Y), len(start_Y)), start_Y, end_Y)
+def is_list(column: Column) -> bool:
+    """Whether a sentence has several rows of the column."""
+    return column.rows in ("label", "word")
 
 
 def write_shard(

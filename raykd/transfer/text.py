@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from raykd.errors import StoreError
 from raykd.identity import identity
@@ -45,6 +46,34 @@ class Text:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @staticmethod
+    def union(texts: Sequence[Text]) -> Text:
+        """All sentences of `texts`, each once: the longest text as it is, then what the others have beside it."""
+        largest = max(texts, key=len)
+        others = [text for text in texts if text.id != largest.id]
+        known, more = set(largest.spelled()), dict[str, list[str]]()
+        for text in others:
+            missing = [row for row, sentence in enumerate(text.spelled()) if sentence not in known]
+            more |= {"\0".join(tokens): tokens for tokens in text.sentences(np.array(missing, np.int64))}
+        if not more:
+            return largest
+        return Text.of(pa.chunked_array([largest.tokens, pa.array(list(more.values()), _TYPE)]))
+
+    def rows_of(self, other: Text) -> np.ndarray:
+        """For each sentence of `other`, a row of this text that holds it [N].
+
+        Raises ValueError where a sentence is missing.
+        """
+        places = {sentence: row for row, sentence in enumerate(self.spelled())}
+        try:
+            return np.fromiter((places[sentence] for sentence in other.spelled()), np.int64, len(other))
+        except KeyError as error:
+            raise ValueError(f"the text lacks a sentence: {error.args[0][:60]!r}") from None
+
+    def spelled(self) -> list[str]:
+        """Each sentence as one string, its tokens apart by a NUL."""
+        return pc.call_function("binary_join", [self.tokens, pa.scalar("\0", pa.large_string())]).to_pylist()
 
     def sentences(self, rows: np.ndarray) -> list[list[str]]:
         """The token lists of `rows`, in that order."""

@@ -1,0 +1,88 @@
+"""Which signals serve an objective: `needs` held against `offers`.
+
+Objectives state `needs`, teachers state `offers`. `missing` says before anything runs whether the two meet, `to_store`
+which signals a transfer set must hold so that they do, `to_read` which of the stored ones a training step reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from raykd.signals import SIGNALS, Need
+
+CHAIN = ("emissions", "transitions")
+
+# name -> what it is computed from: the first alternative that a teacher offers. "marginals" (of tokens), "pairs" (of
+# neighbouring tokens) and "softened" (either, of scores divided by a temperature) are computed inside the training
+# step and never stored, so that one transfer set serves every temperature; "kbest" is computed once and stored,
+# because decoding is expensive.
+DERIVED: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
+    {"kbest": (CHAIN,), "marginals": (CHAIN, ("token_marginals",)), "pairs": (CHAIN,), "softened": (CHAIN,)}
+)
+
+
+def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
+    """Which needs a teacher's offers do not meet, directly or by derivation, in words; empty when all are met.
+
+    Examples:
+        >>> missing([Need("kbest", k=5)], ["emissions", "transitions"])
+        ''
+        >>> missing([Need("emissions")], ["kbest"])
+        "'emissions' is needed, and the teacher offers kbest only"
+    """
+    offered = tuple(dict.fromkeys(offers))
+    unmet = {need.signal: need for need in needs if _parts(need, offered) is None}
+    return "; ".join(_explain(need, offered) for need in unmet.values())
+
+
+def to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
+    """The stored signals that serve all `needs` together: each name once, K-best with the largest K, sources first.
+
+    K-best of a chain is computed from the stored (rounded) emissions, so it brings emissions and transitions.
+    """
+    offered = tuple(offers)
+    return _largest(part for need in needs for part in _parts(need, offered) or ())
+
+
+def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
+    """The signals of those `stored` that a training step reads: K-best comes without what it derives from."""
+    held = tuple(stored)
+    direct = ((need,) if need.signal in SIGNALS else _parts(need, held) or () for need in needs)
+    return _largest(part for parts in direct for part in parts)
+
+
+def derives(need: Need, offers: Iterable[str]) -> bool:
+    """Whether the signal is computed from stored ones, where a teacher offers these."""
+    return bool(SIGNALS[need.signal].sources) and set(SIGNALS[need.signal].sources) <= set(offers)
+
+
+def _largest(needs: Iterable[Need]) -> tuple[Need, ...]:
+    largest: dict[str, Need] = {}
+    for need in needs:
+        if need.name not in largest or need.k > largest[need.name].k:
+            largest[need.name] = need
+    return tuple(need for signal in SIGNALS for need in largest.values() if need.signal == signal)
+
+
+def _parts(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
+    """What of the offered signals must be stored to meet a need; None where they do not meet it."""
+    own = (need,) if need.signal in SIGNALS else ()
+    for parts in DERIVED.get(need.signal, ()):
+        if all(part in offered for part in parts):
+            return (*(Need(part) for part in parts), *own)
+    # Best paths that do not derive are those that a teacher finds itself: its best one and no more.
+    given = need.signal in offered and (need.signal != "kbest" or need.k <= 1)
+    return own if given else None
+
+
+def _explain(need: Need, offered: tuple[str, ...]) -> str:
+    offers = f"the teacher offers {' and '.join(offered)} only" if offered else "the teacher offers nothing"
+    if need.signal in offered:
+        return f"'kbest' with k = {need.k} is needed, and the teacher finds its best path only"
+    if need.signal in DERIVED:
+        ways = " or from ".join(" and ".join(parts) for parts in DERIVED[need.signal])
+        return f"{need.signal!r} is needed: it derives from {ways}, and {offers}"
+    if need.signal in SIGNALS:
+        return f"{need.signal!r} is needed, and {offers}"
+    return f"{need.signal!r} is no signal that raykd knows ({', '.join({**SIGNALS, **DERIVED})})"

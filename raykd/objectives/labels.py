@@ -1,0 +1,102 @@
+"""Labels as objectives: gold ones, and the teacher's best labelling where there are none.
+
+Both are −log p_s(y), the negative log-likelihood of given labels (Wang et al., ACL 2020, §2.1); infimum 0, approached
+as the student puts all probability on them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from raykd.objectives.protocol import Loss, Losses, Objective, best_paths
+from raykd.signals import Need, Sizes
+from raykd.structures import Mixture, log_partition, score
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    from raykd.corpora.labels import Targets
+    from raykd.layers import Output
+    from raykd.signals import TeacherBatch
+    from raykd.structures import Chain, Spans
+
+
+class Gold(Objective):
+    """−log p_s(y*) of gold labels; a sentence without them has loss 0."""
+
+    kind: Literal["gold"] = "gold"
+    text: ClassVar[Literal["labelled", "all"]] = "labelled"
+    anneals: ClassVar[bool] = False
+    reads_labels: ClassVar[bool] = True
+
+    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+        return GoldLoss()
+
+
+class Top1(Objective):
+    """−log p_s(ŷ₁) of the teacher's best labelling on unlabelled text, gold on labelled; λ has no effect (Wang et al.,
+    ACL 2021, §4: the "Top-1" rows of Tables 2, 9 and 10).
+
+    Labelled sentences keep their gold labels, which a teacher trained on them predicts almost without error (there,
+    footnote 4). Not to be confused with `top_k` at k = 1, whose loss is the same but which λ weighs, and which uses
+    the teacher on labelled sentences too.
+    """
+
+    kind: Literal["top_1"] = "top_1"
+    anneals: ClassVar[bool] = False
+    reads_labels: ClassVar[bool] = True
+    needs_unlabelled: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("kbest", k=1),)
+
+    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+        return Top1Loss()
+
+
+class GoldLoss(Loss):
+    """See `Gold`."""
+
+    def forward(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
+    ) -> Losses:
+        loss_B = negative_log_likelihood(_trainable(output), targets.tags_BT)
+        if not bool(targets.labelled_B.all()):
+            loss_B = torch.where(targets.labelled_B, loss_B, 0.0)
+        return Losses(loss_B, {"gold": loss_B})
+
+
+class Top1Loss(Loss):
+    """See `Top1`."""
+
+    def forward(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
+    ) -> Losses:
+        paths_BKT, _ = best_paths(teacher, 1, "top_1")
+        labels_BT = torch.where(
+            targets.labelled_B[:, None], as_wide(targets.tags_BT, paths_BKT.shape[2]), paths_BKT[:, 0]
+        )
+        loss_B = negative_log_likelihood(_trainable(output), labels_BT)
+        return Losses(loss_B, {"top_1": loss_B})
+
+
+def negative_log_likelihood(
+    distribution: Chain | Spans, labels_BT: Int[Tensor, "batch time"]
+) -> Float[Tensor, " batch"]:
+    """−log p(y) [B] of one labelling per sentence; what is beyond a sentence's length is not read."""
+    return log_partition(distribution) - score(distribution, as_wide(labels_BT, distribution.time))
+
+
+def as_wide(labels_BT: Int[Tensor, "batch time"], time: int) -> Int[Tensor, "batch steps"]:
+    """Labels cut or padded with 0 to `time` columns: unlabelled sentences may be the longest of a batch."""
+    return torch.nn.functional.pad(labels_BT, (0, max(0, time - labels_BT.shape[1])))[:, :time]
+
+
+def _trainable(output: Output) -> Chain | Spans:
+    if isinstance(output.distribution, Mixture):
+        raise TypeError("a mixture of several models is evaluated, never trained")
+    return output.distribution

@@ -1,0 +1,34 @@
+"""The table of single objectives. To add one: its file, its import and its line here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Union
+
+from pydantic import Field
+
+from raykd.objectives.emission import Emission
+from raykd.objectives.labels import Gold, Top1
+from raykd.objectives.pos_top_wk import PosTopWK
+from raykd.objectives.posterior import Posterior
+from raykd.objectives.protocol import Objective
+from raykd.objectives.structural import Structural
+from raykd.objectives.token import Token
+from raykd.objectives.top_k import TopK
+from raykd.objectives.top_wk import TopWK
+
+SINGLE: tuple[type[Objective], ...] = (
+    Gold,
+    Top1,
+    Emission,
+    Token,
+    TopK,
+    TopWK,
+    Posterior,
+    PosTopWK,
+    Structural,
+)
+
+if TYPE_CHECKING:
+    SingleObjective = Objective
+else:
+    SingleObjective = Annotated[Union[SINGLE], Field(discriminator="kind")]  # noqa: UP007

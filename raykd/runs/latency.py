@@ -1,0 +1,85 @@
+"""Latency, measured alone: a model times synthetic batches on one CPU thread."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.spelling import Vocabulary
+from raykd.layers import Model
+from raykd.runs.vocabularies import StoredVocabulary
+from raykd.structures import viterbi
+
+# What is timed: sentences of 32 pieces, 24 words (WikiAnn has 1.3 pieces a word), 6 characters a word.
+PIECES, WORDS, CHARACTERS = 32, 24, 6
+WARM_UP, ROUNDS = 5, 30
+
+
+def hardware() -> dict[str, Any]:
+    """What a latency is measured on, part of its identity in the cache."""
+    return {"processor": _processor(), "torch": str(torch.__version__), "threads": 1}
+
+
+def time_batches(model: Model, batch: TokenBatch) -> tuple[float, float]:
+    """p50 and p90, in milliseconds, of labelling `batch` once, decoding included, on one thread."""
+    times = []
+    with torch.inference_mode(), _one_thread():
+        for i in range(WARM_UP + ROUNDS):
+            started = time.perf_counter()
+            viterbi(model(batch).distribution)
+            if i >= WARM_UP:
+                times.append((time.perf_counter() - started) * 1e3)
+    return round(statistics.median(times), 4), round(statistics.quantiles(times, n=10)[-1], 4)
+
+
+def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:
+    """`sentences` sentences of 32 pieces in 24 words, drawn at random; as many of an encoder's pieces, too."""
+    draw = torch.Generator().manual_seed(0)
+    batch = _pieces(sentences, vocabulary.pieces, draw)
+    if vocabulary.context is not None:
+        batch = replace(batch, context=_pieces(sentences, vocabulary.context, draw))
+    if vocabulary.characters is None:
+        return batch
+    spelt = (sentences, WORDS, CHARACTERS)
+    return replace(
+        batch,
+        characters_BTC=torch.randint(2, vocabulary.characters.size, spelt, generator=draw),
+        character_lengths_BT=torch.full(spelt[:2], CHARACTERS),
+    )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _pieces(sentences: int, vocabulary: Vocabulary, draw: torch.Generator) -> TokenBatch:
+    spread = torch.arange(WORDS) * PIECES // WORDS
+    return TokenBatch(
+        pieces_BP=torch.randint(2, vocabulary.size, (sentences, PIECES), generator=draw),
+        piece_lengths_B=torch.full((sentences,), PIECES),
+        first_BT=spread.expand(sentences, WORDS).contiguous(),
+        lengths_B=torch.full((sentences,), WORDS),
+    )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,18 @@
+"""Tasks: what is predicted, from which columns of a corpus, how it is decoded and scored, what its score is called.
+
+The only wing that knows metrics and tag schemes by name. To add a task, add its module and its line here.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from raykd.tasks.aspect import ASPECT
+from raykd.tasks.labels import LabelTask
+from raykd.tasks.ner import NER
+from raykd.tasks.pos import POS
+
+Task = LabelTask
+
+TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (NER, POS, ASPECT)})
+
+__all__ = ["TASKS", "LabelTask", "Task"]

@@ -1,0 +1,9 @@
+"""Aspect terms with their polarity: F1 of exact spans and types.
+
+A term's polarity is its type: a term found with the wrong polarity is wrong (SemEval-2016, task 5).
+"""
+
+from raykd.metrics import span_f1
+from raykd.tasks.labels import LabelTask
+
+ASPECT = LabelTask(name="aspect", score_name="f1", score_label="aspect F1", metric=span_f1, scheme="bioes")

@@ -1,0 +1,76 @@
+"""Tasks that predict labels: one for each word, or one for each sentence (a chain of length 1).
+
+A task is data and four functions: the targets of a corpus part, the labels that a model predicts, how they are decoded
+from its output, and how they are scored. Another kind of task (trees, sequences) is another class with these four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from raykd.corpora.labels import LabelColumn
+from raykd.errors import CorpusError
+from raykd.metrics import score_languages
+from raykd.structures import viterbi
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from raykd.corpora.corpus import Corpus
+    from raykd.corpora.tags import TagSet
+    from raykd.layers import Output
+    from raykd.results import Group, Score
+
+Labels = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelTask:
+    """One task of the table."""
+
+    name: str
+    score_name: str
+    """The metric's name in sweep files, MLflow and CSV."""
+    score_label: str
+    """What people read."""
+    metric: Callable[[Labels, Labels], float]
+    """From gold and predicted labels of every sentence to 0..1."""
+    scheme: Literal["bioes", "flat"]
+    unit: Literal["word", "sentence"] = "word"
+
+    def check(self, corpus: Corpus, where: str) -> None:
+        """Raise CorpusError where the labels of a corpus, read from `where`, are not those of the task."""
+        if corpus.unit != self.unit:
+            hint = "set task: classification" if corpus.unit == "sentence" else "set another task, or source: tsv"
+            problem = f"it has one label per {corpus.unit}, and task {self.name!r} predicts one per {self.unit}"
+            raise CorpusError(where, None, problem, hint)
+        if corpus.tag_set.scheme != self.scheme:
+            problem = f"its tags are {corpus.tag_set.scheme}, and task {self.name!r} needs {self.scheme} tags"
+            raise CorpusError(where, None, problem, "set corpus.scheme, or another task")
+
+    def targets(self, table: pa.Table) -> LabelColumn:
+        """The labels of a corpus part."""
+        return LabelColumn.of(table)
+
+    def decode(self, output: Output) -> list[np.ndarray]:
+        """The best labels of every sentence of a batch, as numbers in the tag set."""
+        paths_BT = viterbi(output.distribution)[0].cpu().numpy()
+        lengths_B = output.distribution.lengths_B.tolist()
+        return [path[:length] for path, length in zip(paths_BT, lengths_B, strict=True)]
+
+    def score(
+        self,
+        gold: LabelColumn,
+        predicted: Sequence[np.ndarray],
+        *,
+        tag_set: TagSet,
+        languages: Sequence[str],
+        targets: Collection[str] = (),
+    ) -> Mapping[Group, Score]:
+        """The metric over source languages and, where there are any, over the `targets`."""
+        names = [tag_set.decode(path) for path in predicted]
+        return score_languages(self.metric, gold.lists(tag_set.tags), names, languages, targets=targets)

@@ -1,0 +1,6 @@
+"""Named-entity recognition: F1 of exact spans and types."""
+
+from raykd.metrics import span_f1
+from raykd.tasks.labels import LabelTask
+
+NER = LabelTask(name="ner", score_name="f1", score_label="F1", metric=span_f1, scheme="bioes")
