@@ -14,7 +14,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_strangers
+from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -50,7 +50,7 @@ class ConllSource(TextConfig):
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> ConllSource:
-        refuse_strangers("columns", self.columns, self.languages)
+        refuse_unknown_languages("columns", self.columns, self.languages)
         return self
 
 
@@ -93,7 +93,7 @@ def parse(
         check_rows(rows, numbers, layout, file)
         tokens = [row[layout.token] for row in rows]
         tags = None if layout.tag is None else [row[layout.tag] for row in rows]
-        sentences.append(Sentence(tokens, tags, language, None, (file, numbers[0])))
+        sentences.append(Sentence(tokens, tags, language, (file, numbers[0])))
     _refuse_running_numbers(sentences, layout, file)
     return sentences
 

@@ -16,16 +16,17 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     """Plain, JSON-able figures of `corpus`.
 
     `parts` has one entry per part and language that holds sentences: how many sentences and tokens, the mean
-    and the largest length in tokens, and how often each label stands (spans by type, words by tag, or texts
-    by class). `tags` are in the order of their numbers.
+    and the largest length in tokens, and how often each label occurs (spans by type, words by tag, or
+    sentences by class). `tags` are in the order of their numbers.
     """
     return {
         "corpus_id": corpus_id(corpus),
         "languages": list(corpus.languages),
         "roles": {language: corpus.report.role(language) for language in corpus.languages},
+        "unit": corpus.unit,
         "scheme": corpus.tag_set.scheme,
         "tags": list(corpus.tag_set.tags),
-        "labels": list(corpus.tag_set.labels or corpus.labels),
+        "labels": list(corpus.labels),
         "parts": [row for part, table in corpus.parts.items() for row in _rows(corpus, part, table)],
         "schemes": dict(corpus.report.schemes),
         "warnings": corpus.report.warnings(),
