@@ -1,4 +1,4 @@
-"""A corpus in figures: what `raykd corpus show` tells and what a run logs as its data set."""
+"""A corpus in figures: what `raykd corpus show` prints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus, corpus_id
 from raykd.corpora.report import label_counts
-from raykd.corpora.tags import TagSet
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
@@ -33,12 +32,6 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     }
 
 
-def examples(corpus: Corpus, part: str, language: str, count: int) -> list[list[tuple[str, str | None]]]:
-    """The first `count` sentences of a part in one language as (word, tag) pairs; no tag is None."""
-    table = corpus.parts[part].filter(pc.field("language") == language).slice(0, count)
-    return [_pairs(row["tokens"], row["tags"], corpus.tag_set) for row in table.to_pylist()]
-
-
 def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
     labels = label_counts(table, corpus.tag_set)
     rows = []
@@ -58,8 +51,3 @@ def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def _pairs(tokens: list[str], tags: list[int] | None, tag_set: TagSet) -> list[tuple[str, str | None]]:
-    names = tag_set.decode(tags) if tags is not None else [None] * len(tokens)
-    return list(zip(tokens, names, strict=True))

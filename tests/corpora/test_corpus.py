@@ -19,7 +19,7 @@ from raykd.corpora import (
     write_corpus,
 )
 from raykd.corpora.config import READERS
-from raykd.corpora.describe import describe, examples
+from raykd.corpora.describe import describe
 from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError, StoreError
@@ -297,7 +297,6 @@ def test_described_in_figures(root):
         (part, language) for part in ("train", "dev", "test") for language in ("en", "es")
     ]
     assert told["warnings"] == corpus.report.warnings()
-    assert examples(corpus, "train", "es", 5) == [[("Ada", "B-PER"), ("Byron", "E-PER")]]
 
 
 def test_flat_tags(tmp_path):
