@@ -14,8 +14,8 @@ from raykd.cli.console import stderr, stdout
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, document
 from raykd.corpora import PARTS, read_corpus
 from raykd.corpora.builtin import BuiltinSource
+from raykd.corpora.conll import conll_text
 from raykd.corpora.describe import describe
-from raykd.corpora.export import conll_text
 from raykd.errors import StoreError
 from raykd.spec import covering
 from raykd.storage import Storage

@@ -10,7 +10,7 @@ from raykd.corpora.corpus import (
     write_corpus,
 )
 from raykd.corpora.report import CorpusReport
-from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.tags import TagSet
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "CorpusReport",
     "Sentence",
     "TagSet",
+    "Unit",
     "corpus_id",
     "make_corpus",
     "open_corpus",

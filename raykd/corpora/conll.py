@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import methodcaller
 from typing import Annotated, Literal, NamedTuple
 
+import pyarrow as pa
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_strangers
+from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_unknown_languages
+from raykd.corpora.tags import TagSet, from_bioes
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -50,7 +52,7 @@ class ConllSource(TextConfig):
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> ConllSource:
-        refuse_strangers("columns", self.columns, self.languages)
+        refuse_unknown_languages("columns", self.columns, self.languages)
         return self
 
 
@@ -93,9 +95,23 @@ def parse(
         check_rows(rows, numbers, layout, file)
         tokens = [row[layout.token] for row in rows]
         tags = None if layout.tag is None else [row[layout.tag] for row in rows]
-        sentences.append(Sentence(tokens, tags, language, None, (file, numbers[0])))
+        sentences.append(Sentence(tokens, tags, language, (file, numbers[0])))
     _refuse_running_numbers(sentences, layout, file)
     return sentences
+
+
+def conll_text(table: pa.Table, tag_set: TagSet) -> str:
+    """The sentences of `table` as lines of word, tab, tag: spans in IOB2, flat tags as they are. An empty line ends
+    each sentence; unlabelled sentences have words only."""
+    blocks = []
+    for tokens, numbers in zip(table["tokens"].to_pylist(), table["tags"].to_pylist(), strict=True):
+        if numbers is None:
+            blocks.append("".join(f"{token}\n" for token in tokens))
+            continue
+        tags = [tag_set.tags[number] for number in numbers]
+        written = from_bioes(tags, "iob2") if tag_set.scheme == "bioes" else tags
+        blocks.append("".join(f"{token}\t{tag}\n" for token, tag in zip(tokens, written, strict=True)))
+    return "".join(f"{block}\n" for block in blocks)
 
 
 def layout_of(

@@ -53,7 +53,7 @@ def parse(
         ]
         _check_words(words, config.tag if labelled else None, file)
         tags = None if tag is None else [row[tag] for row, _ in words]
-        sentences.append(Sentence([row[1] for row, _ in words], tags, language, None, (file, numbers[0])))
+        sentences.append(Sentence([row[1] for row, _ in words], tags, language, (file, numbers[0])))
     return sentences
 
 

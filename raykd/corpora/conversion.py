@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from raykd.corpora.sentence import Sentence
+from raykd.corpora.sentence import Sentence, Unit
 from raykd.corpora.source import Parts, SourceConfig, for_language
 from raykd.corpora.tags import OUTSIDE, FileScheme, TagSet, guess_scheme, read_spans, to_bioes
 from raykd.errors import CorpusError
@@ -29,22 +29,34 @@ class Converted:
     schemes: dict[str, FileScheme]
     repairs: dict[str, dict[str, int]] = field(default_factory=dict)
     """Part → language → tags that were not valid in the file's scheme as they stood."""
+    unit: Unit = "word"
 
 
 def convert(parts: Parts, config: SourceConfig) -> Converted:
     """Tables of all parts. The tag set is what train, dev and test together hold.
 
     Raises:
-        CorpusError: a tag does not fit the scheme of its language; file, line and word are told.
+        CorpusError: a tag does not fit the scheme of its language, or some files tag words and others whole
+            sentences; the file and the line are named.
     """
-    labelled = [s for sentences in parts.values() for s in sentences if s.tags is not None]
+    everything = [sentence for sentences in parts.values() for sentence in sentences]
+    labelled = [sentence for sentence in everything if sentence.tags is not None]
     inventories = _inventories(labelled)
     schemes = _schemes(labelled, inventories, config)
-    converted = Converted(_tag_set(inventories, schemes), {}, schemes)
+    converted = Converted(_tag_set(inventories, schemes), {}, schemes, unit=_unit(everything))
     for part, sentences in parts.items():
         numbers, converted.repairs[part] = _numbers(sentences, schemes, converted.tag_set)
         converted.tables[part] = _table(sentences, numbers)
     return converted
+
+
+def _unit(sentences: Sequence[Sentence]) -> Unit:
+    first = sentences[0].unit if sentences else "word"
+    for sentence in sentences:
+        if sentence.unit != first:
+            problem = f"the tags before it are one per {first}, and here they are one per {sentence.unit}"
+            raise _fault(sentence, problem, "use one kind of tags in a corpus: leave these files out")
+    return first
 
 
 def _inventories(labelled: Iterable[Sentence]) -> dict[str, set[tuple[str, ...]]]:
@@ -125,8 +137,6 @@ def _table(sentences: Sequence[Sentence], numbers: Sequence[np.ndarray | None]) 
         "tags": pa.array(numbers, COLUMNS["tags"]),
         "language": pa.array([sentence.language for sentence in sentences], COLUMNS["language"]),
     }
-    if any(sentence.label is not None for sentence in sentences):
-        columns["label"] = pa.array([sentence.label for sentence in sentences], pa.string())
     return pa.table(columns)
 
 

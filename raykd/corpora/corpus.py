@@ -14,7 +14,7 @@ from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.conversion import convert
 from raykd.corpora.report import CorpusReport, sentence_counts, unseen_labels
 from raykd.corpora.selection import select, text_of
-from raykd.corpora.sentence import PARTS
+from raykd.corpora.sentence import PARTS, Unit
 from raykd.corpora.source import Parts, SourceConfig
 from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
@@ -32,20 +32,20 @@ class Corpus:
     """Sentences of some languages in four parts: train, unlabelled, dev and test.
 
     Each part is a table with the columns `tokens` (list of string), `tags` (list of int16: numbers in
-    `tag_set`; null where the sentence is unlabelled) and `language`, and `label` (string) in text
-    classification.
+    `tag_set`; null where the sentence is unlabelled) and `language`. A list of tags has one number per word, or,
+    where `unit` is "sentence", exactly one: the sentence's class, in a flat `tag_set`.
     """
 
     tag_set: TagSet
     languages: tuple[str, ...]
     parts: Mapping[str, pa.Table]
     report: CorpusReport
+    unit: Unit = "word"
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The classes of whole sentences, in alphabetical order; none outside text classification."""
-        tables = [table for table in self.parts.values() if "label" in table.column_names]
-        return tuple(sorted({label for t in tables for label in t["label"].drop_null().unique().to_pylist()}))
+        """Span types (BIOES), tags of words (flat) or classes of sentences."""
+        return self.tag_set.labels
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Corpus:
         parts = {
             part: table.filter(pc.field("language").isin(list(kept))) for part, table in self.parts.items()
         }
-        return Corpus(self.tag_set, kept, parts, self.report.restricted(kept))
+        return Corpus(self.tag_set, kept, parts, self.report.restricted(kept), self.unit)
 
 
 def read_corpus(config: CorpusConfig) -> Corpus:
@@ -95,19 +95,20 @@ def make_corpus(parts: Parts, config: SourceConfig) -> Corpus:
         unseen_labels(converted.tables, converted.tag_set),
         {language: config.role(language) for language in config.languages},
     )
-    return Corpus(converted.tag_set, config.languages, converted.tables, report)
+    return Corpus(converted.tag_set, config.languages, converted.tables, report, converted.unit)
 
 
 def corpus_id(corpus: Corpus) -> str:
-    """The identity of a corpus: over words, tags, languages and their order in every part, the tag set, and
-    which languages are targets.
+    """The identity of a corpus: over words, tags, languages and their order in every part, the tag set, which
+    languages are targets, and the unit of the tags.
 
     Where the text was read from and in which format does not matter.
     """
     parts = {part: _digest(corpus.parts[part]) for part in PARTS}
     tags = {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)}
     targets = {"targets": list(corpus.targets)} if corpus.targets else {}
-    return identity("corpus", {"format": FORMAT, "parts": parts, "tag_set": tags, **targets})
+    content = {"format": FORMAT, "parts": parts, "tag_set": tags, **targets, **_plain_unit(corpus)}
+    return identity("corpus", content)
 
 
 def write_corpus(corpus: Corpus, storage: Storage) -> str:
@@ -127,6 +128,7 @@ def write_corpus(corpus: Corpus, storage: Storage) -> str:
         "tag_set": {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)},
         "files": files,
         "report": corpus.report.to_plain(),
+        **_plain_unit(corpus),
     }
     folder.write_json(MANIFEST, manifest)
     return name
@@ -147,7 +149,13 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
         raise StoreError(f"corpora/{name}", problem, "remove it and write it again")
     tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
     parts = {part: _map(folder, f"corpora/{name}", part, manifest["files"][part]) for part in PARTS}
-    return Corpus(tag_set, tuple(manifest["languages"]), parts, CorpusReport(**manifest["report"]))
+    report, unit = CorpusReport(**manifest["report"]), manifest.get("unit", Corpus.unit)
+    return Corpus(tag_set, tuple(manifest["languages"]), parts, report, unit)
+
+
+def _plain_unit(corpus: Corpus) -> dict[str, str]:
+    # Stated only where it is not the default: corpora stored before it existed keep their identity.
+    return {} if corpus.unit == Corpus.unit else {"unit": corpus.unit}
 
 
 def _refuse_empty(read: Parts, selected: Parts, config: SourceConfig) -> None:

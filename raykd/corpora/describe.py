@@ -1,4 +1,4 @@
-"""A corpus in figures: what `raykd corpus show` tells and what a run logs as its data set."""
+"""A corpus in figures: what `raykd corpus show` prints."""
 
 from __future__ import annotations
 
@@ -9,33 +9,27 @@ import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus, corpus_id
 from raykd.corpora.report import label_counts
-from raykd.corpora.tags import TagSet
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
     """Plain, JSON-able figures of `corpus`.
 
     `parts` has one entry per part and language that holds sentences: how many sentences and tokens, the mean
-    and the largest length in tokens, and how often each label stands (spans by type, words by tag, or texts
-    by class). `tags` are in the order of their numbers.
+    and the largest length in tokens, and how often each label occurs (spans by type, words by tag, or
+    sentences by class). `tags` are in the order of their numbers.
     """
     return {
         "corpus_id": corpus_id(corpus),
         "languages": list(corpus.languages),
         "roles": {language: corpus.report.role(language) for language in corpus.languages},
+        "unit": corpus.unit,
         "scheme": corpus.tag_set.scheme,
         "tags": list(corpus.tag_set.tags),
-        "labels": list(corpus.tag_set.labels or corpus.labels),
+        "labels": list(corpus.labels),
         "parts": [row for part, table in corpus.parts.items() for row in _rows(corpus, part, table)],
         "schemes": dict(corpus.report.schemes),
         "warnings": corpus.report.warnings(),
     }
-
-
-def examples(corpus: Corpus, part: str, language: str, count: int) -> list[list[tuple[str, str | None]]]:
-    """The first `count` sentences of a part in one language as (word, tag) pairs; no tag is None."""
-    table = corpus.parts[part].filter(pc.field("language") == language).slice(0, count)
-    return [_pairs(row["tokens"], row["tags"], corpus.tag_set) for row in table.to_pylist()]
 
 
 def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
@@ -57,8 +51,3 @@ def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def _pairs(tokens: list[str], tags: list[int] | None, tag_set: TagSet) -> list[tuple[str, str | None]]:
-    names = tag_set.decode(tags) if tags is not None else [None] * len(tokens)
-    return list(zip(tokens, names, strict=True))

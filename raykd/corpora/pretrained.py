@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
-from raykd.corpora.spelling import Special, encode_words, spell
+from raykd.corpora.spelling import Special, spell
 from raykd.errors import CorpusError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy as np
 
     from raykd.corpora.ragged import Ragged
 
@@ -63,10 +61,6 @@ class HFVocabulary:
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One row of int32 ids for each word, none of them empty."""
         return spell(self._tokenizer, words, self.special.unknown)
-
-    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """One sentence with the checkpoint's special tokens, see `encode_words`."""
-        return encode_words(self, words)
 
     def to_json(self) -> str:
         """All of it as JSON."""

@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from jaxtyping import Integer
 
 
@@ -39,21 +37,6 @@ class Ragged:
         covers = len(self.offsets) > 0 and self.offsets[0] == 0 and self.offsets[-1] == len(self.values)
         if not covers or np.any(np.diff(self.offsets) < 0):
             raise ValueError(f"the offsets must ascend from 0 to {len(self.values)}, the number of values")
-
-    @classmethod
-    def from_rows(cls, rows: Iterable[Sequence[int]], *, dtype: type = np.int32) -> Ragged:
-        """From one sequence of numbers per row."""
-        rows = list(rows)
-        offsets = offsets_of(np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows)))
-        flat = np.fromiter((x for row in rows for x in row), dtype=dtype, count=int(offsets[-1]))
-        return cls(flat, offsets)
-
-    @classmethod
-    def from_arrow(cls, column: pa.ChunkedArray | pa.Array) -> Ragged:
-        """From an Arrow list column of numbers without nulls; the numbers are not copied where Arrow
-        allows."""
-        flat, offsets = flatten_lists(column)
-        return cls(flat.to_numpy(zero_copy_only=False), offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -32,15 +32,15 @@ class CorpusReport:
     repairs: Counts
     """Tags that were not valid in their file's scheme and were read as conlleval reads them."""
     overlaps: Mapping[str, int]
-    """Sentences dropped from train and unlabelled because their text also stands in dev or test."""
+    """Sentences dropped from train and unlabelled because their text is also in dev or test."""
     duplicates: Mapping[str, int]
     """Sentences dropped from train and unlabelled because their language already had their text."""
     dev_in_test: int
-    """Sentences of dev whose text also stands in test. They are kept: both parts are their authors'."""
+    """Sentences of dev whose text is also in test. They are kept: both parts are as their authors published them."""
     unseen: Mapping[str, Counts]
-    """Label → part → language → how often a label stands in dev or test that no training sentence has."""
+    """Label → part → language → how often a label of dev or test occurs that no training sentence has."""
     roles: Mapping[str, Role] = field(default_factory=dict)
-    """Language → what it gives to training; a language that is not named is labelled."""
+    """Language → what it gives to training; a language that is not listed is labelled."""
 
     def role(self, language: str) -> Role:
         """What `language` gives to training."""
@@ -64,21 +64,21 @@ class CorpusReport:
                 for part, languages in parts.items()
                 for language, count in languages.items()
             )
-            yield f"label {label!r} never stands in train and cannot be learnt ({places})"
+            yield f"label {label!r} is in no training sentence, so it cannot be learnt ({places})"
 
     def _changed(self) -> Iterable[str]:
         for part, languages in self.repairs.items():
             for language, count in languages.items():
                 scheme = self.schemes[language]
-                yield f"{count} tags of {part} {language} broke their scheme ({scheme}) and were repaired"
+                yield f"{count} tags of {part} {language} were not valid in their scheme ({scheme}) and were repaired"
         for part, count in self.overlaps.items():
             if count:
-                yield f"{count} sentences were dropped from {part}: they also stand in dev or test"
+                yield f"{count} sentences were dropped from {part}: they are also in dev or test"
         for part, count in self.duplicates.items():
             if count:
                 yield f"{count} repeated sentences were dropped from {part}"
         if self.dev_in_test:
-            yield f"{self.dev_in_test} sentences of dev also stand in test"
+            yield f"{self.dev_in_test} sentences of dev are also in test"
 
     def restricted(self, languages: Iterable[str]) -> CorpusReport:
         """The counts that are kept per language, for these languages alone."""
@@ -120,9 +120,6 @@ def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
             label = _label_of(tag, tag_set)
             if label is not None and count:
                 found[label] = found.get(label, 0) + int(count)
-        if "label" in rows.column_names:
-            for entry in rows["label"].drop_null().value_counts().to_pylist():
-                found[entry["values"]] = entry["counts"]
         counts[language] = found
     return counts
 

@@ -1,7 +1,7 @@
 """Which sentences become which part: caps, the drawn split, and no test sentence in training.
 
-Everything random is drawn per language from (seed, language) alone, so that a language's sentences stay the
-same whatever other languages a corpus has; and a smaller cap takes a subset of what a larger one takes.
+Everything random is drawn per language from (seed, language) alone: a language's sentences stay the same whatever
+other languages a corpus has, and a smaller cap takes a subset of what a larger one takes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ HELD_OUT = ("dev", "test")
 
 @dataclass
 class Dropped:
-    """Sentences left out, by the part they were left out of."""
+    """How many sentences were dropped, by part."""
 
     overlaps: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TRAINING, 0))
-    """They also stand in dev or test."""
+    """Their text is also in dev or test."""
     duplicates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TRAINING, 0))
     """Their text was read before in the same language."""
 
@@ -37,28 +37,31 @@ def text_of(sentence: Sentence) -> str:
 def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
     """The sentences that `config` asks for, by part, in the order in which they were read.
 
-    A training sentence whose text also stands in dev or test, of whatever language, is dropped before the
-    caps are filled; so is one whose text its own language already has. Dev and test are left as they are.
+    A training sentence whose text also occurs in dev or test, of any language, is dropped before the caps are
+    filled; so is one whose text its own language already has. Dev and test stay as they are.
 
     Of a language without labels every training sentence that is not drawn for its test is unlabelled text; of
     a zero-shot language only the test is kept. Neither has a dev.
     """
     dropped, parts = Dropped(), _by_role(parts, config)
-    labelled, silent = _speaking(config, "labelled"), _speaking(config, "unlabelled")
+    labelled, text_only = _with_role(config, "labelled"), _with_role(config, "unlabelled")
     held_out = {part: _capped(parts[part], part, config) for part in HELD_OUT}
     pool = _distinct(parts["train"], "train", config, dropped)
     pool = _without(pool, _texts(held_out), "train", dropped)
-    train, rest = _cap_each(pool, config.cap, config)
-    if config.split is not None:
+    if config.split is None:
+        train, rest = _cap_each(pool, config.cap, config, per_class=config.cap_per_class)
+    else:
+        train, rest = _cap_each(pool, config.cap, config)
         train, held_out = _split_each(train, config.split, config)
+        train, beyond = _cap_each(train, None, config, per_class=config.cap_per_class)
         # Nothing is selected on a target: its share of dev is text like the rest.
-        rest = [*rest, *_of(held_out["dev"], silent)]
+        rest = [*rest, *beyond, *_of(held_out["dev"], text_only)]
         held_out["dev"] = _of(held_out["dev"], labelled)
-    text = _of([*train, *rest], silent) + parts["unlabelled"]
-    text += _of(rest, {language for language in labelled if config.takes_rest(language)})
-    # A split is drawn per language: a text may still stand in the train part of one and the test of another.
+    text = _of([*train, *rest], text_only) + parts["unlabelled"]
+    # A split is drawn per language: a text may still be in the train part of one and in the test of another.
     train = _without(_of(train, labelled), _texts(held_out), "train", dropped)
-    unlabelled = [sentence._replace(tags=None, label=None) for sentence in text]
+    text += _of(rest, {language for language in labelled if config.takes_rest(language)})
+    unlabelled = [sentence._replace(tags=None) for sentence in text]
     unlabelled = _distinct(unlabelled, "unlabelled", config, dropped, seen=train)
     unlabelled = _without(unlabelled, _texts(held_out), "unlabelled", dropped)
     unlabelled, _ = _cap_each(unlabelled, config.unlabelled_cap, config)
@@ -66,11 +69,11 @@ def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
 
 
 def _by_role(parts: Parts, config: SourceConfig) -> Parts:
-    """What is read of each language by its role. Where a split is to be drawn, targets are drawn from too."""
-    labelled, silent = _speaking(config, "labelled"), _speaking(config, "unlabelled")
-    train, text = parts.get("train", []), _of(parts.get("unlabelled", []), labelled | silent)
+    """What each language gives by its role. Where a split is drawn, it is drawn from targets' train too."""
+    labelled, text_only = _with_role(config, "labelled"), _with_role(config, "unlabelled")
+    train, text = parts.get("train", []), _of(parts.get("unlabelled", []), labelled | text_only)
     if config.split is None:
-        train, text = _of(train, labelled), text + _of(train, silent)
+        train, text = _of(train, labelled), text + _of(train, text_only)
     return {
         "train": train,
         "unlabelled": text,
@@ -97,16 +100,23 @@ def _capped(sentences: Sequence[Sentence], part: str, config: SourceConfig) -> l
 
 
 def _cap_each(
-    sentences: Sequence[Sentence], cap: Cap | None, config: SourceConfig
+    sentences: Sequence[Sentence], cap: Cap | None, config: SourceConfig, *, per_class: Cap | None = None
 ) -> tuple[list[Sentence], list[Sentence]]:
-    """The sentences drawn and those left, both in reading order."""
-    taken, left = np.zeros(len(sentences), dtype=bool), np.zeros(len(sentences), dtype=bool)
+    """At most `cap` sentences of each language and, among these, `per_class` of each of its classes; then the others.
+    Both lists are in reading order."""
+    taken = np.zeros(len(sentences), dtype=bool)
     for language, places in _places(sentences).items():
-        most = for_language(cap, language)
         order = places[draw_order(len(places), config.seed, language)]
-        taken[order[:most]] = True
-        left[order[len(order) if most is None else most :]] = True
-    return _at(sentences, taken), _at(sentences, left)
+        drawn, most = order[: for_language(cap, language)], for_language(per_class, language)
+        taken[drawn if most is None else _first_of_each_class(sentences, drawn, most)] = True
+    return _at(sentences, taken), _at(sentences, ~taken)
+
+
+def _first_of_each_class(sentences: Sequence[Sentence], order: np.ndarray, most: int) -> list[int]:
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place in order.tolist():
+        groups.setdefault(tuple(sentences[place].tags or ()), []).append(place)
+    return [place for group in groups.values() for place in group[:most]]
 
 
 def _split_each(
@@ -154,7 +164,7 @@ def _texts(parts: Parts) -> set[str]:
     return {text_of(sentence) for sentences in parts.values() for sentence in sentences}
 
 
-def _speaking(config: SourceConfig, role: Role) -> set[str]:
+def _with_role(config: SourceConfig, role: Role) -> set[str]:
     return {language for language in config.languages if config.role(language) == role}
 
 

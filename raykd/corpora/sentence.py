@@ -1,21 +1,24 @@
-"""A sentence as a file holds it, before its tags are brought to the internal scheme."""
+"""A sentence as a file has it, before its tags are brought to the internal scheme."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 PARTS = ("train", "unlabelled", "dev", "test")
 """The parts of a corpus, in the order in which they are stored and shown."""
+
+Unit = Literal["word", "sentence"]
+"""What one tag belongs to: each word, or the whole sentence (text classification)."""
 
 
 class Sentence(NamedTuple):
     """One sentence: its words, its tags and its language.
 
-    `tags` has one tag per word in the file's own scheme, None when the sentence is unlabelled. `label` is the
-    class of the whole sentence (text classification). `origin` is the file and the 1-based line of the first
-    word, so that a fault found later can still be told with its place; it takes no part in any identity.
+    `tags` are in the file's own scheme: one per word, or one for the whole sentence (its class), as `unit` says;
+    None when the sentence is unlabelled. `origin` is the file and the 1-based line of the first word, for errors
+    that are found later; it takes no part in any identity.
     """
 
     tokens: list[str]
     tags: list[str] | None
     language: str
-    label: str | None = None
     origin: tuple[str, int | None] | None = None
+    unit: Unit = "word"

@@ -1,19 +1,18 @@
 """What every corpus source understands: which sentences to take, and where its files lie.
 
-A source is its configuration (frozen) and a function `read(config) -> Parts` beside it. Reading hands over
-every sentence as the file holds it; taking, splitting and converting is the same for all sources
-(`corpus.py`).
+A source is its configuration (frozen) and a function `read(config) -> Parts` beside it. Reading gives every
+sentence as the file has it; selecting, splitting and converting is the same for all sources (`corpus.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.tags import FileScheme
 from raykd.spec import Frozen
 
@@ -47,6 +46,8 @@ class Split(Frozen):
 class SourceConfig(Frozen):
     """Which sentences of a source to take. The default takes all."""
 
+    unit: ClassVar[Unit] = "word"
+    """What one tag of this source belongs to."""
     languages: Annotated[tuple[Name, ...], Field(min_length=1)]
     unlabelled_languages: tuple[Name, ...] = ()
     """Languages without labels: their training sentences become unlabelled text (`unlabelled_cap` limits it),
@@ -54,17 +55,20 @@ class SourceConfig(Frozen):
     zero_shot_languages: tuple[Name, ...] = ()
     """Languages of which nothing but the test is read."""
     scheme: FileScheme | dict[str, FileScheme] = "auto"
-    """How the files write spans, for all languages or each; `auto` tells it per language from the tags."""
+    """How the files write spans, for all languages or each; `auto` finds it for each language from the tags."""
     cap: Cap | None = None
     """Most labelled training sentences per language, drawn at random: 5000, or {en: 12000, default: 5000}.
     With `split` it counts the sentences of all three parts together."""
+    cap_per_class: Cap | None = None
+    """Most labelled training sentences of each class per language, where a sentence has one class: 500, or a mapping
+    like `cap`. It limits train alone, after `cap` and `split`."""
     unlabelled_cap: Cap | None = None
     dev_cap: Cap | None = None
     test_cap: Cap | None = None
     split: Split | None = None
     """Draw dev and test from the training sentences instead of reading them."""
     duplicates: Literal["drop", "keep"] = "drop"
-    """Whether a training sentence whose text was read before is left out."""
+    """Whether a training sentence whose text was read before is dropped."""
     sampling_alpha: Annotated[float, Field(ge=0)] = 1.0
     """Exponent of smoothed language sampling: p ∝ n^alpha; 1 takes the corpus as it is."""
     seed: Annotated[int, Field(ge=0)] = 0
@@ -76,22 +80,26 @@ class SourceConfig(Frozen):
             raise ValueError(f"languages names {', '.join(twice)} twice")
         if self.split is not None and (self.dev_cap is not None or self.test_cap is not None):
             raise ValueError("split decides how large dev and test are, so do not set dev_cap or test_cap")
-        for field in ("scheme", "cap", "unlabelled_cap", "dev_cap", "test_cap"):
-            refuse_strangers(field, getattr(self, field), self.languages)
+        if self.cap_per_class is not None and self.unit == "word":
+            raise ValueError(
+                "cap_per_class counts sentences by class, but these have one tag per word: set cap"
+            )
+        for field in ("scheme", "cap", "cap_per_class", "unlabelled_cap", "dev_cap", "test_cap"):
+            refuse_unknown_languages(field, getattr(self, field), self.languages)
         return self
 
     @model_validator(mode="after")
     def _roles_agree(self) -> SourceConfig:
         targets = (*self.unlabelled_languages, *self.zero_shot_languages)
-        strangers = sorted(set(targets) - set(self.languages))
-        if strangers:
-            told = f"name {', '.join(strangers)}, not among languages ({', '.join(self.languages)})"
-            raise ValueError(f"unlabelled_languages and zero_shot_languages {told}")
+        unknown = sorted(set(targets) - set(self.languages))
+        if unknown:
+            problem = f"name {', '.join(unknown)}, not among languages ({', '.join(self.languages)})"
+            raise ValueError(f"unlabelled_languages and zero_shot_languages {problem}")
         twice = sorted({name for name in targets if targets.count(name) > 1})
         if twice:
             raise ValueError(f"unlabelled_languages and zero_shot_languages name {', '.join(twice)} twice")
         if len(targets) == len(self.languages):
-            raise ValueError("no language is left with labels to learn from")
+            raise ValueError("no language with labels is left to learn from")
         return self
 
     def role(self, language: str) -> Role:
@@ -106,11 +114,11 @@ class SourceConfig(Frozen):
         return bool(getattr(self, "unlabelled", None) or self.unlabelled_languages)
 
     def takes_rest(self, language: str) -> bool:
-        """Whether the training sentences of `language` that `cap` leaves become unlabelled text."""
+        """Whether the training sentences of `language` that the caps leave become unlabelled text."""
         return for_language(getattr(self, "unlabelled", None), language) == REST
 
     def reads_tags(self, part: str, language: str) -> bool:
-        """Whether the tags that a part has of `language` are looked at."""
+        """Whether the tags that a part has of `language` are read."""
         if part == "train" and self.split is None:
             return self.role(language) == "labelled"
         return part != "unlabelled"
@@ -124,7 +132,7 @@ class PartsConfig(SourceConfig):
     dev: Pattern | None = None
     test: Pattern | None = None
     unlabelled: Pattern | None = None
-    """Text without tags; `rest` takes the training sentences that `cap` leaves."""
+    """Text without tags; `rest` takes the training sentences that `cap` and `cap_per_class` leave."""
 
     @model_validator(mode="after")
     def _parts_are_complete(self) -> PartsConfig:
@@ -135,26 +143,32 @@ class PartsConfig(SourceConfig):
         if self.split is None and len(named) < 2:
             raise ValueError("name dev and test, or draw them with split: {train: 3, dev: 1, test: 1}")
         for part in PARTS:
-            refuse_strangers(part, getattr(self, part), self.languages)
+            refuse_unknown_languages(part, getattr(self, part), self.languages)
         for language in self.languages:
             self._refuse_gaps(language)
         return self
 
     def _refuse_gaps(self, language: str) -> None:
-        """ValueError when `language` lacks a part that its role wants."""
-        role, there = self.role(language), self.named_parts(language)
-        if role == "labelled" and self.takes_rest(language) and self.cap is None:
-            raise ValueError("unlabelled: rest takes what cap leaves, so cap must be set")
-        text = "train" in there or "unlabelled" in there
+        """ValueError when `language` lacks a part that its role needs."""
+        role, named = self.role(language), self.named_parts(language)
+        capped = self.cap is not None or self.cap_per_class is not None
+        if role == "labelled" and self.takes_rest(language) and not capped:
+            caps = (
+                "cap leaves: set cap" if self.unit == "word" else "the caps leave: set cap or cap_per_class"
+            )
+            raise ValueError(f"unlabelled: rest takes what {caps}")
+        text = "train" in named or "unlabelled" in named
         wanted = {"labelled": ("train", "dev", "test"), "unlabelled": ("test",), "zero-shot": ("test",)}[role]
         if self.split is not None:
             wanted = ("train",)
         elif role == "unlabelled" and not text:
             wanted = ("train", "test")
-        missing = [part for part in wanted if part not in there]
+        missing = [part for part in wanted if part not in named]
         if missing:
-            told = f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} nothing for {language}"
-            raise ValueError(f"{told} ({role}): name it there, or add default")
+            problem = (
+                f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} nothing for {language}"
+            )
+            raise ValueError(f"{problem} ({role}): name it there, or add default")
 
     def named_parts(self, language: str) -> dict[str, str]:
         """Part → where the source has what is to be read of `language`, `{lang}` filled in."""
@@ -170,15 +184,15 @@ class PartsConfig(SourceConfig):
         }
 
     def refuse_one_place_for_two(self, otherwise: str = "") -> None:
-        """ValueError when several languages would be read from one and the same place."""
+        """ValueError when several languages would be read from the same place."""
         for part in PARTS:
             places: dict[str, str] = {}
             for language in self.languages:
                 place = self.named_parts(language).get(part)
                 if place in places:
-                    told = f"{places[place]} and {language} would both be read from {place!r}"
+                    problem = f"{places[place]} and {language} would both be read from {place!r}"
                     hint = f"{part} must hold {{lang}}{f' ({otherwise})' if otherwise else ''}"
-                    raise ValueError(f"{hint}: {told}")
+                    raise ValueError(f"{hint}: {problem}")
                 if place is not None:
                     places[place] = language
 
@@ -208,25 +222,23 @@ class TextConfig(FilesConfig):
 
     @model_validator(mode="after")
     def _every_language_has_its_files(self) -> TextConfig:
-        refuse_strangers("encoding", self.encoding, self.languages)
+        refuse_unknown_languages("encoding", self.encoding, self.languages)
         self.refuse_one_place_for_two()
         return self
 
 
 def form_of(value: object) -> Literal["one", "each"]:
-    """Whether a section's mapping is the section itself or a mapping from languages to it: told by what it
-    holds, so that a fault inside one is not told as a fault of the other."""
+    """Whether a section's mapping is the section itself or a mapping from languages to it. Its values decide, so
+    that a fault inside one form is not reported as a fault of the other."""
     inner = list(value.values()) if isinstance(value, dict) else []
     return "each" if inner and all(isinstance(each, dict | Frozen) for each in inner) else "one"
 
 
-def refuse_strangers(field: str, value: object, languages: tuple[str, ...]) -> None:
+def refuse_unknown_languages(field: str, value: object, languages: tuple[str, ...]) -> None:
     """ValueError when a per-language setting names a language that the corpus does not have."""
-    strangers = sorted(set(value) - {*languages, DEFAULT}) if isinstance(value, dict) else []
-    if strangers:
-        raise ValueError(
-            f"{field} names {', '.join(strangers)}, not among languages ({', '.join(languages)})"
-        )
+    unknown = sorted(set(value) - {*languages, DEFAULT}) if isinstance(value, dict) else []
+    if unknown:
+        raise ValueError(f"{field} names {', '.join(unknown)}, not among languages ({', '.join(languages)})")
 
 
 def for_language(value: Value | dict[str, Value] | None, language: str) -> Value | None:

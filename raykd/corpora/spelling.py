@@ -43,22 +43,9 @@ class Vocabulary(Protocol):
         """One row of int32 ids for each word, none of them empty."""
         ...
 
-    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """One sentence, see `encode_words`."""
-        ...
-
     def to_json(self) -> str:
         """All of it as JSON; `raykd.corpora.vocabulary.from_json` reads it back."""
         ...
-
-
-def encode_words(vocabulary: Vocabulary, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """One sentence: its piece ids int32 [P], prefix and suffix included, and where in them each word's first
-    piece stands, int32 [T]."""
-    spelt = vocabulary.pieces(words)
-    prefix, suffix = vocabulary.special.prefix, vocabulary.special.suffix
-    ids = np.concatenate([prefix, spelt.values, suffix]).astype(np.int32)
-    return ids, (spelt.offsets[:-1] + len(prefix)).astype(np.int32)
 
 
 def spell(tokenizer: Tokenizer, words: Sequence[str], unknown: int) -> Ragged:

@@ -74,7 +74,7 @@ def _rows(
         if row_tags is not None and len(words) != len(row_tags):
             problem = f"row {row} has {len(words)} words and {len(row_tags)} tags"
             raise CorpusError(file, None, problem, "give one tag per word")
-        yield Sentence(words, row_tags, language, None, (f"{file} row {row}", None))
+        yield Sentence(words, row_tags, language, (f"{file} row {row}", None))
 
 
 def _words(table: pa.Table, name: str, file: str) -> list[list[str] | None]:

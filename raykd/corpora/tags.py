@@ -109,12 +109,6 @@ def from_bioes(tags: Sequence[str], scheme: SpanScheme) -> list[str]:
     return write_spans(read_spans(tags), len(tags), scheme)
 
 
-def repair(tags: Sequence[str]) -> tuple[list[str], int]:
-    """The valid BIOES sequence nearest in reading to `tags` (say a decoder's), and how many tags changed."""
-    valid = write_spans(read_spans(tags), len(tags), "bioes")
-    return valid, _differences(tags, valid)
-
-
 @dataclass(frozen=True)
 class TagSet:
     """The tags of a task in a fixed order; a tag's number is its place.
@@ -193,29 +187,6 @@ class TagSet:
         (letter, kind), (next_letter, next_kind) = _split(before), _split(after)
         inside = letter in "BI"
         return (next_letter in "IE") == inside and (not inside or kind == next_kind)
-
-    def spans(self, tags: Sequence[str]) -> set[Span]:
-        """(start, end, type) of every span, end exclusive. Read strictly: an unfinished span is none.
-
-        In a flat set every tag but O is a span of one token.
-        """
-        if self.scheme == "flat":
-            return {(place, place + 1, tag) for place, tag in enumerate(tags) if tag != OUTSIDE}
-        return set(_strict_spans(tags))
-
-
-def _strict_spans(tags: Sequence[str]) -> Iterator[Span]:
-    start, open_type = 0, None
-    for position, tag in enumerate(tags):
-        letter, kind = _split(tag)
-        if letter == "S":
-            yield position, position + 1, kind
-        if letter == "E" and kind == open_type:
-            yield start, position + 1, kind
-        if letter == "B":
-            start, open_type = position, kind
-        elif letter != "I" or kind != open_type:
-            open_type = None
 
 
 def _bioes_tags(types: Iterable[str]) -> Iterator[str]:

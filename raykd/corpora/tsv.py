@@ -1,14 +1,14 @@
-"""Text classification: one text and its class per line, between tabs; white space parts the words."""
+"""Text classification: one text and its class per line, a tab between them; words are separated by white space."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.files import read_text_files
-from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_strangers
+from raykd.corpora.sentence import Sentence, Unit
+from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -30,7 +30,9 @@ ColumnsOfEach = Annotated[
 class TsvSource(TextConfig):
     """One text and its class per line."""
 
+    unit: ClassVar[Unit] = "sentence"
     source: Literal["tsv"]
+    scheme: Literal["flat"] = "flat"
     columns: ColumnsOfEach = Columns()
     """Where text and class stand, counted from 0; or a mapping from languages, with `default` for the others."""
     header: bool = False
@@ -38,12 +40,12 @@ class TsvSource(TextConfig):
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> TsvSource:
-        refuse_strangers("columns", self.columns, self.languages)
+        refuse_unknown_languages("columns", self.columns, self.languages)
         return self
 
 
 def read(config: TsvSource) -> Parts:
-    """Every part of the corpus: sentences with a label and no tags.
+    """Every part of the corpus: sentences with one tag, their class.
 
     Raises:
         CorpusError: a file is missing or empty, or a line lacks its text or its class.
@@ -52,24 +54,24 @@ def read(config: TsvSource) -> Parts:
 
 
 def parse(config: TsvSource, lines: list[str], *, file: str, language: str, labelled: bool) -> list[Sentence]:
-    """The sentences of one file's lines; empty lines are passed over."""
+    """The sentences of one file's lines; empty lines are skipped. Without `labelled` the class is not read."""
     sentences, columns = [], for_language(config.columns, language) or Columns()
     for number, line in enumerate(lines, start=1):
         if line.strip() and not (config.header and number == 1):
-            tokens, label = _cells(columns, line.split("\t"), file, number, labelled)
-            sentences.append(Sentence(tokens, None, language, label, (file, number)))
+            tokens, tags = _cells(columns, line.split("\t"), file, number, labelled)
+            sentences.append(Sentence(tokens, tags, language, (file, number), TsvSource.unit))
     return sentences
 
 
 def _cells(
     columns: Columns, cells: list[str], file: str, number: int, labelled: bool
-) -> tuple[list[str], str | None]:
+) -> tuple[list[str], list[str] | None]:
     needed = max(columns.text, columns.label if labelled else 0) + 1
     if len(cells) < needed:
         problem = f"{len(cells)} columns between tabs where at least {needed} are expected"
         raise CorpusError(file, number, problem, "correct the line, or set corpus.columns")
     tokens = cells[columns.text].split()
-    label = cells[columns.label].strip() if labelled else None
-    if not tokens or label == "":
+    tags = [cells[columns.label].strip()] if labelled else None
+    if not tokens or tags == [""]:
         raise CorpusError(file, number, "the text or its class is empty", "correct the line")
-    return tokens, label
+    return tokens, tags

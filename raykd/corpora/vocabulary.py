@@ -23,7 +23,7 @@ from tokenizers import Tokenizer, models, trainers
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.ragged import Ragged, flatten_lists, offsets_of, table_column
-from raykd.corpora.spelling import Special, Vocabulary, encode_words, spell
+from raykd.corpora.spelling import Special, Vocabulary, spell
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
@@ -63,10 +63,6 @@ class WordVocabulary:
             (self._ids.get(word, Special.unknown) for word in words), dtype=np.int32, count=len(words)
         )
         return Ragged(ids, np.arange(len(words) + 1))
-
-    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """One sentence: ids int32 [T] and arange(T)."""
-        return encode_words(self, words)
 
     def to_json(self) -> str:
         """All of it as JSON."""
@@ -123,10 +119,6 @@ class WordPieceVocabulary:
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One row of ids for each word; a word with an unknown character is one unknown piece."""
         return spell(self._tokenizer, words, Special.unknown)
-
-    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """One sentence: ids int32 [P] and each word's first piece int32 [T]."""
-        return encode_words(self, words)
 
     def to_json(self) -> str:
         """All of it as JSON."""
@@ -199,10 +191,6 @@ class CharacterVocabulary:
         places = np.searchsorted(self._code_points, points)
         ids = np.where(self._code_points[places] == points, places + 2, Special.unknown).astype(np.int32)
         return Ragged(ids, offsets_of(np.fromiter((len(w) or 1 for w in short), np.int64, len(short))))
-
-    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """All characters of a sentence and where each word begins."""
-        return encode_words(self, words)
 
     def to_json(self) -> str:
         """All of it as JSON."""

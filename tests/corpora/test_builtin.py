@@ -8,12 +8,14 @@ from collections import defaultdict
 import pytest
 from pydantic import ValidationError
 
-from raykd.corpora.builtin import LANGUAGES, BuiltinSource, read
+from raykd.corpora import corpus_id, make_corpus
+from raykd.corpora.builtin import BuiltinSource, languages, read
 from raykd.corpora.builtin.grammar import Language
-from raykd.corpora.builtin.lexicon import speakers
+from raykd.corpora.builtin.lexicon import grammars
 from raykd.corpora.tags import read_spans, to_bioes
 
 CODES = ("en", "de", "es", "nl")
+LANGUAGES = languages()
 AMBIGUOUS = {name for language in LANGUAGES for names in language.shared.values() for name in names}
 
 
@@ -47,17 +49,21 @@ def test_tags_are_valid_bioes_of_three_types(parts):
             assert 0.2 < shares.count(kind) / len(shares) < 0.5
 
 
-def test_no_sentence_stands_twice(parts):
+def test_no_sentence_occurs_twice(parts):
     texts = [tuple(sentence.tokens) for sentences in parts.values() for sentence in sentences]
     assert len(texts) == len(set(texts))
 
 
-def test_names_of_dev_and_test_stand_in_no_training_text():
+def test_names_of_dev_and_test_occur_in_no_training_text():
     """Every name but the ambiguous ones has one part, in all lists of all languages."""
-    voices = {part: speakers(LANGUAGES, part, 0) for part in ("train", "unlabelled", "dev", "test")}
     names = {
-        part: {name for voice in voices[part].values() for listed in voice.names.values() for name in listed}
-        for part in voices
+        part: {
+            name
+            for grammar in grammars(LANGUAGES, part, 0).values()
+            for listed in grammar.names.values()
+            for name in listed
+        }
+        for part in ("train", "unlabelled", "dev", "test")
     }
     assert names["train"] < names["unlabelled"]
     for part in ("dev", "test"):
@@ -81,7 +87,7 @@ def test_context_decides_what_an_ambiguous_name_is(parts):
     assert any(len(kinds[name]) == 3 for name in AMBIGUOUS)
 
 
-def test_capitals_alone_tell_nothing(parts):
+def test_capitals_alone_do_not_mark_names(parts):
     """In every language many capitalised words inside sentences are no names, and some text has none."""
     for code in CODES:
         sentences = [sentence for sentence in parts["train"] if sentence.language == code]
@@ -100,6 +106,19 @@ def test_the_same_in_every_process(parts):
     assert done.stdout.strip() == str(parts["test"])
 
 
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "corpus-4ed3f5ff8bd1c97d"),
+        ({"seed": 3, "train": 700, "unlabelled": 50}, "corpus-a3b710d891992245"),
+    ],
+)
+def test_the_sentences_stay_what_they_are(settings, name):
+    """Published scores rest on these sentences: a word changed in a data file makes another corpus."""
+    config = BuiltinSource(source="builtin", **settings)
+    assert corpus_id(make_corpus(read(config), config)) == name
+
+
 def test_seeds_differ_and_test_stays_when_the_rest_grows(parts):
     assert read(BuiltinSource(source="builtin", seed=1, train=5))["test"] != parts["test"]
     grown = read(BuiltinSource(source="builtin", languages=("nl", "en"), train=7, unlabelled=9, dev=3))
@@ -113,20 +132,20 @@ def test_seeds_differ_and_test_stays_when_the_rest_grows(parts):
 @pytest.mark.parametrize("seed", range(8))
 def test_every_part_has_names_of_every_list(seed):
     for part in ("train", "unlabelled", "dev", "test"):
-        for voice in speakers(LANGUAGES, part, seed).values():
-            assert all(voice.names.values()), "an empty list could not be chosen from"
+        for grammar in grammars(LANGUAGES, part, seed).values():
+            assert all(grammar.names.values()), "an empty list could not be chosen from"
 
 
 def test_train_lacks_some_sentence_patterns():
-    for code, voice in speakers(LANGUAGES, "train", 0).items():
+    for code, grammar in grammars(LANGUAGES, "train", 0).items():
         whole = next(language for language in LANGUAGES if language.code == code).rules
-        assert 0.6 < len(voice.rules["core"]) / len(whole["core"]) < 0.9
-        assert set(voice.rules["core"]) < set(whole["core"])
+        assert 0.6 < len(grammar.rules["core"]) / len(whole["core"]) < 0.9
+        assert set(grammar.rules["core"]) < set(whole["core"])
 
 
-def test_a_rule_with_an_unknown_slot_is_told():
+def test_a_rule_with_an_unknown_slot_is_refused():
     with pytest.raises(ValueError, match="xx: rule 'sentence' uses 'citty'"):
-        Language.written("xx", {"city": "Bonn"}, {"sentence": "{city} is\n{citty} was"})
+        Language.parse("xx", {"city": "Bonn"}, {"sentence": "{city} is\n{citty} was"})
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_a_missing_file_names_the_nearest(tmp_path):
         ({"languages": ["da", "sv"]}, "train must hold {lang}: da and sv would both be read from 't'"),
         ({"dev": None}, "name dev and test, or draw them with split"),
         ({"split": {}}, "do not name dev and test"),
-        ({"unlabelled": "rest"}, "unlabelled: rest takes what cap leaves, so cap must be set"),
+        ({"unlabelled": "rest"}, "unlabelled: rest takes what cap leaves: set cap"),
         ({"cap": {"de": 3}}, "cap names de, not among languages (xx)"),
         ({"scheme": {"de": "iob1"}}, "scheme names de"),
         ({"encoding": {"de": "latin-1"}}, "encoding names de"),
@@ -222,7 +222,7 @@ def test_targets_are_read_without_dev_or_tags_and_need_no_other_files(tmp_path):
     ("settings", "message"),
     [
         ({"unlabelled_languages": ["de"]}, "zero_shot_languages name de, not among languages (da, sv)"),
-        ({"zero_shot_languages": ["da", "sv"]}, "no language is left with labels"),
+        ({"zero_shot_languages": ["da", "sv"]}, "no language with labels is left"),
         ({"zero_shot_languages": ["da"], "unlabelled_languages": ["da"]}, "name da twice"),
         ({"dev": {"da": "d"}}, "dev has nothing for sv (labelled): name it there, or add default"),
         ({"dev": {"de": "d"}}, "dev names de"),

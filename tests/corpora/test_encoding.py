@@ -12,6 +12,7 @@ from raykd.corpora.encoding import encode_text
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.spelling import Special
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
+from tests.corpora.encoded import encoded
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 
@@ -45,23 +46,23 @@ def test_batches_are_what_encoding_each_sentence_gives(vocabulary, sentences, pi
     text = encode_text(sentences, vocabulary, CHARACTERS)
     indices = np.array([pick % len(sentences) for pick in picks], dtype=np.int64)
     chosen = [sentences[i] for i in indices]
-    encoded = [tuple(part.tolist() for part in vocabulary.encode(sentence)) for sentence in chosen]
+    expected = [encoded(vocabulary, sentence) for sentence in chosen]
 
     batch = text.gather(indices)
 
     assert len(batch) == len(chosen)
-    assert batch.pieces_BP.tolist() == padded([ids for ids, _ in encoded], vocabulary.special.padding)
-    assert batch.piece_lengths_B.tolist() == [len(ids) for ids, _ in encoded]
-    assert batch.first_BT.tolist() == padded([first for _, first in encoded])
+    assert batch.pieces_BP.tolist() == padded([ids for ids, _ in expected], vocabulary.special.padding)
+    assert batch.piece_lengths_B.tolist() == [len(ids) for ids, _ in expected]
+    assert batch.first_BT.tolist() == padded([first for _, first in expected])
     assert batch.lengths_B.tolist() == [len(sentence) for sentence in chosen]
-    spelt = [[CHARACTERS.encode([word])[0].tolist() for word in sentence] for sentence in chosen]
+    spelt = [[encoded(CHARACTERS, [word])[0] for word in sentence] for sentence in chosen]
     width = max((len(word) for sentence in spelt for word in sentence), default=0)
     time = max(map(len, spelt), default=0)
-    expected = [
+    characters = [
         [word + [0] * (width - len(word)) for word in [*sentence, *[[]] * (time - len(sentence))]]
         for sentence in spelt
     ]
-    assert batch.characters_BTC.tolist() == expected
+    assert batch.characters_BTC.tolist() == characters
     assert batch.character_lengths_BT.tolist() == padded([[len(w) for w in s] for s in spelt])
     assert all(t.dtype == torch.int64 for t in vars(batch).values() if t is not None)
 
@@ -72,7 +73,7 @@ def test_lengths_are_those_of_each_sentence(sentences):
     text = encode_text(sentences, SPECIAL)
     assert len(text) == len(sentences)
     assert text.lengths.tolist() == [len(sentence) for sentence in sentences]
-    assert text.piece_lengths.tolist() == [len(SPECIAL.encode(sentence)[0]) for sentence in sentences]
+    assert text.piece_lengths.tolist() == [len(encoded(SPECIAL, sentence)[0]) for sentence in sentences]
     assert text.gather(np.array([0])).characters_BTC is None
 
 

@@ -1,12 +1,19 @@
 """Text classification as TSV."""
 
 import json
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from raykd.corpora.corpus import read_corpus
+from raykd.corpora.builtin import BuiltinSource
+from raykd.corpora.corpus import corpus_id, make_corpus, open_corpus, read_corpus, write_corpus
+from raykd.corpora.describe import describe
+from raykd.corpora.sentence import Sentence
+from raykd.corpora.source import SourceConfig
 from raykd.corpora.tsv import TsvSource, read
 from raykd.errors import CorpusError
+from raykd.storage import Storage
 from tests.corpora_root import corpora_root
 
 
@@ -15,15 +22,15 @@ def source(root, **settings):
     return TsvSource.model_validate_json(json.dumps(plain | settings))
 
 
-def test_words_and_label(tmp_path):
+def test_words_and_class(tmp_path):
     (tmp_path / "t").write_text("label\ttext\n1\ta fine  film\n\n0\tdull\n")
     (tmp_path / "u").write_text("label\ttext\n\tnobody knows\n")
     parts = read(source(tmp_path, header=True, columns={"text": 1, "label": 0}, unlabelled="u"))
-    assert [(s.tokens, s.tags, s.label, s.origin) for s in parts["train"]] == [
-        (["a", "fine", "film"], None, "1", (str(tmp_path / "t"), 2)),
-        (["dull"], None, "0", (str(tmp_path / "t"), 4)),
+    assert [(s.tokens, s.tags, s.unit, s.origin) for s in parts["train"]] == [
+        (["a", "fine", "film"], ["1"], "sentence", (str(tmp_path / "t"), 2)),
+        (["dull"], ["0"], "sentence", (str(tmp_path / "t"), 4)),
     ]
-    assert [(s.tokens, s.label) for s in parts["unlabelled"]] == [(["nobody", "knows"], None)]
+    assert [(s.tokens, s.tags) for s in parts["unlabelled"]] == [(["nobody", "knows"], None)]
 
 
 @pytest.mark.parametrize(
@@ -42,16 +49,148 @@ def test_faults_are_told_with_file_and_line(tmp_path, text, line, problem):
     assert problem in caught.value.problem
 
 
-def test_sst2_is_read_as_published():
+def written(tmp_path, **parts):
+    """A corpus folder with `count` texts of each class in each part, in turns: one class is three times as common."""
+    for part, count in parts.items():
+        lines = [f"{part} {i}\t{'pos' if i % 4 else 'neg'}\n" for i in range(4 * count)]
+        (tmp_path / part).write_text("".join(lines))
+    return {part: part for part in parts}
+
+
+def classes(corpus, part):
+    return Counter(
+        None if tags is None else corpus.tag_set.tags[tags[0]]
+        for tags in corpus.parts[part]["tags"].to_pylist()
+    )
+
+
+def texts(corpus, part):
+    return {" ".join(words) for words in corpus.parts[part]["tokens"].to_pylist()}
+
+
+def test_one_number_per_sentence(tmp_path):
+    (tmp_path / "u").write_text("train 1\nnobody knows\nnobody knows\n")
+    corpus = read_corpus(source(tmp_path, **written(tmp_path, train=5, dev=2, test=2), unlabelled="u"))
+    assert (corpus.unit, corpus.tag_set.scheme) == ("sentence", "flat")
+    assert corpus.labels == corpus.tag_set.tags == ("neg", "pos")
+    for part in ("train", "dev", "test"):
+        assert set(map(len, corpus.parts[part]["tags"].to_pylist())) == {1}
+    assert corpus.parts["train"].column_names == ["tokens", "tags", "language"]
+    assert classes(corpus, "train") == {"pos": 15, "neg": 5}
+    # Unlabelled text needs no class; repeated and training sentences are dropped from it.
+    assert corpus.parts["unlabelled"].to_pylist() == [
+        {"tokens": ["nobody", "knows"], "tags": None, "language": "en"}
+    ]
+    assert corpus.report.duplicates == {"train": 0, "unlabelled": 2}
+
+
+def test_classes_are_described_counted_and_warned_about(tmp_path):
+    names = written(tmp_path, train=5, dev=2, test=2)
+    (tmp_path / "test").write_text("odd\tother\n")
+    corpus = read_corpus(source(tmp_path, **names))
+    figures = describe(corpus)
+    assert (figures["unit"], figures["labels"]) == ("sentence", ["neg", "other", "pos"])
+    assert figures["parts"][0]["labels"] == {"neg": 5, "pos": 15}
+    assert (
+        "label 'other' is in no training sentence, so it cannot be learnt (1 x in test en)"
+        in figures["warnings"]
+    )
+
+
+def test_the_unit_is_stored_restricted_and_part_of_the_identity(tmp_path):
+    corpus = read_corpus(source(tmp_path, **written(tmp_path, train=5, dev=2, test=2)))
+    store = Storage(str(tmp_path / "store"))
+    name = write_corpus(corpus, store)
+    opened = open_corpus(store, name)
+    assert (opened.unit, opened.restricted(["en"]).unit, corpus_id(opened)) == ("sentence", "sentence", name)
+    assert corpus_id(replace(corpus, unit="word")) != name
+
+
+def test_files_that_tag_words_and_files_that_tag_sentences_make_no_corpus():
+    parts = {part: [Sentence([part], ["pos"], "en", ("a.tsv", 1), "sentence")] for part in ("train", "dev")}
+    parts["test"] = [Sentence(["x", "y"], ["A", "B"], "en", ("b.conll", 7))]
+    with pytest.raises(
+        CorpusError, match="use one kind of tags in a corpus: leave these files out"
+    ) as caught:
+        make_corpus(parts, SourceConfig(languages=("en",)))
+    assert (caught.value.file, caught.value.line) == ("b.conll", 7)
+
+
+@pytest.mark.parametrize("split", [None, {"train": 3, "dev": 1, "test": 1}])
+def test_a_cap_per_class_holds_in_train_alone_beside_cap(tmp_path, split):
+    names = written(tmp_path, train=50, dev=30, test=30)
+    drawn = {"dev": None, "test": None, "split": split} if split else {}
+    whole = read_corpus(source(tmp_path, **(names | drawn)))
+    capped = read_corpus(source(tmp_path, **(names | drawn), cap_per_class=20, unlabelled="rest"))
+    assert classes(capped, "train") == {"pos": 20, "neg": 20}
+    for part in ("dev", "test"):
+        assert capped.parts[part].equals(whole.parts[part])
+    assert texts(capped, "train") | texts(capped, "unlabelled") == texts(whole, "train")
+    assert not texts(capped, "train") & texts(capped, "unlabelled")
+    assert classes(capped, "unlabelled") == {None: whole.parts["train"].num_rows - 40}
+    both = read_corpus(source(tmp_path, **(names | drawn), cap_per_class=20, cap=100, unlabelled="rest"))
+    limited = read_corpus(source(tmp_path, **(names | drawn), cap=100))
+    expected = {name: min(20, count) for name, count in classes(limited, "train").items()}
+    assert classes(both, "train") == expected
+    assert texts(both, "train") < texts(limited, "train")
+
+
+def test_a_smaller_cap_per_class_takes_a_subset(tmp_path):
+    names = written(tmp_path, train=50, dev=1, test=1)
+    taken = {
+        (cap, most): texts(read_corpus(source(tmp_path, **names, cap=cap, cap_per_class=most)), "train")
+        for cap in (60, 120)
+        for most in (5, 20)
+    }
+    assert taken[60, 5] == taken[120, 5]  # both caps follow one order
+    assert taken[120, 5] < taken[120, 20]
+    assert taken[60, 5] < taken[60, 20] <= taken[120, 20]
+    other = read_corpus(source(tmp_path, **names, cap_per_class=5, seed=1))
+    assert texts(other, "train") != taken[120, 5]
+
+
+def test_a_cap_per_class_of_each_language(tmp_path):
+    for language in ("en", "de"):
+        for part in ("train", "dev", "test"):
+            lines = [f"{language} {part} {i}\t{i % 2}\n" for i in range(20)]
+            (tmp_path / f"{language}.{part}").write_text("".join(lines))
+    names = {part: f"{{lang}}.{part}" for part in ("train", "dev", "test")}
+    cap = {"en": 3, "default": 5}
+    corpus = read_corpus(source(tmp_path, languages=["en", "de"], **names, cap_per_class=cap))
+    assert corpus.report.sentences["train"] == {"en": 6, "de": 10}
+    with pytest.raises(ValueError, match="cap_per_class names fr, not among languages"):
+        source(tmp_path, cap_per_class={"fr": 3})
+
+
+def test_a_cap_per_class_needs_classes_of_sentences(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"cap_per_class counts sentences by class, .*one tag per word: set cap"
+    ):
+        BuiltinSource(source="builtin", cap_per_class=5)
+    with pytest.raises(ValueError, match="rest takes what the caps leave: set cap or cap_per_class"):
+        source(tmp_path, unlabelled="rest")
+
+
+def sst2(**settings):
     names = {part: f"{part}.tsv" for part in ("train", "dev", "test")}
-    corpus = read_corpus(source(corpora_root("sst2"), **names))
-    assert corpus.labels == ("0", "1")
-    assert len(corpus.tag_set) == 0
+    return read_corpus(source(corpora_root("sst2"), **names, **settings))
+
+
+def test_sst2_is_read_as_published():
+    corpus = sst2()
+    assert (corpus.unit, corpus.labels) == ("sentence", ("0", "1"))
     assert corpus.parts["dev"].num_rows == 872
     assert corpus.parts["test"].num_rows == 1821
     train = corpus.parts["train"]
     dropped = corpus.report.overlaps["train"] + corpus.report.duplicates["train"]
     assert train.num_rows + dropped == 6920
-    assert train["tags"].null_count == train.num_rows
     assert train["tokens"][0].as_py()[:4] == ["a", "stirring", ",", "funny"]
-    assert train["label"][0].as_py() == "1"
+    assert train["tags"][0].as_py() == [1]
+    assert classes(corpus, "test") == {"0": 912, "1": 909}
+
+
+def test_500_labels_a_class_of_sst2_and_the_rest_as_text():
+    corpus, whole = sst2(cap_per_class=500, unlabelled="rest"), sst2()
+    assert classes(corpus, "train") == {"0": 500, "1": 500}
+    assert corpus.parts["unlabelled"].num_rows == whole.parts["train"].num_rows - 1000
+    assert corpus.parts["test"].equals(whole.parts["test"])

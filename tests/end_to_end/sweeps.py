@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from raykd.corpora import PARTS, read_corpus
 from raykd.corpora.builtin import BuiltinSource
-from raykd.corpora.export import conll_text
+from raykd.corpora.conll import conll_text
 
 SIZES = {"train": 24, "dev": 10, "test": 10, "unlabelled": 8}
 TREE: dict[str, Any] = {

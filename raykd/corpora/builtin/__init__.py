@@ -1,31 +1,30 @@
 """The built-in corpus: named entities (PER, LOC, ORG) in English, German, Spanish and Dutch, made from rules.
 
-It needs no download, and it is not trivial: names of dev and test stand in no other part, people lend their
-names to firms and places, `Washington` or `Santander` is told by context only, and nouns look like names.
-All of its text was written for this project. The same configuration gives the same sentences on every
-machine.
+It needs no download, and it is not trivial: names of dev and test occur in no other part, companies and places
+have the names of people, only the context says what `Washington` or `Santander` is, and nouns look like names.
+All of its text was written for this project: name lists and sentence rules are in `data/`, one file per language.
+The same configuration gives the same sentences on every machine.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from importlib.resources import files
 from random import Random
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import Field
+from ruamel.yaml import YAML
 
-from raykd.corpora.builtin.de import GERMAN
-from raykd.corpora.builtin.en import ENGLISH
-from raykd.corpora.builtin.es import SPANISH
-from raykd.corpora.builtin.lexicon import speakers
-from raykd.corpora.builtin.nl import DUTCH
+from raykd.corpora.builtin.grammar import Language
+from raykd.corpora.builtin.lexicon import grammars
 from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import SourceConfig
 
 if TYPE_CHECKING:
-    from raykd.corpora.builtin.grammar import Speaker
+    from raykd.corpora.builtin.grammar import Grammar, Words
     from raykd.corpora.source import Parts
 
-LANGUAGES = (ENGLISH, GERMAN, SPANISH, DUTCH)
 Code = Literal["en", "de", "es", "nl"]
 # Beyond this the rules begin to repeat themselves.
 Size = Annotated[int, Field(ge=1, le=20_000)]
@@ -43,8 +42,16 @@ class BuiltinSource(SourceConfig):
     unlabelled: Annotated[int, Field(ge=0, le=20_000)] = 600
 
 
+@lru_cache(maxsize=1)
+def languages() -> tuple[Language, ...]:
+    """All languages of the corpus, from their data files."""
+    folder, loader = files(__name__) / "data", YAML(typ="safe", pure=True)
+    texts = {code: (folder / f"{code}.yaml").read_text(encoding="utf-8") for code in get_args(Code)}
+    return tuple(Language.parse(code, **loader.load(text)) for code, text in texts.items())
+
+
 def read(config: BuiltinSource) -> Parts:
-    """Make the sentences of all parts, language by language; no sentence stands in two parts or twice in one.
+    """Make the sentences of all parts, language by language; no sentence occurs twice.
 
     A language's sentences do not depend on the other languages, nor test on the sizes of the other parts,
     nor dev on train's: scores stay comparable when the corpus grows.
@@ -52,23 +59,20 @@ def read(config: BuiltinSource) -> Parts:
     parts: Parts = {part: [] for part in PARTS}
     seen: set[tuple[str, str]] = set()
     for part in ("test", "dev", "train", "unlabelled"):
-        voices = speakers(LANGUAGES, part, config.seed)
+        by_language = grammars(languages(), part, config.seed)
         for language in config.languages:
             random = Random(f"{config.seed} {part} {language}")
             for _ in range(getattr(config, part)):
-                parts[part].append(
-                    _new_sentence(voices[language], language, random, seen, part != "unlabelled")
-                )
+                words = _new_sentence(by_language[language], language, random, seen)
+                tokens, tags = map(list, zip(*words, strict=True))
+                parts[part].append(Sentence(tokens, None if part == "unlabelled" else tags, language))
     return parts
 
 
-def _new_sentence(
-    speaker: Speaker, language: str, random: Random, seen: set[tuple[str, str]], labelled: bool
-) -> Sentence:
+def _new_sentence(grammar: Grammar, language: str, random: Random, seen: set[tuple[str, str]]) -> Words:
     while True:
-        words = speaker.sentence(random)
+        words = grammar.sentence(random)
         key = (language, " ".join(word for word, _ in words).lower())
         if key not in seen:
             seen.add(key)
-            tokens, tags = map(list, zip(*words, strict=True))
-            return Sentence(tokens, tags if labelled else None, language)
+            return words

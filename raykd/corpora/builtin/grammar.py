@@ -1,11 +1,10 @@
-"""How sentences are written down and made: a language's names and rules, and their expansion into tagged
-words.
+"""A language's name lists and sentence rules, as its data file writes them, and how they make tagged sentences.
 
-A *name list* is text, names between commas; a `*` behind a name marks it as ambiguous: all parts share it,
-and only its context tells its type. A *rule* is text, one alternative a line, words between spaces, `{slot}`
-for another rule or name list, and a leading `3x` for an alternative three times as likely. A slot beginning
-with `per`, `loc` or `org` makes one entity of that type out of all its words; a capitalised slot capitalises
-its first.
+A *name list* is text, names between commas; a `*` after a name marks it as ambiguous: all parts of the corpus
+use it, and only its context decides its type. A *rule* is text, one alternative on each line, words between
+spaces, `{slot}` for another rule or name list; `3x` at the start makes an alternative three times as likely. A
+slot that begins with `per`, `loc` or `org` makes one entity of that type out of all its words; a capitalised slot
+capitalises its first word. The rule `sentence` is where every sentence begins.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ TYPES = {"per": "PER", "loc": "LOC", "org": "ORG"}
 START = "sentence"
 WEIGHT = re.compile(r"(\d+)x (.*)")
 SHARED = "*"
-# Shares of names that are ambiguous ones, and of sentences in small letters or in capitals throughout.
+# The share of ambiguous names among all that are drawn, and of sentences in lower case or in capitals throughout.
 SHARED_SHARE = 0.2
 ODD_CASE = 0.05
 
@@ -32,7 +31,7 @@ Words = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Language:
-    """A language's name lists (shared names apart) and its rules, weights spelt out by repetition."""
+    """A language's name lists (ambiguous names in `shared`) and its rules, alternatives repeated by their weight."""
 
     code: str
     names: Mapping[str, tuple[str, ...]]
@@ -40,8 +39,8 @@ class Language:
     rules: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def written(cls, code: str, names: Mapping[str, str], rules: Mapping[str, str]) -> Language:
-        """From the text form. Raises ValueError for a slot that is neither a rule nor a name list."""
+    def parse(cls, code: str, names: Mapping[str, str], rules: Mapping[str, str]) -> Language:
+        """From the text form, see above. Raises ValueError for a slot that is neither a rule nor a name list."""
         lists = {slot: [" ".join(name.split()) for name in text.split(",")] for slot, text in names.items()}
         language = cls(
             code,
@@ -73,20 +72,20 @@ def _alternatives(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Speaker:
-    """A language with the names and rules that one part of the corpus may use."""
+class Grammar:
+    """The names and rules of a language that one part of the corpus may use."""
 
     names: Mapping[str, tuple[str, ...]]
     shared: Mapping[str, tuple[str, ...]]
     rules: Mapping[str, tuple[str, ...]]
 
     def sentence(self, random: Random) -> Words:
-        """One sentence, its first letter a capital; a few are written small or large throughout."""
+        """One sentence, its first letter a capital; a few are in lower case or in capitals throughout."""
         words = _capitalised(self._expand(START, random))
         case = random.random()
         if case < ODD_CASE:
-            spell = str.lower if case < ODD_CASE / 2 else str.upper
-            words = [(spell(word), tag) for word, tag in words]
+            change = str.lower if case < ODD_CASE / 2 else str.upper
+            words = [(change(word), tag) for word, tag in words]
         return words
 
     def _expand(self, slot: str, random: Random) -> Words:
@@ -101,19 +100,19 @@ class Speaker:
     def _choose(self, slot: str, random: Random) -> str:
         if slot in self.rules:
             return random.choice(self.rules[slot])
-        # Few names are ambiguous, but every part uses all of them: unweighted they would crowd out its own.
+        # Few names are ambiguous, but every part uses all of them: without this share they would be most.
         shared = bool(self.shared[slot]) and random.random() < SHARED_SHARE
         return random.choice((self.shared if shared else self.names)[slot])
 
 
 def _entity(words: Words, kind: str) -> Words:
-    """One entity over all words, whatever entities its parts would be."""
+    """One entity over all words, whatever entities are inside."""
     letters = ["B", *"I" * (len(words) - 2), "E"] if len(words) > 1 else ["S"]
     return [(word, f"{letter}-{kind}") for (word, _), letter in zip(words, letters, strict=True)]
 
 
 def _capitalised(words: Words) -> Words:
-    """The first letter made a capital, also behind an opening quotation mark."""
+    """The first letter made a capital, also after an opening quotation mark."""
     for i, (word, tag) in enumerate(words):
         if word[:1].isalpha():
             return [*words[:i], (word[:1].upper() + word[1:], tag), *words[i + 1 :]]

@@ -1,9 +1,8 @@
-"""Who may say what: names and sentence patterns dealt out to the parts of the corpus.
+"""Which names and sentence patterns each part of the corpus may use.
 
-A name belongs to one part, in all languages and lists alike: no name of dev or test stands anywhere in train
-or unlabelled text, so that a model must judge by context and by the look of a name. Only the ambiguous
-names, marked in the lists, serve all parts. Some sentence patterns are kept from train too; unlabelled text
-has them all.
+A name belongs to one part, in all languages and lists alike: no name of dev or test occurs in train or unlabelled
+text, so that a model must judge by the context and the form of a name. Only the ambiguous names, marked in the
+lists, are in all parts. Some sentence patterns are kept from train too; unlabelled text has all of them.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from raykd.corpora.builtin.grammar import Language, Speaker
+from raykd.corpora.builtin.grammar import Grammar, Language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# Unlabelled text uses the names of train and, besides, some that no labelled part has.
+# Unlabelled text uses the names of train, and some that no labelled part has.
 SHARES = MappingProxyType({"train": 0.5, "unlabelled": 0.2, "dev": 0.12, "test": 0.18})
 KEPT_FROM_TRAIN = 0.25
 PATTERNS = ("core", "plain")
 
 
-def speakers(languages: Sequence[Language], part: str, seed: int) -> dict[str, Speaker]:
-    """For each language code the speaker of one part. `languages` must be all of them, whichever are used, or
-    a name's part would depend on that."""
+def grammars(languages: Sequence[Language], part: str, seed: int) -> dict[str, Grammar]:
+    """Language code → the grammar of one part. `languages` must be all of them, whichever are used: a name's part
+    must not depend on that."""
     owner = _owners(languages, seed)
     allowed = ("train", "unlabelled") if part == "unlabelled" else (part,)
     return {
-        language.code: Speaker(
+        language.code: Grammar(
             names={
                 slot: tuple(name for name in names if owner[name] in allowed)
                 for slot, names in language.names.items()
@@ -44,8 +43,7 @@ def speakers(languages: Sequence[Language], part: str, seed: int) -> dict[str, S
 
 
 def _owners(languages: Sequence[Language], seed: int) -> dict[str, str]:
-    """Name → the part it belongs to, so that every list is shared out by `SHARES` as nearly as names
-    allow."""
+    """Name → the part it belongs to, so that every list is divided by `SHARES` as nearly as possible."""
     lists = {(la.code, slot): names for la in languages for slot, names in la.names.items()}
     missing = {key: _shares_of(len(names)) for key, names in lists.items()}
     held = defaultdict(list)

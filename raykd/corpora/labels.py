@@ -1,0 +1,72 @@
+"""The labels of many sentences, mapped from a corpus, and batches of them.
+
+Shapes: B sentences of a batch, T labels of the longest of them: its words, or 1 where a sentence has one class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from raykd.corpora.ragged import Ragged, offsets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Bool, Int64
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What B sentences are to be labelled with: tag numbers, 0 on padding, and which sentences are labelled at all."""
+
+    tags_BT: Int64[Tensor, "batch time"]
+    labelled_B: Bool[Tensor, " batch"]
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Targets:
+        """The same targets on another device."""
+        return Targets(
+            self.tags_BT.to(device, non_blocking=non_blocking),
+            self.labelled_B.to(device, non_blocking=non_blocking),
+        )
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """Tag numbers of N sentences, one row each, and which are labelled, bool [N]; the others have an empty row."""
+
+    tags: Ragged
+    labelled: np.ndarray
+
+    @classmethod
+    def of(cls, table: pa.Table) -> LabelColumn:
+        """The `tags` column of a corpus part; one chunk is not copied."""
+        column = table["tags"].combine_chunks()
+        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        values = column.flatten().to_numpy(zero_copy_only=False)
+        return cls(Ragged(values, offsets_of(lengths)), column.is_valid().to_numpy(zero_copy_only=False))
+
+    def __len__(self) -> int:
+        return len(self.labelled)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Labels of each sentence, int64 [N]; 0 where it is unlabelled."""
+        return self.tags.lengths
+
+    def gather(self, rows: np.ndarray) -> Targets:
+        """The targets of the sentences at `rows`, in that order; T is at least 1."""
+        tags_BT, _ = self.tags.padded(rows)
+        if not tags_BT.shape[1]:
+            tags_BT = np.zeros((len(tags_BT), 1), dtype=np.int64)
+        return Targets(torch.from_numpy(tags_BT), torch.from_numpy(self.labelled[rows]))
+
+    def lists(self, names: Sequence[str]) -> list[list[str]]:
+        """The labels of every sentence as strings; `names` are in the order of their numbers."""
+        strings = np.asarray(names, dtype=object)[self.tags.values]
+        return [list(part) for part in np.split(strings, self.tags.offsets[1:-1])]
