@@ -28,6 +28,7 @@ class Emission(Frozen):
     kind: Literal["emission"] = "emission"
     temperature: Temperature = 1.0
     soften: Soften = "teacher"
+    renamed = (("temper", "soften"),)
     maxent_only: ClassVar[bool] = False
     reads_pairs: ClassVar[bool] = False
 

@@ -50,6 +50,7 @@ class Posterior(Frozen):
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
     soften: Soften = "teacher"
+    renamed = (("temper", "soften"),)
     maxent_only: ClassVar[bool] = False
     reads_pairs: ClassVar[bool] = False
 

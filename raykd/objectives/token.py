@@ -29,6 +29,7 @@ class Token(Frozen):
     kind: Literal["token"] = "token"
     temperature: Temperature = 1.0
     soften: Soften = "teacher"
+    renamed = (("temper", "soften"),)
     maxent_only: ClassVar[bool] = True
     reads_pairs: ClassVar[bool] = False
 

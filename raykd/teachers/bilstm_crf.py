@@ -43,6 +43,7 @@ class BiLSTMTeacher(Seeded):
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     epochs: Size = 12
     training: TrainingConfig = TrainingConfig()
+    renamed = (("per", "scope"),)
     tells: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True

@@ -76,6 +76,7 @@ class HFTokenClassifierTeacher(Seeded):
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
     epochs: Annotated[int, Field(ge=1)] = 3
     training: TrainingConfig = TrainingConfig(optimiser="adamw", learning_rate=5e-5)
+    renamed = (("per", "scope"),)
     tells: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
