@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -19,7 +19,7 @@ from raykd.objectives import OBJECTIVES
 from raykd.runs.recipe import Resources, TeacherCorpus
 from raykd.students import STUDENTS
 from raykd.students.vocabulary import TeacherVocabulary
-from raykd.sweep.spec import BudgetConfig, SearchConfig, SweepFile, TrackingConfig
+from raykd.sweep.spec import SEARCHABLE, BudgetConfig, SearchConfig, SweepFile, TrackingConfig
 from raykd.teachers import TEACHERS
 from raykd.training import ScheduleConfig, TrainingConfig
 
@@ -27,29 +27,77 @@ VOCABULARIES = (WordConfig, WordPieceConfig, PretrainedConfig, TeacherVocabulary
 
 HEAD = """# The sweep file
 
-One YAML 1.2 file. A plain value fixes a setting. In `student`, `objective`, `schedule` and `training` a mapping
-with one of these words searches it; an option of a choice may hold further searches:
+One YAML 1.2 file. A plain value fixes a setting. `--set key=value` overrides any key from the command line. Unknown
+keys are refused, and `raykd check` reports all faults together, each with its file and line.
+
+## Searches
+
+A mapping with one of these keys searches a setting. An option of a choice may hold further searches:
 
 | written | searched |
 |---|---|
-| `{choice: [16, 32, 64]}` | one of the options |
-| `{int: [1, 10]}`, with `step` or `log: true` | a whole number |
-| `{float: [0.1, 1.0]}`, with `step` or `log: true` | a number |
+| `{{choice: [16, 32, 64]}}` | one of the options |
+| `{{int: [1, 10]}}`, with `step` or `log: true` | a whole number |
+| `{{float: [0.1, 1.0]}}`, with `step` or `log: true` | a number |
 
-`variants` holds named changes, laid over the file by `--variant NAME` (`--small` is `--variant small`): a mapping
-changes the keys that it names; a mapping with `kind`, `source` or a search takes the place of what stood there. The
-sweep's name becomes `name-variant`.
+Settings of {searchable} can be searched.
+The space of `student` must be finite, because every shape is measured before the search: give a `step` to every `float`
+in it.
+
+## Variants
+
+`variants` holds named changes. `--variant NAME` lays one over the file; `--small` is short for `--variant small`. The
+name of the sweep becomes `name-variant`.
 
 ```yaml
 variants:
-  small: {corpus: {source: builtin, train: 200}, search: {trials: 3}}
+  small: {{corpus: {{source: builtin, train: 200}}, search: {{trials: 3}}}}
 ```
 
-The space of `student` must be finite: every shape is measured before the search. `--set key=value` overrides any key
-from the command line. Unknown keys are refused, and all faults are reported together.
+A mapping changes the keys that it names and keeps the others. A mapping with `kind`, `source` or a search replaces the
+whole value, and so does a value that is not a mapping.
 
-*This page is written from the configuration models by `python docs/sweep_file.py`.*
+## Extending another file
+
+`extends` names a sweep file that holds what several sweeps share. The path is relative to the file that names it.
+
+```yaml
+name: posterior
+extends: ../base/conll.yaml
+objective: {{kind: posterior}}
+variants:
+  small: {{search: {{trials: 1}}}}
+```
+
+The file is laid over the one that it extends by the rules of a variant. Variants are inherited, and variants of the
+same name are merged. Then come `--variant` and, last, `--set`. An extended file may extend a further one, and it may be
+incomplete: it is checked through the files that extend it.
+
+*The rest of this page is written from the configuration models by `python docs/sweep_file.py`.*
 """
+
+GRAMMAR = """\
+| `extends` | text | | Path of the sweep file that this one is laid over, relative to this file |
+| `variants` | mapping to mappings | `{}` | Named changes for `--variant NAME` |
+"""
+
+SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
+    "`corpus`": {f"source: {name}": model for name, model in SOURCES.items()} | {"split": Split},
+    "`teachers`": {f"kind: {name}": model for name, model in TEACHERS.items()},
+    "`contextual`": {"": ContextualConfig},
+    "`teacher_corpus`": {"": TeacherCorpus},
+    "`student`": {f"kind: {name}": model for name, model in STUDENTS.items()},
+    "`vocabulary`": {
+        f"kind: {get_args(model.model_fields['kind'].annotation)[0]}": model for model in VOCABULARIES
+    },
+    "`objective`": {f"kind: {name}": model for name, model in OBJECTIVES.items()},
+    "`schedule`": {"": ScheduleConfig},
+    "`training`": {"": TrainingConfig},
+    "`search`": {"": SearchConfig},
+    "`budget`": {"": BudgetConfig},
+    "`resources`": {"": Resources},
+    "`tracking`": {"": TrackingConfig},
+}
 
 
 def main() -> None:
@@ -58,44 +106,40 @@ def main() -> None:
 
 def reference() -> str:
     """The whole page."""
-    parts = [HEAD, _section("The file", {"": SweepFile})]
-    parts += [
-        _section("`corpus`", {f"source: {name}": model for name, model in SOURCES.items()} | {"split": Split}),
-        _section("`teachers`", {f"kind: {name}": model for name, model in TEACHERS.items()}),
-        _section("`contextual`", {"": ContextualConfig}),
-        _section("`teacher_corpus`", {"": TeacherCorpus}),
-        _section("`student`", {f"kind: {name}": model for name, model in STUDENTS.items()}),
-        _section(
-            "`vocabulary`",
-            {f"kind: {get_args(model.model_fields['kind'].annotation)[0]}": model for model in VOCABULARIES},
-        ),
-        _section("`objective`", {f"kind: {name}": model for name, model in OBJECTIVES.items()}),
-        _section("`schedule`", {"": ScheduleConfig}),
-        _section("`training`", {"": TrainingConfig}),
-        _section("`search`", {"": SearchConfig}),
-        _section("`budget`", {"": BudgetConfig}),
-        _section("`resources`", {"": Resources}),
-        _section("`tracking`", {"": TrackingConfig}),
-    ]  # fmt: skip
-    return "\n".join(parts)
+    searchable = [f"`{section}`" for section in SEARCHABLE]
+    head = HEAD.format(searchable=f"{', '.join(searchable[:-1])} and {searchable[-1]}")
+    parts = [head, _section("The file", {"": SweepFile}) + GRAMMAR]
+    return "\n".join([*parts, *(_section(title, models) for title, models in SECTIONS.items()), _renamed()])
 
 
-def _section(title: str, models: dict[str, type[BaseModel]]) -> str:
+def _renamed() -> str:
+    """The table of keys that have a new name."""
+    rows = {
+        (title.strip("`"), former, present)
+        for title, models in SECTIONS.items()
+        for model in models.values()
+        for former, present in getattr(model, "renamed", ())
+    }
+    lines = [f"| `{section}.{former}` | `{section}.{present}` |" for section, former, present in sorted(rows)]
+    return "\n".join(["## Renamed keys\n", "| former key | now |", "|---|---|", *lines, ""])
+
+
+def _section(title: str, models: Mapping[str, type[BaseModel]]) -> str:
     return "\n".join([f"## {title}\n", *(_table(name, model) for name, model in models.items())])
 
 
 def _table(name: str, model: type[BaseModel]) -> str:
     lines = [f"### `{name}`\n"] if name else []
-    told = (model.__doc__ or "").strip().split("\n\n")[0]
-    lines += [" ".join(told.split()) + "\n", "| key | values | default | |", "|---|---|---|---|"]
+    summary = (model.__doc__ or "").strip().split("\n\n")[0]
+    lines += [" ".join(summary.split()) + "\n", "| key | values | default | |", "|---|---|---|---|"]
     lines += [_row(key, field) for key, field in model.model_fields.items() if key not in ("kind", "source")]
     return "\n".join(lines) + "\n" if len(lines) > 3 + bool(name) else "\n".join(lines[: 1 + bool(name)])
 
 
 def _row(key: str, field: FieldInfo) -> str:
     default = "*required*" if field.is_required() else f"`{_default(field)}`"
-    told = " ".join((field.description or "").split())
-    return f"| `{key}` | {_values(field)} | {default} | {told} |".replace("|  |", "| |")
+    description = " ".join((field.description or "").split())
+    return f"| `{key}` | {_values(field)} | {default} | {description} |".replace("|  |", "| |")
 
 
 def _default(field: FieldInfo) -> str:
@@ -123,11 +167,11 @@ def _values(field: FieldInfo) -> str:
 def _metadata(field: FieldInfo) -> Iterator[Any]:
     yield from field.metadata
     yield from (
-        item for arg in get_args(field.annotation) if get_origin(arg) is Annotated for item in _opened(arg)
+        item for arg in get_args(field.annotation) if get_origin(arg) is Annotated for item in _unpacked(arg)
     )
 
 
-def _opened(annotation: Any) -> Iterator[Any]:
+def _unpacked(annotation: Any) -> Iterator[Any]:
     for item in get_args(annotation)[1:]:
         yield from item.metadata if isinstance(item, FieldInfo) else [item]
 

@@ -1,11 +1,11 @@
-"""Every error a user can meet. A user's mistake never prints a traceback: `cli/` prints the message and exits.
+"""Every error that a user can cause. None of them prints a traceback: `cli/` prints the message and exits.
 
     RaykdError                  exit code 1
     ├── SpecError               2   a sweep file is wrong; carries every fault found
     ├── CorpusError             3   a corpus is missing, empty or malformed; carries file and line
     ├── SignalError             2   an objective needs what the teacher does not offer
     ├── StoreError              4   a stored part is missing, damaged or cannot be written
-    ├── PlacementError          5   what is asked for cannot be placed on the cluster
+    ├── PlacementError          5   the requested resources are not on the cluster
     ├── TrackingError           6   the tracking server cannot be used
     └── RunError                7   a training run failed
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong in a sweep file: where it stands, what was got, and the hint."""
+    """One fault of a sweep file: where it is, and a message with what was given, what is allowed and a hint."""
 
     file: str
     line: int | None
@@ -30,7 +30,7 @@ class Fault:
 
 
 class RaykdError(Exception):
-    """Base of all errors that are told to the user in one sentence."""
+    """Base of all errors that are shown to the user as one sentence."""
 
     exit_code = 1
 
@@ -49,7 +49,7 @@ class SpecError(RaykdError):
 
 
 class SignalError(RaykdError):
-    """An objective needs a signal that its teacher neither offers nor lets derive."""
+    """An objective needs a signal that its teacher does not offer and that cannot be derived."""
 
     exit_code = 2
 
@@ -82,7 +82,7 @@ class StoreError(RaykdError):
 
 
 class PlacementError(RaykdError):
-    """What is asked for cannot be placed on the cluster; the arithmetic is shown."""
+    """The cluster does not have the requested resources; the message shows the arithmetic."""
 
     exit_code = 5
 

@@ -1,4 +1,4 @@
-"""Canonical form → hash: two settings that mean the same have the same name, on every machine."""
+"""Canonical form → hash: equal settings have the same name on every machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 SHORTEST = 16
-"""Hex digits below which two of some millions of runs might share a name (64 bits)."""
+"""Fewest hex digits of a name: with less than 64 bits, two of some million runs could share one."""
 
 
 def canonical(value: Any) -> bytes:
@@ -45,14 +45,14 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, BaseModel):
         return _plain(value.model_dump(mode="json"), where)
     if isinstance(value, Mapping):
-        if strange := [key for key in value if not isinstance(key, str)]:
-            raise TypeError(f"{where}: keys must be text, got {strange[0]!r}")
+        if others := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"{where}: keys must be text, got {others[0]!r}")
         return {key: _plain(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, f"{where}.{index}") for index, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{where}: {value} has no canonical form; only finite numbers have")
-    # Exact types: numpy numbers and enumerations print like plain ones and would hash alike only by accident.
+        raise ValueError(f"{where}: {value} has no canonical form; use a finite number")
+    # Exact types: numpy numbers and enumerations look like plain ones, but their hashes would be equal by accident.
     if value is None or type(value) in (str, int, float, bool):
         return value
     raise TypeError(f"{where}: {type(value).__name__} is not plain data")

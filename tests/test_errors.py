@@ -42,7 +42,7 @@ def test_errors_cross_processes(error):
     assert vars(copy) == vars(error)
 
 
-def test_exit_codes_are_told_apart_from_success_and_tracebacks():
+def test_exit_codes_differ_from_success_and_tracebacks():
     codes = [type(example).exit_code for example in EXAMPLES]
     assert 0 not in codes
     assert {type(e): e.exit_code for e in EXAMPLES}[SpecError] == 2

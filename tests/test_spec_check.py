@@ -1,4 +1,4 @@
-# ruff: noqa: E501  one case per line: what is written, what is told
+# ruff: noqa: E501  one case per line: what is written, and the message
 import json
 from typing import Annotated, Literal
 
@@ -98,7 +98,7 @@ def written(tmp_path, text, overrides=()):
     return load(file, overrides)
 
 
-def told(tmp_path, text, overrides=(), **options):
+def faults(tmp_path, text, overrides=(), **options):
     with pytest.raises(SpecError) as caught:
         check(written(tmp_path, text, overrides), Sweep, **options)
     return [str(fault).removeprefix(f"{tmp_path}/") for fault in caught.value.faults]
@@ -113,7 +113,7 @@ def test_a_good_file_passes(tmp_path):
     check(written(tmp_path, GOOD), Sweep)
 
 
-def test_five_faults_of_different_sorts_are_told_together(tmp_path):
+def test_five_faults_of_different_sorts_are_reported_together(tmp_path):
     text = """\
 name: broken
 corpus: {source: builtin, langauges: [en]}
@@ -129,7 +129,7 @@ objective:
     - {kind: postrior}
 training: {batch_tokens: 12_000, epochs: 3, nesterov: yes}
 """
-    assert told(tmp_path, text) == [
+    assert faults(tmp_path, text) == [
         "x.yaml:2 corpus.langauges: unknown key 'langauges'; did you mean 'languages'? (cap, languages, source)",
         "x.yaml:5 student.embedding_dim.choice.1: got 0; must be at least 1",
         "x.yaml:6 student.decoder.choice.1: unknown 'maxnt'; did you mean 'maxent'? (crf, maxent)",
@@ -141,7 +141,7 @@ training: {batch_tokens: 12_000, epochs: 3, nesterov: yes}
         "x.yaml:13 training.epochs: unknown key 'epochs' here; it belongs at schedule.epochs"
         " (here: batch_tokens, learning_rate, nesterov)",
         "x.yaml:13 training.nesterov: got 'yes' (text); expected true or false;"
-        " YAML 1.2 takes 'yes' for a word: write true",
+        " YAML 1.2 reads 'yes' as text: write true",
     ]
 
 
@@ -173,32 +173,32 @@ training: {batch_tokens: 12_000, epochs: 3, nesterov: yes}
         ("kind: posterior, ", "kind: posterior, k: 3, ", "x.yaml:11 objective.choice.1.k: unknown key 'k'; allowed: kind, temperature"),
         ("size: {choice: [100, 200]}", "size: {choice: []}", "x.yaml:7 student.vocabulary.choice.1.size: choice has no options; list at least one"),
         ("size: {choice: [100, 200]}", "sizes: 3", "x.yaml:7 student.vocabulary.choice.1.sizes: unknown key 'sizes'; did you mean 'size'? (kind, size)"),
-        ("int: [16, 64], log: true", "int: [0, 64], log: true", "x.yaml:6 student.hidden_dim: a log range must start above 0, got low 0; raise low, or drop log"),
-        ("int: [16, 64], log: true", "int: [1, 2], float: [1, 2]", "x.yaml:6 student.hidden_dim: a search has one of choice, int, float; got int and float together"),
+        ("int: [16, 64], log: true", "int: [0, 64], log: true", "x.yaml:6 student.hidden_dim: a log range must start above 0, got low 0; raise low or remove log"),
+        ("int: [16, 64], log: true", "int: [1, 2], float: [1, 2]", "x.yaml:6 student.hidden_dim: a search has one of choice, int, float, got int and float; keep one of them"),
         ("training: {learning_rate: 1e-4}", "schedule: {epochs: 20}", "x.yaml:12 schedule: epochs 20 exceed horizon 12; lower epochs"),
         ("training: {learning_rate: 1e-4}", "teachers: [{kind: bilstm, embedding_dim: 0}]", "x.yaml:12 teachers.0.embedding_dim: got 0; must be at least 1"),
     ],
 )  # fmt: skip
 def test_one_fault_is_one_line(tmp_path, old, new, message):
-    assert told(tmp_path, good_but(old, new)) == [message]
+    assert faults(tmp_path, good_but(old, new)) == [message]
 
 
 def test_both_ends_of_a_range_are_checked(tmp_path):
-    assert told(tmp_path, good_but("int: [16, 64], log: true", "float: [16, 64.5]")) == [
+    assert faults(tmp_path, good_but("int: [16, 64], log: true", "float: [16, 64.5]")) == [
         "x.yaml:6 student.hidden_dim: got 16.0; expected a whole number; write 16",
         "x.yaml:6 student.hidden_dim: got 64.5; expected a whole number",
     ]
 
 
-def test_an_unknown_key_is_told_although_what_it_holds_is_wrong_too(tmp_path):
+def test_an_unknown_key_is_reported_although_its_value_is_wrong_too(tmp_path):
     text = good_but("training: {learning_rate: 1e-4}", "studnt: {embedding_dim: {choice: []}}")
-    key, value = told(tmp_path, text)
+    key, value = faults(tmp_path, text)
     assert key.startswith("x.yaml:12 studnt: unknown key 'studnt'; did you mean 'student'? (corpus, ")
     assert value == "x.yaml:12 studnt.embedding_dim: choice has no options; list at least one"
 
 
 def test_a_misspelt_required_key_is_one_fault(tmp_path):
-    assert told(tmp_path, good_but("embedding_dim:", "embeding_dim:")) == [
+    assert faults(tmp_path, good_but("embedding_dim:", "embeding_dim:")) == [
         "x.yaml:5 student.embeding_dim: unknown key 'embeding_dim'; did you mean 'embedding_dim'? "
         "(decoder, embedding_dim, hidden_dim, kind, vocabulary)"
     ]
@@ -211,22 +211,22 @@ def test_a_choice_inside_a_choice_is_checked_at_every_leaf(tmp_path):
         "      - {kind: posterior, temperature: {choice: [1, {choice: [2, -1]}]}}\n"
         "      - {kind: top_wk, k: {int: [-3, -2]}}",
     )
-    assert told(tmp_path, text) == [
+    assert faults(tmp_path, text) == [
         "x.yaml:12 objective.choice.1.choice.0.temperature.choice.1.choice.1: got -1; must be above 0",
         "x.yaml:13 objective.choice.1.choice.1.k: got -3; must be at least 1",
         "x.yaml:13 objective.choice.1.choice.1.k: got -2; must be at least 1",
     ]
 
 
-def test_a_fault_set_by_hand_is_told_as_such(tmp_path):
-    lines = told(tmp_path, GOOD, ["student.kind=bilstn", "objective.choice.0.k=0"])
+def test_a_fault_set_by_hand_is_reported_as_such(tmp_path):
+    lines = faults(tmp_path, GOOD, ["student.kind=bilstn", "objective.choice.0.k=0"])
     assert lines == [
         "--set objective.choice.0.k: got 0; must be at least 1",
         "--set student.kind: unknown 'bilstn'; did you mean 'bilstm'? (bilstm)",
     ]
 
 
-def test_further_checks_are_told_with_lines_and_once(tmp_path):
+def test_further_checks_are_reported_once_and_with_lines(tmp_path):
     asked = []
 
     def extra(sweep):
@@ -235,7 +235,7 @@ def test_further_checks_are_told_with_lines_and_once(tmp_path):
             return [(("objective", "k"), f"k {sweep.objective.k} exceeds the 5 paths there are; lower it")]
         return []
 
-    assert told(tmp_path, GOOD, extra=extra) == [
+    assert faults(tmp_path, GOOD, extra=extra) == [
         "x.yaml:10 objective.choice.0.k: k 10 exceeds the 5 paths there are; lower it"
     ]
     assert {each.student.embedding_dim for each in asked} == {16, 32}
@@ -243,14 +243,14 @@ def test_further_checks_are_told_with_lines_and_once(tmp_path):
     assert all(isinstance(each, Sweep) for each in asked)
 
 
-def test_a_fault_met_by_several_variants_is_told_once(tmp_path):
-    assert told(tmp_path, good_but("name: good", "name: 3")) == [
+def test_a_fault_in_several_alternatives_is_reported_once(tmp_path):
+    assert faults(tmp_path, good_but("name: good", "name: 3")) == [
         "x.yaml:1 name: got 3; expected text; write '3' in quotes"
     ]
 
 
-def test_an_empty_mapping_tells_all_that_is_missing(tmp_path):
-    lines = told(tmp_path, "training: {}\n")
+def test_of_an_empty_mapping_every_missing_key_is_reported(tmp_path):
+    lines = faults(tmp_path, "training: {}\n")
     assert [line.split()[1] for line in lines] == ["corpus:", "name:", "objective:", "student:"]
 
 

@@ -32,7 +32,7 @@ SPACE = {
 
 
 class Scripted:
-    """Answers from a table and writes down what it was asked."""
+    """Answers from a table and records the questions."""
 
     def __init__(self, answers=()):
         self.answers, self.asked = dict(answers), {}
@@ -128,12 +128,12 @@ def test_steps_are_counted_in_decimals():
 def test_a_float_without_step_has_no_grid():
     tree = {"training": {"dropout": {"float": [0.0, 0.5]}}}
     assert grid_size(tree) is None
-    with pytest.raises(ValueError, match=r"training\.dropout: a float without step has no grid; give step"):
+    with pytest.raises(ValueError, match=r"training\.dropout: a float without step has no grid; add step"):
         list(assignments(tree))
     assert grid_size({"x": {"float": [0.5, 0.5]}}) == 1
 
 
-def test_plain_trees_are_no_searches():
+def test_plain_trees_hold_no_search():
     plain = {"step": 1, "log": True, "a": [1, {"b": None}]}
     assert not is_searched(plain)
     assert list(assignments(plain)) == [plain]
@@ -167,24 +167,27 @@ def test_searches_are_read(written, search):
         ({"choice": [1, 2, 1]}, "choice holds 1 2 times; list each option once"),
         (
             {"choice": [1], "int": [1, 2]},
-            "a search has one of choice, int, float; got choice and int together",
+            "a search has one of choice, int, float, got choice and int; keep one of them",
         ),
-        ({"choice": [1], "k": 3}, "nothing may stand beside `choice`; got k"),
-        ({"choice": [1], "log": True}, "nothing may stand beside `choice`; got log"),
-        ({"int": [1, 2], "stp": 1}, "only step and log may stand beside `int`; got stp"),
+        ({"choice": [1], "k": 3}, "no other key may stand beside `choice`, got k; remove k"),
+        ({"choice": [1], "log": True}, "no other key may stand beside `choice`, got log; remove log"),
+        ({"int": [1, 2], "stp": 1}, "only `step` and `log` may stand beside `int`, got stp; remove stp"),
         ({"int": [10, 1]}, "low 10 is above high 1; write {int: [1, 10]}"),
         ({"float": [1.0, 0.1]}, "low 1.0 is above high 0.1; write {float: [0.1, 1.0]}"),
-        ({"int": [1, 2, 3]}, "int takes a list of two numbers, [low, high], got [1,2,3]"),
-        ({"int": 3}, "int takes a list of two numbers, [low, high], got 3"),
+        ({"int": [1, 2, 3]}, "int takes two numbers, got [1,2,3]; write {int: [low, high]}"),
+        ({"int": 3}, "int takes two numbers, got 3; write {int: [low, high]}"),
         ({"int": [1, 2.5]}, "high of int must be a whole number, got 2.5"),
         ({"int": [True, 2]}, "low of int must be a whole number, got true"),
         ({"float": ["1e-5x", 1]}, 'low of float must be a number, got "1e-5x"'),
         ({"float": [0, 1], "step": "a"}, 'step of float must be a number, got "a"'),
-        ({"float": [0, 1], "log": True}, "a log range must start above 0, got low 0; raise low, or drop log"),
-        ({"int": [0, 9], "log": True}, "a log range must start above 0, got low 0; raise low, or drop log"),
+        (
+            {"float": [0, 1], "log": True},
+            "a log range must start above 0, got low 0; raise low or remove log",
+        ),
+        ({"int": [0, 9], "log": True}, "a log range must start above 0, got low 0; raise low or remove log"),
         ({"int": [1, 9], "log": "yes"}, 'log must be true or false, got "yes"'),
-        ({"int": [1, 9], "log": True, "step": 2}, "step and log exclude each other; drop one of them"),
-        ({"int": [1, 9], "step": 0}, "step must be above 0, got 0"),
+        ({"int": [1, 9], "log": True, "step": 2}, "step and log cannot be combined; remove one of them"),
+        ({"int": [1, 9], "step": 0}, "step must be above 0, got 0; write a positive step"),
         (
             {"int": [1, 10], "step": 2},
             "high 10 is never reached from 1 in steps of 2; write {int: [1, 9], step: 2} or [1, 11]",
@@ -195,7 +198,7 @@ def test_searches_are_read(written, search):
         ),
     ],
 )
-def test_malformed_searches_say_how_to_mend_them(written, message):
+def test_malformed_searches_say_how_to_correct_them(written, message):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 the whole message is compared below
         search_of(written)
     assert str(caught.value) == message
@@ -221,13 +224,13 @@ trees = st.recursive(
 @given(tree=trees)
 def test_the_covering_meets_every_alternative_and_is_small(tree):
     wanted = alternatives(tree, ())
-    variants = covering(tree)
+    plain_trees = covering(tree)
     met = set()
-    for variant in variants:
-        assert not is_searched(variant.tree)
-        met |= {(where, repr(value)) for where, value in written_leaves(variant.tree, (), variant.origin)}
+    for plain in plain_trees:
+        assert not is_searched(plain.tree)
+        met |= {(where, repr(value)) for where, value in written_leaves(plain.tree, (), plain.origin)}
     assert wanted <= met
-    assert len(variants) <= max(1, len(wanted))
+    assert len(plain_trees) <= max(1, len(wanted))
 
 
 def alternatives(tree, path):
@@ -259,6 +262,48 @@ def written_leaves(tree, path, origin):
 def test_the_covering_grows_with_the_sum_of_alternatives():
     tree = {key: {"choice": list(range(size))} for key, size in zip("abcdef", range(2, 8), strict=True)}
     assert grid_size(tree) == 2 * 3 * 4 * 5 * 6 * 7
-    variants = [variant.tree for variant in covering(tree)]
-    assert len(variants) == 7
-    assert all(before != after for before, after in pairwise(variants))
+    plain_trees = [plain.tree for plain in covering(tree)]
+    assert len(plain_trees) == 7
+    assert all(before != after for before, after in pairwise(plain_trees))
+
+
+CORPUS_AND_TEACHERS = {
+    "corpus": {
+        "source": "conll",
+        "unlabelled_cap": {"choice": [1000, 3000]},
+        "cap": {"en": {"int": [2, 6], "step": 2}, "default": 3},
+    },
+    "teachers": {
+        "choice": [
+            {"kind": "bilstm_crf", "hidden_dim": {"choice": [64, 128]}},
+            {"kind": "bilstm_maxent", "training": {"dropout": {"float": [0.1, 0.3]}}},
+        ]
+    },
+    "objective": {"kind": "structural"},
+}
+
+
+def test_searches_in_corpus_and_teachers_are_resolved_by_name():
+    suggest = Scripted({"corpus.unlabelled_cap": 1, "corpus.cap.en": 4, "teachers": 1})
+    assert resolve(CORPUS_AND_TEACHERS, suggest) == {
+        "corpus": {"source": "conll", "unlabelled_cap": 3000, "cap": {"en": 4, "default": 3}},
+        "teachers": {"kind": "bilstm_maxent", "training": {"dropout": 0.1}},
+        "objective": {"kind": "structural"},
+    }
+    assert set(suggest.asked) == {
+        "corpus.unlabelled_cap", "corpus.cap.en", "teachers", "teachers.bilstm_maxent.training.dropout"
+    }  # fmt: skip
+    assert suggest.asked["teachers"] == ("bilstm_crf", "bilstm_maxent")
+
+
+def test_searches_in_corpus_and_teachers_are_covered_and_enumerated():
+    plain_trees = covering(CORPUS_AND_TEACHERS)
+    assert {plain.tree["corpus"]["unlabelled_cap"] for plain in plain_trees} == {1000, 3000}
+    assert {plain.tree["corpus"]["cap"]["en"] for plain in plain_trees} == {2, 6}
+    assert {plain.tree["teachers"]["kind"] for plain in plain_trees} == {"bilstm_crf", "bilstm_maxent"}
+    option = ("teachers", "choice", 1, "training", "dropout")
+    assert option in {plain.origin(("teachers", "training", "dropout")) for plain in plain_trees}
+    assert grid_size(CORPUS_AND_TEACHERS) is None
+    stepped = json.loads(json.dumps(CORPUS_AND_TEACHERS).replace("[0.1, 0.3]", '[0.1, 0.3], "step": 0.1'))
+    # 2 unlabelled texts × 3 caps × (2 sizes + 3 dropouts)
+    assert len(list(assignments(stepped))) == grid_size(stepped) == 2 * 3 * (2 + 3)

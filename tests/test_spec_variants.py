@@ -1,4 +1,4 @@
-"""Variants of a sweep file: what they change, what they replace, and where their faults are told."""
+"""Variants of a sweep file: what they change, what they replace, and where their faults are reported."""
 
 from __future__ import annotations
 
@@ -61,21 +61,29 @@ def test_lines_are_those_of_the_variant(read):
 
 
 @pytest.mark.parametrize(
-    ("variants", "text", "told"),
+    ("variants", "text", "message"),
     [
         (("smal",), TEXT, "5 variants: no variant 'smal'; did you mean 'small'? (small, other, named)"),
-        (("small",), "name: x\n", "None variants: the file has no variants, so no 'small'"),
-        ((), "name: x\nvariants: 3\n", "2 variants: a mapping of name to changes, got 3"),
-        ((), "name: x\nvariants:\n  a: 1\n", "3 variants.a: a mapping of changes, got 1"),
+        (("small",), "name: x\n", "None variants: the file has no variants, got 'small'; remove --variant"),
+        (
+            (),
+            "name: x\nvariants: 3\n",
+            "2 variants: must be a mapping, got 3; write `variants: {NAME: {KEY: VALUE}}`",
+        ),
+        (
+            (),
+            "name: x\nvariants:\n  a: 1\n",
+            "3 variants.a: must be a mapping, got 1; write `a: {KEY: VALUE}`",
+        ),
     ],
 )
-def test_faults(read, variants, text, told):
+def test_faults(read, variants, text, message):
     with pytest.raises(SpecError) as refused:
         read(*variants, text=text)
     (fault,) = refused.value.faults
-    assert f"{fault.line} {fault.path}: {fault.message}".startswith(told)
+    assert f"{fault.line} {fault.path}: {fault.message}".startswith(message)
 
 
-def test_a_document_knows_the_variants_that_it_is_not(read):
+def test_a_document_names_the_variants_that_are_not_laid_over_it(read):
     assert read().variants == ("small", "other", "named")
     assert read("other", overrides=("search.trials=7",)).variants == ("small", "named")

@@ -83,7 +83,7 @@ def test_an_anchor_gives_separate_values(tmp_path):
     assert document.line(("b", "k", 1)) == 2
 
 
-def test_duplicate_keys_are_told_with_both_lines(tmp_path):
+def test_duplicate_keys_are_reported_with_both_lines(tmp_path):
     document = read(tmp_path, "name: x\nstudent:\n  kind: a\n  size: 1\n  kind: [b]\nname: y\n")
     assert [str(fault).removeprefix(f"{tmp_path}/") for fault in document.faults] == [
         "x.yaml:5 student.kind: written twice, on line 3 and on line 5; keep one of them",
@@ -101,32 +101,41 @@ def test_duplicate_keys_are_told_with_both_lines(tmp_path):
         ("- a\n- b\n", "x.yaml:1: a sweep file is a mapping of settings (`name: …`), got a list"),
         ("hello\n", "x.yaml:1: a sweep file is a mapping of settings (`name: …`), got 'hello'"),
         ("a: 1\n---\nb: 2\n", "x.yaml:2: a second document starts here (`---`); write one file for each"),
-        ("a: 1\nb: *x\n", "x.yaml:2: *x stands before or inside its anchor &x"),
-        ("a: &x\n  b: *x\n", "x.yaml:2: *x stands before or inside its anchor &x"),
-        ("a: !python 3\n", "x.yaml:1: the tag !python has no meaning here; write plain values"),
-        ("a: !!map {}\n", "x.yaml:1: the tag tag:yaml.org,2002:map has no meaning here; write plain values"),
-        ("a: 1\n? [b]\n: 2\n", "x.yaml:2: a key must be one word; quote it if it holds brackets or `*`"),
+        (
+            "a: 1\nb: *x\n",
+            "x.yaml:2: the alias *x stands before or inside its anchor &x; write the anchor first",
+        ),
+        (
+            "a: &x\n  b: *x\n",
+            "x.yaml:2: the alias *x stands before or inside its anchor &x; write the anchor first",
+        ),
+        ("a: !python 3\n", "x.yaml:1: the tag !python is not supported; write a plain value"),
+        ("a: !!map {}\n", "x.yaml:1: the tag tag:yaml.org,2002:map is not supported; write a plain value"),
+        (
+            "a: 1\n? [b]\n: 2\n",
+            "x.yaml:2: a key must be one word; put it in quotes if it holds brackets or `*`",
+        ),
         (
             "a: 1\nb: .nan\n",
-            "x.yaml:2: .nan is not a finite number; write a number, or null where nothing is meant",
+            "x.yaml:2: .nan is not a finite number; write a finite number, or null for no value",
         ),
-        ("a: 1e999\n", "x.yaml:1: 1e999 is larger than any number that can be held"),
+        ("a: 1e999\n", "x.yaml:1: 1e999 is too large for a floating-point number; write a smaller one"),
     ],
 )
-def test_what_is_no_sweep_file_is_told(tmp_path, text, message):
+def test_what_is_not_a_sweep_file_is_refused(tmp_path, text, message):
     assert faults(tmp_path, text) == [message]
 
 
-def test_broken_syntax_is_told_with_its_line_and_column(tmp_path):
+def test_broken_syntax_is_reported_with_its_line_and_column(tmp_path):
     (tab,) = faults(tmp_path, "a: 1\nb:\n\tc: 2\n")
     assert tab.startswith("x.yaml:3: not YAML: found character a tab")
     assert tab.endswith("column 1; indent with spaces, never tabs")
     (bracket,) = faults(tmp_path, "a: [1, 2\nb: 2\n")
     assert bracket.startswith("x.yaml:2: not YAML: expected ',' or ']'")
-    assert "begun on line 1" in bracket
+    assert "which starts on line 1" in bracket
 
 
-def test_bytes_that_are_no_text_are_told(tmp_path):
+def test_bytes_that_are_not_text_are_refused(tmp_path):
     (tmp_path / "x.yaml").write_bytes(b"name: \xff\n")
     with pytest.raises(SpecError, match=r"x\.yaml: not UTF-8 text \(byte 6\)"):
         load(tmp_path / "x.yaml")
@@ -135,7 +144,7 @@ def test_bytes_that_are_no_text_are_told(tmp_path):
         load(tmp_path / "x.yaml")
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
+def test_a_byte_order_mark_is_not_part_of_the_first_key(tmp_path):
     (tmp_path / "x.yaml").write_bytes(b"\xef\xbb\xbfname: a\n")
     assert load(tmp_path / "x.yaml").tree == {"name": "a"}
 
@@ -180,18 +189,18 @@ def test_later_overrides_win(tmp_path):
     assert read(tmp_path, BASE, ["name=a", "name=b"]).tree["name"] == "b"
 
 
-def test_an_override_mends_a_key_written_twice(tmp_path):
+def test_an_override_corrects_a_key_written_twice(tmp_path):
     assert read(tmp_path, "name: x\nname: y\n", ["name=z"]).faults == ()
 
 
-def test_all_overrides_that_cannot_be_applied_are_told(tmp_path):
+def test_all_overrides_that_cannot_be_applied_are_reported(tmp_path):
     wrong = ["student", "=3", "name.x=3", "teachers.2.a=3", "a=[1", "a={b: 1, b: 2}", "a..b=3"]
-    told = faults(tmp_path, BASE, wrong)
-    assert [line.partition(": ")[0] for line in told] == [
+    found = faults(tmp_path, BASE, wrong)
+    assert [line.partition(": ")[0] for line in found] == [
         f"--set {each}".partition(": ")[0] for each in wrong
     ]
-    assert "write key=value" in told[0]
-    assert "name holds 'x', which has no 'x' in it" in told[2]
-    assert "teachers is a list of 2; name one by its index, 0 to 1" in told[3]
-    assert "not YAML" in told[4]
-    assert "written twice" in told[5]
+    assert "write key=value" in found[0]
+    assert "name holds 'x', which has no 'x' in it" in found[2]
+    assert "teachers is a list of 2; name one by its index, 0 to 1" in found[3]
+    assert "not YAML" in found[4]
+    assert "written twice" in found[5]

@@ -234,7 +234,7 @@ def _signal_faults(recipe: Recipe, objective: Any) -> list[str]:
 def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """What a task's labels exclude: spans without span tags, transitions where there is one label."""
     task, faults = recipe.labels, []
-    if recipe.corpus.unit not in (None, task.unit):
+    if recipe.corpus.unit != task.unit:
         message = f"source {recipe.corpus.source!r} has one label per {recipe.corpus.unit}"
         hint = "set task: classification" if recipe.corpus.unit == "sentence" else "use source: tsv"
         faults.append(

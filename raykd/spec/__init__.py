@@ -1,12 +1,14 @@
 """The grammar of sweep files: YAML 1.2 with line numbers, searchable values, strict errors.
 
-It knows nothing of what a sweep file is about: models are handed in, and their errors are told with the line
-on which the user wrote the cause.
+It does not know which settings there are: configuration models are passed in, and their errors are reported with
+the file and line on which the user wrote the cause.
 """
 
 from raykd.spec.base import Frozen
 from raykd.spec.cover import covering
-from raykd.spec.document import Document, KeyPath, dotted, load
+from raykd.spec.document import Document, load
+from raykd.spec.layers import SMALL
+from raykd.spec.places import KeyPath, dotted
 from raykd.spec.search import (
     Choice,
     FloatRange,
@@ -20,7 +22,6 @@ from raykd.spec.search import (
     search_of,
 )
 from raykd.spec.validate import check
-from raykd.spec.variants import SMALL
 
 __all__ = [
     "SMALL",

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from raykd.spec.document import KeyPath
+from raykd.spec.places import KeyPath
 
 
 def models_at(model: type[BaseModel], path: KeyPath, tree: Any) -> list[type[BaseModel]]:
     """The models that may stand at `path` of `tree`, which validates (or nearly) as `model`.
 
-    Of the members of a discriminated union only the one that the tree's own tag names is followed.
+    In a discriminated union only the member that the tree's own tag names is followed.
     """
     found = list(_members(model, tree))
     for part in path:
@@ -39,7 +39,7 @@ def tags_at(model: type[BaseModel], path: KeyPath, tree: Any, discriminator: str
 
 
 def places_of(model: type[BaseModel], key: str) -> tuple[str, ...]:
-    """The dotted places at which a model reached from `model` has a field `key`, nearest the root first."""
+    """The dotted paths from `model` to every field called `key`, shortest path first."""
     places = {".".join(path) for path in _places(model, key, (), ())}
     return tuple(sorted(places, key=lambda place: (place.count("."), place)))
 
@@ -57,8 +57,8 @@ def _places(
 
 
 def _members(annotation: Any, tree: Any) -> Iterator[Any]:
-    """The alternatives of an annotation, unions opened; of models, only the one that the tree names."""
-    alternatives = list(_opened(annotation))
+    """The alternatives of an annotation, with unions flattened; of models, only the one that the tree names."""
+    alternatives = list(_flat(annotation))
     models = [member for member in alternatives if _is_model(member)]
     named = [member for member in models if _named(member, tree)]
     for member in alternatives:
@@ -66,21 +66,21 @@ def _members(annotation: Any, tree: Any) -> Iterator[Any]:
             yield member
 
 
-def _opened(annotation: Any) -> Iterator[Any]:
+def _flat(annotation: Any) -> Iterator[Any]:
     if hasattr(annotation, "__value__"):  # `type X = ...` and TypeAliasType
         annotation = annotation.__value__
     origin = get_origin(annotation)
     if origin is Annotated:
-        yield from _opened(get_args(annotation)[0])
+        yield from _flat(get_args(annotation)[0])
     elif origin in (Union, types.UnionType):
         for member in get_args(annotation):
-            yield from _opened(member)
+            yield from _flat(member)
     else:
         yield annotation
 
 
 def _named(model: type[BaseModel], tree: Any) -> bool:
-    """Whether the tree gives a tag, a field of one literal value such as `kind`, the value of this model."""
+    """Whether the tree sets the tag of this model: a field with one allowed value, such as `kind`."""
     if not isinstance(tree, dict):
         return False
     tags = {name: _literals(field.annotation) for name, field in model.model_fields.items()}
@@ -113,7 +113,7 @@ def _item(tree: Any, part: str | int) -> Any:
 
 
 def _without(tree: Any, path: KeyPath) -> Any:
-    """`tree` with the key at `path` left out, so that no alternative is preferred for it."""
+    """`tree` without the key at `path`, so that it selects no alternative."""
     if not path or not isinstance(tree, dict | list):
         return tree
     if isinstance(tree, list):

@@ -1,4 +1,4 @@
-"""From a pydantic error to one sentence: what was got, what is allowed, and the hint."""
+"""From a pydantic error to one sentence: what was given, what is allowed, and a hint."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LENGTHS = {
 
 
 def unknown(got: Any, allowed: tuple[str, ...], *, what: str = "") -> str:
-    """An unknown word, the nearest allowed one, and all that are allowed.
+    """The message for an unknown word: the nearest allowed one, and all that are allowed.
 
     Examples:
         >>> unknown("postrior", ("gold", "posterior"))
@@ -56,7 +56,7 @@ def unknown(got: Any, allowed: tuple[str, ...], *, what: str = "") -> str:
 
 
 def nearest(got: Any, allowed: tuple[str, ...]) -> str | None:
-    """The allowed word that `got` was most likely meant to be."""
+    """The allowed word that is most similar to `got`, None if none is."""
     folded = {word.lower().replace("-", "_"): word for word in allowed}
     text = str(got).lower().replace("-", "_")
     near = difflib.get_close_matches(text, list(folded), n=1, cutoff=0.6)
@@ -64,18 +64,18 @@ def nearest(got: Any, allowed: tuple[str, ...]) -> str | None:
 
 
 def expected_kind(error_type: str) -> str | None:
-    """What a type error asks for in the user's words, None if the error is of another sort."""
+    """What a type error expects, in plain words; None if it is not a type error."""
     return _KINDS.get(error_type)
 
 
 def type_message(got: Any, kinds: list[str]) -> str:
-    """A value of the wrong type, with a hint where the cause is a known habit."""
+    """The message for a value of the wrong type, with a hint for common mistakes."""
     wanted = " or ".join(dict.fromkeys(kinds))
     return f"got {shown(got)}; expected {wanted}{_hint(got, wanted)}"
 
 
 def bound_message(error_type: str, context: dict[str, Any], got: Any) -> str | None:
-    """A number outside its bounds, or a text or list that is too short, too long or of the wrong form."""
+    """The message for a number out of bounds, or for a text or list of the wrong length or form; None for others."""
     if error_type in _BOUNDS:
         words, key = _BOUNDS[error_type]
         return f"got {shown(got)}; must be {words} {context[key]:g}"
@@ -96,7 +96,7 @@ def literals(expected: str) -> tuple[str, ...]:
 
 
 def shown(value: Any) -> str:
-    """A value as the user wrote it, with its type where that is the point, cut to one line."""
+    """A value as the user wrote it, text marked as such, cut to one line."""
     if isinstance(value, str):
         return f"{value!r} (text)"
     text = json.dumps(value, ensure_ascii=False, default=str)
@@ -105,7 +105,7 @@ def shown(value: Any) -> str:
 
 def _hint(got: Any, wanted: str) -> str:
     if isinstance(got, str) and "true or false" in wanted and got.lower() in ("yes", "no", "on", "off"):
-        return f"; YAML 1.2 takes {got!r} for a word: write {str(got.lower() in ('yes', 'on')).lower()}"
+        return f"; YAML 1.2 reads {got!r} as text: write {str(got.lower() in ('yes', 'on')).lower()}"
     if (
         isinstance(got, str)
         and "number" in wanted

@@ -1,7 +1,7 @@
 """Searchable values, anywhere in a plain tree: `{choice: [...]}`, `{int: [low, high]}`, `{float: [...]}`.
 
-A tree stays plain data (dicts, lists, scalars); a search is recognised where it is met. An option of a choice
-may be a mapping that searches further: that is how conditional spaces are written.
+A tree stays plain data (dicts, lists, scalars); a mapping with one of these keys is a search. An option of a choice
+may be a mapping that searches further: conditional spaces are written in this way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class IntRange:
-    """Whole numbers from `low` to `high`, both included, `step` apart; `log`: even in the logarithm."""
+    """Whole numbers from `low` to `high`, both included, `step` apart; `log`: sampled evenly in the logarithm."""
 
     low: int
     high: int
@@ -37,7 +37,7 @@ class IntRange:
 
 @dataclass(frozen=True)
 class FloatRange:
-    """Numbers from `low` to `high`; with `step` only low + i·step, and only then has the range a grid."""
+    """Numbers from `low` to `high`; with `step` only low + i·step. Without `step` there is no grid."""
 
     low: float
     high: float
@@ -50,10 +50,10 @@ Search = Choice | IntRange | FloatRange
 
 @runtime_checkable
 class Suggest(Protocol):
-    """Who decides: a sampler, a recorded trial, a test. Names are dotted paths and unique within a tree."""
+    """Decides each search: a sampler, or a recorded trial. Names are dotted paths, unique within a tree."""
 
     def choice(self, name: str, labels: tuple[str, ...], /) -> int:
-        """The index of the option taken."""
+        """The index of the chosen option."""
         ...
 
     def integer(self, name: str, over: IntRange, /) -> int:
@@ -66,22 +66,24 @@ class Suggest(Protocol):
 
 
 def search_of(value: Any) -> Search | None:
-    """The search that `value` writes down, None if it is a plain value.
+    """The search that `value` describes, None if it is a plain value.
 
     Raises:
-        ValueError: it is written as a search but is not one; the message says how to correct it.
+        ValueError: the search is malformed; the message says how to correct it.
     """
     if isinstance(value, Choice | IntRange | FloatRange):
         return value
     if not isinstance(value, dict) or not (words := [word for word in WORDS if word in value]):
         return None
     if len(words) > 1:
-        raise ValueError(f"a search has one of {', '.join(WORDS)}; got {' and '.join(words)} together")
+        raise ValueError(
+            f"a search has one of {', '.join(WORDS)}, got {' and '.join(words)}; keep one of them"
+        )
     word = words[0]
     allowed = {word} if word == "choice" else {word, *_RANGE_KEYS}
-    if strange := [str(key) for key in value if key not in allowed]:
-        beside = "nothing" if word == "choice" else "only step and log"
-        raise ValueError(f"{beside} may stand beside `{word}`; got {', '.join(strange)}")
+    if others := ", ".join(str(key) for key in value if key not in allowed):
+        beside = "no other key" if word == "choice" else "only `step` and `log`"
+        raise ValueError(f"{beside} may stand beside `{word}`, got {others}; remove {others}")
     if word == "choice":
         return _choice(value["choice"])
     return _range(word, value[word], value.get("step"), value.get("log", False))
@@ -107,10 +109,10 @@ def rebuilt(tree: Any, items: list[Any]) -> Any:
 
 
 def resolve(tree: Any, suggest: Suggest) -> Any:
-    """The plain tree in which `suggest` has settled every search that it meets.
+    """The plain tree in which `suggest` has replaced every search by one value.
 
     Names are dotted paths ("student.embedding_dim"). Below an option that is itself a mapping or list the
-    name continues with the option's label ("objective.top_wk.k"), so that two options may use one key.
+    name continues with the option's label ("objective.top_wk.k"), so that two options may use the same key.
     """
     return _resolve(tree, suggest, ())
 
@@ -118,7 +120,7 @@ def resolve(tree: Any, suggest: Suggest) -> Any:
 def labels(options: tuple[Any, ...]) -> tuple[str, ...]:
     """One distinct label per option: scalars as YAML writes them, mappings by their `kind`.
 
-    Where kinds do not differ, and where a word and a number look alike, compact canonical JSON is used.
+    If two kinds are equal, or a text and a number look the same, all labels are compact canonical JSON.
 
     Examples:
         >>> labels(({"kind": "top_wk", "k": {"int": [1, 10]}}, {"kind": "posterior"}, None, 0.5))
@@ -131,19 +133,16 @@ def labels(options: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def assignments(tree: Any) -> Iterator[Any]:
-    """The whole grid: every plain tree, depth first, the last key of a mapping moving fastest.
+    """The whole grid: every plain tree, depth first; the last key of a mapping changes fastest.
 
     Raises:
-        ValueError: a `float` has no `step`, so that there is no grid; the message names it.
+        ValueError: a `float` has no `step`, so that there is no grid; the message gives its path.
     """
     return _assignments(tree, ())
 
 
 def grid_size(tree: Any) -> int | None:
-    """The number of assignments, options that search further counted as often as they have assignments.
-
-    None where a `float` has no step: then there are infinitely many.
-    """
+    """The number of `assignments`; None if a `float` has no step, because then it is infinite."""
     search = search_of(tree)
     if isinstance(search, Choice):
         sizes = [grid_size(option) for option in search.options]
@@ -163,7 +162,7 @@ def range_values(search: IntRange | FloatRange) -> list[int] | list[float] | Non
         return [search.low]
     if search.step is None:
         return None
-    # In decimals: 0.1 + 2 · 0.1 is to be 0.3, as the user wrote it, in every identity computed from it.
+    # In decimals: 0.1 + 2 · 0.1 must be 0.3, as the user would write it, in every identity computed from it.
     low, step = Decimal(str(search.low)), Decimal(str(search.step))
     count = int((Decimal(str(search.high)) - low) / step) + 1
     return [float(low + index * step) for index in range(count)]
@@ -192,7 +191,9 @@ def _assignments(tree: Any, path: tuple[str, ...]) -> Iterator[Any]:
             yield from _assignments(option, path)
     elif search is not None:
         if (values := range_values(search)) is None:
-            raise ValueError(f"{'.'.join(path)}: a float without step has no grid; give step, or sample it")
+            raise ValueError(
+                f"{'.'.join(path)}: a float without step has no grid; add step, or use another sampler"
+            )
         yield from values
     elif isinstance(tree, dict | list):
         parts = [list(_assignments(item, (*path, str(key)))) for key, item in children(tree)]
@@ -226,7 +227,7 @@ def _choice(options: Any) -> Choice:
 def _range(word: str, bounds: Any, step: Any, log: Any) -> IntRange | FloatRange:
     kind, allowed = ("a whole number", int) if word == "int" else ("a number", int | float)
     if not isinstance(bounds, list) or len(bounds) != 2:
-        raise ValueError(f"{word} takes a list of two numbers, [low, high], got {_json(bounds)}")
+        raise ValueError(f"{word} takes two numbers, got {_json(bounds)}; write {{{word}: [low, high]}}")
     for name, number in (("low", bounds[0]), ("high", bounds[1]), ("step", step)):
         if not (name == "step" and number is None) and (
             isinstance(number, bool) or not isinstance(number, allowed)
@@ -238,7 +239,7 @@ def _range(word: str, bounds: Any, step: Any, log: Any) -> IntRange | FloatRange
     if low > high:
         raise ValueError(f"low {low} is above high {high}; write {{{word}: [{high}, {low}]}}")
     if log and low <= 0:
-        raise ValueError(f"a log range must start above 0, got low {low}; raise low, or drop log")
+        raise ValueError(f"a log range must start above 0, got low {low}; raise low or remove log")
     if step is not None:
         _check_step(word, low, high, step, log)
     if word == "int":
@@ -248,9 +249,9 @@ def _range(word: str, bounds: Any, step: Any, log: Any) -> IntRange | FloatRange
 
 def _check_step(word: str, low: float, high: float, step: float, log: bool) -> None:
     if log:
-        raise ValueError("step and log exclude each other; drop one of them")
+        raise ValueError("step and log cannot be combined; remove one of them")
     if step <= 0:
-        raise ValueError(f"step must be above 0, got {step}")
+        raise ValueError(f"step must be above 0, got {step}; write a positive step")
     width, stride = Decimal(str(high)) - Decimal(str(low)), Decimal(str(step))
     if width % stride:
         below = Decimal(str(low)) + width // stride * stride

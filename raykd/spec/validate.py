@@ -1,4 +1,4 @@
-"""Check a sweep file against a configuration model: all faults, each with line, path and hint."""
+"""Check a sweep file against a configuration model: all faults, each with file, line, key path and hint."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from pydantic import BaseModel, ValidationError
 
 from raykd.errors import SpecError
 from raykd.spec import messages
-from raykd.spec.cover import Variant, covering, malformed
-from raykd.spec.document import Document, KeyPath, dotted
+from raykd.spec.cover import PlainTree, covering, malformed
+from raykd.spec.document import GRAMMAR, Document
 from raykd.spec.fields import field_names, models_at, places_of, tags_at
+from raykd.spec.places import KeyPath, dotted
 
 Extra = Callable[[Any], list[tuple[KeyPath, str]]]
 
 
 def check(document: Document, model: type[BaseModel], *, extra: Extra | None = None) -> None:
-    """Validate every alternative that `document` writes down: each option, both ends of each range.
+    """Validate every alternative of `document`: each option of a choice, both ends of a range.
 
-    `extra` is asked about each valid configuration and returns further faults as (path, message); it may
-    look at settings together, which a model's own fields cannot.
+    `extra` is called with each valid configuration and returns further faults as (key path, message): those of
+    several settings together, which no single model can detect.
 
     Raises:
         SpecError: with every fault found, in the order of the file.
@@ -30,75 +31,75 @@ def check(document: Document, model: type[BaseModel], *, extra: Extra | None = N
     bad_searches = malformed(document.tree)
     faults = [*document.faults, *(document.fault(path, message) for path, message in bad_searches)]
     bad_paths = tuple(path for path, _ in bad_searches)
-    for variant in covering(document.tree):
-        for path, message in _complaints(variant, model, extra, bad_paths):
+    for plain in covering(document.tree):
+        for path, message in _faults_of(plain, model, extra, bad_paths):
             faults.append(document.fault(path, message))
     if faults:
-        ordered = sorted(dict.fromkeys(faults), key=lambda fault: (fault.line or 0, fault.path))
-        raise SpecError(tuple(ordered))
+        raise SpecError(document.ordered(faults))
 
 
-def _complaints(
-    variant: Variant, model: type[BaseModel], extra: Extra | None, bad_paths: tuple[KeyPath, ...]
+def _faults_of(
+    plain: PlainTree, model: type[BaseModel], extra: Extra | None, bad_paths: tuple[KeyPath, ...]
 ) -> list[tuple[KeyPath, str]]:
+    """(key path in the document, message) for each fault of one plain tree."""
     try:
-        valid = model.model_validate_json(json.dumps(variant.tree))
+        valid = model.model_validate_json(json.dumps(plain.tree))
     except ValidationError as error:
-        places = [_placed(dict(each), variant.tree) for each in error.errors(include_url=False)]
-        own = [place for place in places if not _echoes(variant.origin(place.path), bad_paths, place)]
-        keys = {place.path for place in own if place.error["type"] == "extra_forbidden"}
+        errors = [_located(dict(each), plain.tree) for each in error.errors(include_url=False)]
+        own = [each for each in errors if not _of_bad_search(each, plain.origin(each.path), bad_paths)]
+        keys = {each.path for each in own if each.sort == "extra_forbidden"}
         return [
-            (_written(variant, path, path in keys), message)
-            for path, message in _told(own, variant.tree, model)
+            (_written(plain, path, path in keys), message)
+            for path, message in _messages(own, plain.tree, model)
         ]
-    complaints = [] if extra is None or bad_paths else extra(valid)
-    return [(variant.origin(path), message) for path, message in complaints]
+    further = [] if extra is None or bad_paths else extra(valid)
+    return [(plain.origin(path), message) for path, message in further]
 
 
-def _written(variant: Variant, path: KeyPath, is_key: bool) -> KeyPath:
-    """Where the cause was written: an unknown key itself, also where its value is one option of a choice."""
-    return (*variant.origin(path[:-1]), path[-1]) if is_key else variant.origin(path)
+def _written(plain: PlainTree, path: KeyPath, is_key: bool) -> KeyPath:
+    """Where the cause was written: an unknown key itself, also if its value is one option of a choice."""
+    return (*plain.origin(path[:-1]), path[-1]) if is_key else plain.origin(path)
 
 
-def _echoes(path: KeyPath, bad_paths: tuple[KeyPath, ...], place: _Place) -> bool:
-    """Whether an error only repeats that a search is malformed: at, below, or of a model that holds it."""
-    if place.error["type"] == "extra_forbidden":
+@dataclass(frozen=True)
+class _Error:
+    """One pydantic error at a key path of the tree; `tagged`: the number of its parts before a union's tag."""
+
+    path: KeyPath
+    tagged: int | None
+    sort: str
+    detail: dict[str, Any]
+
+
+def _of_bad_search(error: _Error, path: KeyPath, bad_paths: tuple[KeyPath, ...]) -> bool:
+    """Whether the error only follows from a malformed search: at it, below it, or of a model that holds it."""
+    if error.sort == "extra_forbidden":
         return False
     return any(path[: len(bad)] == bad[: len(path)] for bad in bad_paths)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """One pydantic error brought back to the tree; `tagged`: how many parts stand before a union's tag."""
-
-    path: KeyPath
-    tagged: int | None
-    error: dict[str, Any]
-
-
-def _told(places: list[_Place], tree: Any, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
-    """(path, sentence) for each cause; consequences of another cause are left out."""
-    places = [place for place in places if not _half_matched(place, places)]
-    renamed = {
-        (*place.path[:-1], near)
-        for place in places
-        if place.error["type"] == "extra_forbidden"
-        and (near := messages.nearest(place.path[-1], _allowed_keys(place, tree, model)))
+def _messages(errors: list[_Error], tree: Any, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
+    """(key path, message) for each cause; errors that follow from another one are omitted."""
+    errors = [error for error in errors if not _half_matched(error, errors)]
+    meant = {
+        (*error.path[:-1], key)
+        for error in errors
+        if error.sort == "extra_forbidden" and (key := _meant_key(error, tree, model))
     }
-    for path in dict.fromkeys(place.path for place in places):
-        here = [place for place in places if place.path == path]
-        kinds = [kind for place in here if (kind := messages.expected_kind(place.error["type"]))]
+    for path in dict.fromkeys(error.path for error in errors):
+        here = [error for error in errors if error.path == path]
+        kinds = [kind for error in here if (kind := messages.expected_kind(error.sort))]
         if kinds:
-            yield path, messages.type_message(here[0].error["input"], kinds)
-        for place in here:
-            # A misspelt key already told names the field that is "missing" only because of it.
-            consequence = place.error["type"] == "missing" and path in renamed
-            if not consequence and not messages.expected_kind(place.error["type"]):
-                yield _sentence(place, tree, model)
+            yield path, messages.type_message(here[0].detail["input"], kinds)
+        for error in here:
+            # A key with a wrong name is reported by itself; the right one is then not reported as missing.
+            follows = error.sort == "missing" and path in meant
+            if not follows and not messages.expected_kind(error.sort):
+                yield _message(error, tree, model)
 
 
-def _placed(error: dict[str, Any], tree: Any) -> _Place:
-    """Follow pydantic's location through the tree; parts that are no key there are union tags: dropped."""
+def _located(error: dict[str, Any], tree: Any) -> _Error:
+    """Follow pydantic's location through the tree; a part that is no key of it is a union's tag: omitted."""
     path: list[str | int] = []
     tagged: int | None = None
     here = tree
@@ -110,7 +111,7 @@ def _placed(error: dict[str, Any], tree: Any) -> _Place:
             tagged = len(path) if tagged is None else tagged
             continue
         path.append(part)
-    return _Place(tuple(path), tagged, error)
+    return _Error(tuple(path), tagged, error["type"], error)
 
 
 def _holds(tree: Any, part: str | int) -> bool:
@@ -119,25 +120,21 @@ def _holds(tree: Any, part: str | int) -> bool:
     return isinstance(tree, dict) and part in tree
 
 
-def _half_matched(place: _Place, places: list[_Place]) -> bool:
-    """Whether another member of the same union fitted better, failing only deeper: then that is the fault."""
-    if place.tagged != len(place.path) or not messages.expected_kind(place.error["type"]):
+def _half_matched(error: _Error, errors: list[_Error]) -> bool:
+    """Whether another member of the same union matches better and fails only deeper: that one is reported."""
+    if error.tagged != len(error.path) or not messages.expected_kind(error.sort):
         return False
     return any(
-        other.tagged == len(place.path) < len(other.path) and other.path[: len(place.path)] == place.path
-        for other in places
+        other.tagged == len(error.path) < len(other.path) and other.path[: len(error.path)] == error.path
+        for other in errors
     )
 
 
-def _allowed_keys(place: _Place, tree: Any, model: type[BaseModel]) -> tuple[str, ...]:
-    return field_names(models_at(model, place.path[:-1], tree))
-
-
-def _sentence(place: _Place, tree: Any, model: type[BaseModel]) -> tuple[KeyPath, str]:
-    path, error = place.path, place.error
-    context, got, sort = error.get("ctx") or {}, error.get("input"), error["type"]
+def _message(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[KeyPath, str]:
+    path, sort, detail = error.path, error.sort, error.detail
+    context, got = detail.get("ctx") or {}, detail.get("input")
     if sort == "extra_forbidden":
-        return path, _unknown_key(place, tree, model)
+        return path, _unknown_key(error, tree, model)
     if sort == "missing":
         return path, _missing(path, tree, model)
     if sort in ("union_tag_invalid", "union_tag_not_found"):
@@ -151,14 +148,34 @@ def _sentence(place: _Place, tree: Any, model: type[BaseModel]) -> tuple[KeyPath
     if bounded := messages.bound_message(sort, context, got):
         return path, bounded
     if sort in ("value_error", "assertion_error"):
-        told = str(context.get("error", error["msg"]))
-        return path, told if isinstance(got, dict) else f"got {messages.shown(got)}; {told}"
-    return path, f"got {messages.shown(got)}; {error['msg'][:1].lower()}{error['msg'][1:]}"
+        message = str(context.get("error", detail["msg"]))
+        return path, message if isinstance(got, dict) else f"got {messages.shown(got)}; {message}"
+    return path, f"got {messages.shown(got)}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
-def _unknown_key(place: _Place, tree: Any, model: type[BaseModel]) -> str:
-    key, allowed = place.path[-1], _allowed_keys(place, tree, model)
-    elsewhere = [where for where in places_of(model, str(key)) if where != dotted(place.path)]
+def _allowed_keys(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[str, ...]:
+    keys = field_names(models_at(model, error.path[:-1], tree))
+    return tuple(sorted((*keys, *GRAMMAR))) if len(error.path) == 1 else keys
+
+
+def _present_name(error: _Error, tree: Any, model: type[BaseModel]) -> str | None:
+    """What the key at the error's path is called now, if it has been renamed."""
+    models = models_at(model, error.path[:-1], tree)
+    pairs = (pair for each in models for pair in getattr(each, "renamed", ()))
+    return next((present for former, present in pairs if former == error.path[-1]), None)
+
+
+def _meant_key(error: _Error, tree: Any, model: type[BaseModel]) -> str | None:
+    """The key that the unknown key of an error most likely stands for."""
+    present = _present_name(error, tree, model)
+    return present or messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
+
+
+def _unknown_key(error: _Error, tree: Any, model: type[BaseModel]) -> str:
+    key, allowed = error.path[-1], _allowed_keys(error, tree, model)
+    if present := _present_name(error, tree, model):
+        return f"`{key}` is now called `{present}`: write `{present}: …`"
+    elsewhere = [where for where in places_of(model, str(key)) if where != dotted(error.path)]
     if elsewhere and not messages.nearest(key, allowed):
         listed = ", ".join(allowed) or "nothing"
         return f"unknown key {key!r} here; it belongs at {' or '.join(elsewhere[:3])} (here: {listed})"

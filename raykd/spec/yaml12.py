@@ -1,8 +1,8 @@
 """YAML 1.2 (core schema) to plain data, with the line of every value.
 
-ruamel.yaml reads the syntax; what a plain word *is* is decided here, by the tables of the YAML 1.2.2
-specification, section 10.3.2: `no` is a word and `1e-4` a number, in every version of the parser. Duplicate
-keys are found here too, because a parser that stops at the first cannot tell both lines.
+ruamel.yaml reads the syntax. What a plain word means is decided here, by the tables of the YAML 1.2.2
+specification, section 10.3.2, so that `no` is text and `1e-4` a number in every version of the parser. Duplicate
+keys are found here too, because the parser stops at the first and does not report both lines.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from raykd.spec.places import KeyPath
+
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _OCTAL = re.compile(r"0o[0-7]+")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
@@ -33,11 +35,11 @@ _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None} | {
     word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")
 }
-_SAME_WORD = "tag:yaml.org,2002:str"
+_TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 class BadYamlError(Exception):
-    """The text is not YAML 1.2; `line` is 1-based, None where the parser does not know it."""
+    """The text is not YAML 1.2; `line` is 1-based, None if the parser does not report it."""
 
     def __init__(self, line: int | None, message: str):
         super().__init__(line, message)
@@ -46,11 +48,11 @@ class BadYamlError(Exception):
 
 @dataclass
 class Parsed:
-    """Plain data, the 1-based line of each key_path, and faults as (key_path, line, message)."""
+    """Plain data, the 1-based line of each key path, and faults as (key path, line, message)."""
 
     value: Any = None
-    lines: dict[tuple[str | int, ...], int] = field(default_factory=dict)
-    faults: list[tuple[tuple[str | int, ...], int, str]] = field(default_factory=list)
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    faults: list[tuple[KeyPath, int, str]] = field(default_factory=list)
 
 
 def parse(text: str) -> Parsed:
@@ -58,7 +60,7 @@ def parse(text: str) -> Parsed:
 
     Raises:
         BadYamlError: the syntax is broken, there is more than one document, or a tag, a key or a number is
-            used that plain data does not have.
+            not plain data.
     """
     try:
         events = list(YAML(typ="safe", pure=True).parse(text))
@@ -77,10 +79,10 @@ def parse(text: str) -> Parsed:
 
 
 def scalar(word: str) -> Any:
-    """What a plain (unquoted) word means under the YAML 1.2 core schema.
+    """The value of a plain (unquoted) word under the YAML 1.2 core schema.
 
     Raises:
-        ValueError: for `.inf` and `.nan`, which no setting may be.
+        ValueError: the word is `.inf` or `.nan`, or a number too large for a float.
 
     Examples:
         >>> [scalar(word) for word in ("no", "1e-4", "0x10", "true", "~", "1_000")]
@@ -93,11 +95,11 @@ def scalar(word: str) -> Any:
     if _OCTAL.fullmatch(word) or _HEXADECIMAL.fullmatch(word):
         return int(word, base=0)
     if _NOT_FINITE.fullmatch(word):
-        raise ValueError(f"{word} is not a finite number; write a number, or null where nothing is meant")
+        raise ValueError(f"{word} is not a finite number; write a finite number, or null for no value")
     if not _NUMBER.fullmatch(word):
         return word
     if not math.isfinite(number := float(word)):
-        raise ValueError(f"{word} is larger than any number that can be held")
+        raise ValueError(f"{word} is too large for a floating-point number; write a smaller one")
     return number
 
 
@@ -109,7 +111,7 @@ class _Builder:
         self.parsed = Parsed()
         self.anchors: dict[str, Any] = {}
 
-    def build(self, event: Any, key_path: tuple[str | int, ...]) -> Any:
+    def build(self, event: Any, key_path: KeyPath) -> Any:
         self.parsed.lines.setdefault(key_path, _line(event))
         if isinstance(event, AliasEvent):
             return self._alias(event)
@@ -120,7 +122,7 @@ class _Builder:
             value = self._sequence(key_path)
         else:
             value = self._scalar(event)
-        # Only now: an anchor that holds its own alias would be a tree without end.
+        # Only now: an anchor that holds its own alias would be an infinite tree.
         if event.anchor is not None:
             self.anchors[event.anchor] = value
         return value
@@ -128,35 +130,37 @@ class _Builder:
     def _alias(self, event: AliasEvent) -> Any:
         if event.anchor not in self.anchors:
             raise BadYamlError(
-                _line(event), f"*{event.anchor} stands before or inside its anchor &{event.anchor}"
+                _line(event),
+                f"the alias *{event.anchor} stands before or inside its anchor &{event.anchor}; "
+                "write the anchor first",
             )
         return self.anchors[event.anchor]
 
     def _refuse_tag(self, event: Any) -> None:
         tag = event.tag
-        if tag not in (None, "!", _SAME_WORD) or (tag == _SAME_WORD and not isinstance(event, ScalarEvent)):
-            raise BadYamlError(_line(event), f"the tag {tag} has no meaning here; write plain values")
+        if tag not in (None, "!", _TEXT_TAG) or (tag == _TEXT_TAG and not isinstance(event, ScalarEvent)):
+            raise BadYamlError(_line(event), f"the tag {tag} is not supported; write a plain value")
 
-    def _mapping(self, key_path: tuple[str | int, ...]) -> dict[str, Any]:
+    def _mapping(self, key_path: KeyPath) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         while not isinstance(event := next(self.events), MappingEndEvent):
             if not isinstance(event, ScalarEvent):
                 raise BadYamlError(
-                    _line(event), "a key must be one word; quote it if it holds brackets or `*`"
+                    _line(event), "a key must be one word; put it in quotes if it holds brackets or `*`"
                 )
             below, line = (*key_path, event.value), _line(event)
             if event.value in mapping:
                 first = self.parsed.lines[below]
                 message = f"written twice, on line {first} and on line {line}; keep one of them"
                 self.parsed.faults.append((below, line, message))
-                below = (*key_path, f"{event.value} (again)")  # so that the first one's lines stay right
+                below = (*key_path, f"{event.value} (again)")  # keeps the lines of the first one
                 self.build(next(self.events), below)
                 continue
             self.parsed.lines[below] = line
             mapping[event.value] = self.build(next(self.events), below)
         return mapping
 
-    def _sequence(self, key_path: tuple[str | int, ...]) -> list[Any]:
+    def _sequence(self, key_path: KeyPath) -> list[Any]:
         items: list[Any] = []
         while not isinstance(event := next(self.events), SequenceEndEvent):
             items.append(self.build(event, (*key_path, len(items))))
@@ -180,7 +184,9 @@ def _bad_syntax(error: MarkedYAMLError) -> BadYamlError:
     mark = error.problem_mark or error.context_mark
     problem = (error.problem or "it cannot be parsed").replace("'\\t'", "a tab")
     opened = error.context_mark
-    context = f" ({error.context}, begun on line {opened.line + 1})" if error.context and opened else ""
+    context = (
+        f" ({error.context}, which starts on line {opened.line + 1})" if error.context and opened else ""
+    )
     hint = "; indent with spaces, never tabs" if "a tab" in problem else ""
     where = f", column {mark.column + 1}" if mark else ""
     return BadYamlError(mark.line + 1 if mark else None, f"not YAML: {problem}{context}{where}{hint}")

@@ -45,6 +45,7 @@ class BiLSTMTeacher(Seeded):
     epochs: Size = 12
     training: TrainingConfig = TrainingConfig()
     own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    renamed = (("per", "scope"),)
     decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True
 

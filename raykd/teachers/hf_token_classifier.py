@@ -120,6 +120,7 @@ class HFTokenClassifierTeacher(Seeded):
     epochs: Annotated[int, Field(ge=1)] = 3
     training: TrainingConfig = TrainingConfig(optimiser="adamw", learning_rate=5e-5)
     own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    renamed = (("per", "scope"),)
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
     decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"

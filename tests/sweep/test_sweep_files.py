@@ -1,4 +1,7 @@
-"""The sweep files that are shipped: every variant is valid, and the small form of each runs from end to end."""
+"""The sweep files that are shipped: every variant is valid, and the small form of each runs from end to end.
+
+The files of `sweeps/base` are not sweeps: they are checked through the files that extend them.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,34 @@ from tests.corpora_root import corpora_root
 from tests.runs.small import prepared
 
 ROOT = Path(__file__).parents[2]
-SWEEPS = {str(path.relative_to(ROOT / "sweeps")): path for path in sorted((ROOT / "sweeps").rglob("*.yaml"))}
-VARIANTS = [
-    (name, variant)
-    for name, path in SWEEPS.items()
-    for variant in parse(path.read_text(encoding="utf-8")).value.get("variants", {})
-]
+FILES = sorted((ROOT / "sweeps").rglob("*.yaml"))
+BASES = [path for path in FILES if path.parent.name == "base"]
+SWEEPS = {str(path.relative_to(ROOT / "sweeps")): path for path in FILES if path not in BASES}
+VARIANTS = [(name, variant) for name, path in SWEEPS.items() for variant in load(path).variants]
 SMALL = [name for name, variant in VARIANTS if variant == "small"]
 # Smaller still: the form is tried here, not what comes of it.
 TINY = ("teachers.epochs=1", "schedule.epochs=1", "student.embedding_dim=6", "student.hidden_dim=6")
 BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelled=8")
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
 FOLDERS = {"aspect": "aspect", "ud_pos": "ud", "zero_shot_pos": "ud", "uner": "uner"}
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda path: path.name)
+def test_every_base_says_what_it_is_and_is_extended(base):
+    text = base.read_text(encoding="utf-8")
+    assert text.startswith("# A base, extended by other files: ")
+    assert "name" not in parse(text).value
+    extended = [
+        (path.parent / extends).resolve()
+        for path in FILES
+        if (extends := parse(path.read_text(encoding="utf-8")).value.get("extends"))
+    ]
+    assert base in extended
+
+
+@pytest.mark.parametrize("name", [name for name in SWEEPS if "/" not in name])
+def test_the_files_that_newcomers_copy_extend_no_other(name):
+    assert "extends" not in parse(SWEEPS[name].read_text(encoding="utf-8")).value
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)

@@ -1,0 +1,124 @@
+"""Laying one tree of settings over another: variants over their file, a file over the one that it extends."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raykd.errors import Fault
+from raykd.spec.places import KeyPath, Place, dotted
+from raykd.spec.search import WORDS
+
+VARIANTS = "variants"
+SMALL = "small"
+
+# A mapping with one of these keys is of its own kind: laid over another, it replaces it.
+_OWN_KIND = frozenset({"kind", "source", *WORDS})
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A tree of settings, and the place in which each of its values was written."""
+
+    tree: dict[str, Any]
+    places: Mapping[KeyPath, Place]
+
+    @property
+    def file(self) -> str:
+        """The file that was asked for; single values may come from the files that it extends."""
+        return self.places[()].file
+
+    def fault(self, path: KeyPath, message: str) -> Fault:
+        """A fault of the value at `path`, without a line if there is no such value."""
+        file, line = self.places.get(path, Place(self.file, None))
+        return Fault(file, line, dotted(path), message)
+
+
+def laid_over(below: Layer, above: Layer) -> Layer:
+    """The settings of `above` on top of those of `below`.
+
+    A mapping changes the keys that it names, at any depth, and keeps the others; a mapping with `kind`, `source`
+    or a search replaces the whole value below it, and so does a value that is no mapping. Variants are merged
+    by name. The places of replaced values are forgotten, so that no fault names a line without effect.
+    """
+    replaced = set(_replaced(below.tree, above.tree, ()))
+    places = {
+        path: place
+        for path, place in below.places.items()
+        if not any(path[:length] in replaced for length in range(len(path) + 1))
+    }
+    return Layer(_merged(below.tree, above.tree, (), replaced), {**places, **above.places})
+
+
+def with_variants(layer: Layer, names: Sequence[str]) -> tuple[Layer, tuple[Fault, ...]]:
+    """`layer` with the variants of those names laid over it in order, and without its `variants` section.
+
+    The sweep's name gets `-` and the variant's name, unless the variant sets a name itself. Faults: no such
+    variant, or one that is not a mapping.
+    """
+    found = layer.tree.get(VARIANTS, {})
+    known = found if isinstance(found, dict) else {}
+    plain = {key: value for key, value in layer.tree.items() if key != VARIANTS}
+    result, faults = Layer(plain, layer.places), list(_malformed(layer, found))
+    for name in names:
+        if name not in known:
+            faults.append(_unknown(layer, name, list(known)))
+        elif isinstance(known[name], dict):
+            result = laid_over(result, _variant(layer, name, result.tree.get("name")))
+    return result, tuple(faults)
+
+
+def _variant(layer: Layer, name: str, sweep: Any) -> Layer:
+    """The changes of one variant of `layer`; `sweep` is the name of the sweep that it changes."""
+    start = (VARIANTS, name)
+    # Without the variant's own place: a key that is missing at the top is missing in the file.
+    places = {path[2:]: place for path, place in layer.places.items() if path[:2] == start and path != start}
+    tree = layer.tree[VARIANTS][name]
+    if "name" not in tree and isinstance(sweep, str):
+        tree = {**tree, "name": f"{sweep}-{name}"}
+    return Layer(tree, places)
+
+
+def _replaced(below: Any, above: Any, path: KeyPath) -> Iterator[KeyPath]:
+    """Paths at which a value of `above` replaces the whole value of `below`."""
+    if not isinstance(below, dict) or not isinstance(above, dict) or _replaces(below, above, path):
+        yield path
+        return
+    for key in below.keys() & above.keys():
+        yield from _replaced(below[key], above[key], (*path, key))
+
+
+def _replaces(below: dict[str, Any], above: dict[str, Any], path: KeyPath) -> bool:
+    """Whether one mapping replaces another: never the file, its variants or a variant as a whole."""
+    if not path or (path[0] == VARIANTS and len(path) <= 2):
+        return False
+    return bool(_OWN_KIND & above.keys() or set(WORDS) & below.keys())
+
+
+def _merged(below: Any, above: Any, path: KeyPath, replaced: set[KeyPath]) -> Any:
+    if path in replaced:
+        return above
+    shared = {key: _merged(below[key], above[key], (*path, key), replaced) for key in below if key in above}
+    return {**below, **above, **shared}
+
+
+def _malformed(layer: Layer, found: Any) -> Iterator[Fault]:
+    if not isinstance(found, dict):
+        message = f"must be a mapping, got {found!r}; write `{VARIANTS}: {{NAME: {{KEY: VALUE}}}}`"
+        yield layer.fault((VARIANTS,), message)
+        return
+    for name, value in found.items():
+        if not isinstance(value, dict):
+            message = f"must be a mapping, got {value!r}; write `{name}: {{KEY: VALUE}}`"
+            yield layer.fault((VARIANTS, name), message)
+
+
+def _unknown(layer: Layer, name: str, known: list[str]) -> Fault:
+    if not known:
+        message = f"the file has no variants, got {name!r}; remove --variant (or --small)"
+        return layer.fault((VARIANTS,), message)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return layer.fault((VARIANTS,), f"no variant {name!r}; {hint}({', '.join(known)})")
