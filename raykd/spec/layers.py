@@ -40,7 +40,7 @@ def laid_over(below: Layer, above: Layer) -> Layer:
     """The settings of `above` on top of those of `below`.
 
     A mapping changes the keys that it names, at any depth, and keeps the others; a mapping with `kind`, `source`
-    or a search replaces the whole value below it, and so does a value that is no mapping. Variants are merged
+    or a search replaces the whole value below it, and so does a value that is not a mapping. Variants are merged
     by name. The places of replaced values are forgotten, so that no fault names a line without effect.
     """
     replaced = set(_replaced(below.tree, above.tree, ()))
