@@ -54,7 +54,7 @@ class Sizes:
     """The sizes of a model that its signals depend on: its tags, and the components of each layer that is asked for."""
 
     tags: int
-    hidden: Mapping[int, int] = field(default_factory=dict)
+    hidden: Mapping[int, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

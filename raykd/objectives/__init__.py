@@ -22,7 +22,7 @@ from pydantic import Field
 
 from raykd.objectives.labels import Gold, Top1
 from raykd.objectives.mix import Mix, Part, annealed
-from raykd.objectives.protocol import Loss, Losses, Objective, kind_of
+from raykd.objectives.protocol import Loss, Losses, Objective
 from raykd.objectives.table import SINGLE
 
 OBJECTIVES = MappingProxyType({kind.model_fields["kind"].default: kind for kind in (*SINGLE, Mix)})
@@ -40,5 +40,4 @@ __all__ = [
     "Part",
     "Top1",
     "annealed",
-    "kind_of",
 ]

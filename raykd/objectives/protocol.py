@@ -49,6 +49,8 @@ class Loss(nn.Module):
 class Objective(Frozen):
     """A loss with its hyper-parameters. Entries of the table set `kind` and either `loss` or `build`."""
 
+    kind: str
+
     text: ClassVar[Literal["labelled", "all"]] = "all"
     """What a stage with this objective is trained on by default. Gold labels say nothing about unlabelled text."""
     anneals: ClassVar[bool] = True
@@ -94,12 +96,7 @@ class DistributionLoss(Loss):
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
     ) -> Losses:
         loss_B = self.objective.loss(output.distribution, teacher)  # type: ignore[arg-type]
-        return Losses(loss_B, {kind_of(self.objective): loss_B})
-
-
-def kind_of(objective: Objective) -> str:
-    """The objective's name in the table."""
-    return type(objective).model_fields["kind"].default
+        return Losses(loss_B, {self.objective.kind: loss_B})
 
 
 def teacher_chain(teacher: TeacherBatch, kind: str) -> Chain:

@@ -140,7 +140,7 @@ def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model)
     groups = score_part(
         model, held_out, TASKS[run.task], corpus.tag_set, worker=worker, targets=corpus.targets
     )
-    return Scores({part: groups})
+    return Scores({part: {str(group): score for group, score in groups.items()}})
 
 
 def _starting_model(storage: Storage, run: Run) -> Model:

@@ -13,6 +13,7 @@ from ray.train.torch import TorchConfig, TorchTrainer
 from ray.tune.integration.ray_train import TuneReportCallback
 
 from raykd.errors import RunError
+from raykd.results import RunResult
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute, find_result
 from raykd.runs.recipe import Resources
@@ -22,7 +23,7 @@ from raykd.storage import Storage
 
 def launch(
     store_uri: str, run: Run, resources: Resources, report: Callable[[dict[str, Any]], None]
-) -> dict[str, Any]:
+) -> RunResult:
     """Execute `run` with `resources.workers` workers from inside a Tune trial; `report` hears of every epoch.
 
     Starting Ray Train costs 17–32 s a run, an actor that is already there next to nothing: so one worker computes here.
@@ -42,7 +43,7 @@ def launch(
     return _through_ray_train(store_uri, run, resources)
 
 
-def _through_ray_train(store_uri: str, run: Run, resources: Resources) -> dict[str, Any]:
+def _through_ray_train(store_uri: str, run: Run, resources: Resources) -> RunResult:
     gpu = resources.gpus_per_worker > 0
     per_worker = {"CPU": resources.cpus_per_worker} | ({"GPU": resources.gpus_per_worker} if gpu else {})
     trainer = TorchTrainer(

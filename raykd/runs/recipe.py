@@ -23,7 +23,10 @@ from raykd.training import ScheduleConfig, TrainingConfig
 if TYPE_CHECKING:
     from raykd.objectives import Objective
 
-TaskName = str if TYPE_CHECKING else Literal[tuple(TASKS)]
+if TYPE_CHECKING:
+    TaskName = str
+else:
+    TaskName = Literal[tuple(TASKS)]
 LayerGroup = Literal["head", "encoder", "embeddings"]
 OF_THE_RUN = ("seed", "dropout")
 """What of `training` holds for a whole run, not for one stage."""

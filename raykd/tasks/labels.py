@@ -45,8 +45,14 @@ class LabelTask:
     def check(self, corpus: Corpus, where: str) -> None:
         """Raise CorpusError where the labels of a corpus, read from `where`, are not those of the task."""
         if corpus.unit != self.unit:
-            hint = "set task: classification" if corpus.unit == "sentence" else "set another task, or source: tsv"
-            problem = f"it has one label per {corpus.unit}, and task {self.name!r} predicts one per {self.unit}"
+            hint = (
+                "set task: classification"
+                if corpus.unit == "sentence"
+                else "set another task, or source: tsv"
+            )
+            problem = (
+                f"it has one label per {corpus.unit}, and task {self.name!r} predicts one per {self.unit}"
+            )
             raise CorpusError(where, None, problem, hint)
         if corpus.tag_set.scheme != self.scheme:
             problem = f"its tags are {corpus.tag_set.scheme}, and task {self.name!r} needs {self.scheme} tags"

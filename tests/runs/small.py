@@ -47,7 +47,7 @@ def prepared(store: str, *recipes: Recipe) -> Preparation:
     for teacher in preparation.teachers:
         for run in (*teacher.run.members, teacher.run):
             execute(store, run, worker=Worker(), report=lambda _: None)
-    needs = transfer_needs(recipes, preparation.corpus)
+    needs = transfer_needs(recipes, unlabelled=preparation.unlabelled)
     plan = transfer_plan(preparation.storage, preparation.teachers, needs)
     if plan is not None:
         precompute(plan, launch=in_this_process)
