@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from raykd.corpora.encoding import TokenBatch
-from raykd.corpora.spelling import Vocabulary
+from raykd.corpora.pieces import Vocabulary
 from raykd.identity import identity
 from raykd.layers import Tagger
 from raykd.runs.data import corpus_of
