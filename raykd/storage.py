@@ -1,7 +1,7 @@
-"""Files under a URI: a local path, file://, s3:// or gs://; small parts written whole, or not at all.
+"""Files under a URI: a local path, file://, s3:// or gs://; a file is written whole, or not at all.
 
-A local file is written under a temporary name, synced and renamed; an object store takes one put. So a part
-that can be seen is complete, whatever was killed when.
+A local file is written under a temporary name, synced and renamed; on an object store it is one put. So a file
+that can be seen is complete, also when a process was killed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ class Storage:
     def __init__(self, uri: str):
         scheme, colon, rest = str(uri).partition("://")
         if colon and scheme not in SCHEMES:
-            known = "a path, file://, s3:// or gs://"
-            raise StoreError(str(uri), f"unknown scheme {scheme!r}", f"give {known}")
+            raise StoreError(str(uri), f"unknown scheme {scheme!r}", "use a path, file://, s3:// or gs://")
         self.is_local = not colon or scheme == "file"
         if self.is_local:
-            # Absolute at once: Ray's workers stand in other working directories.
+            # Absolute at once: Ray's workers have other working directories.
             self.uri = str(Path(rest if colon else str(uri)).expanduser().absolute())
             self._system, self._root = fs.LocalFileSystem(), self.uri
         else:
@@ -63,7 +62,7 @@ class Storage:
         return below
 
     def exists(self, name: str) -> bool:
-        """Whether the file `name` is there (a folder of that name is not a file)."""
+        """Whether the file `name` exists (a folder of that name is not a file)."""
         return self._info(name).type == fs.FileType.File
 
     def size(self, name: str) -> int:
@@ -74,7 +73,7 @@ class Storage:
         return int(info.size)
 
     def names(self, prefix: str = "") -> list[str]:
-        """The names of all files below whose name starts with `prefix`, sorted; temporaries left out."""
+        """The names of all files below whose name starts with `prefix`, sorted; without temporary files."""
         folder = prefix.rpartition("/")[0]
         selector = fs.FileSelector(self._at(folder), recursive=True, allow_not_found=True)
         try:
@@ -102,14 +101,14 @@ class Storage:
             return json.loads(self.read(name))
         except ValueError as error:
             raise StoreError(
-                self._address(name), f"is not JSON ({error})", "remove it; it will be made again"
+                self._address(name), f"is not JSON ({error})", "remove it: it will be made again"
             ) from error
 
     def write(self, name: str, data: bytes) -> None:
-        """Write the file `name`, whole or not at all; one that is there is replaced.
+        """Write the file `name`, whole or not at all; an existing one is replaced.
 
         Raises:
-            StoreError: it cannot be written; no part of it, and no temporary, stays behind.
+            StoreError: it cannot be written; no part of it and no temporary file remains.
         """
         try:
             if self.is_local:
@@ -128,8 +127,8 @@ class Storage:
     def local_path(self, name: str) -> Path:
         """A path to read `name` from: its own if local, else a copy in this node's cache.
 
-        The copy is checked against its checksum, and against the original's size and time, whenever it is
-        asked for; it is fetched anew where it differs. `RAYKD_CACHE` names the cache (else ~/.cache/raykd).
+        Each call checks the copy against its checksum and against the original's size and time, and fetches it
+        again where it differs. `RAYKD_CACHE` is the folder of the cache (else ~/.cache/raykd).
         """
         info = self._info(name)
         if info.type != fs.FileType.File:
@@ -137,7 +136,7 @@ class Storage:
         return Path(self._at(name)) if self.is_local else self._cached(name, info)
 
     def remove(self, name: str) -> None:
-        """Remove the file `name`; nothing happens if it is not there."""
+        """Remove the file `name`; nothing happens if it does not exist."""
         try:
             if self.exists(name):
                 self._system.delete_file(self._at(name))
@@ -158,7 +157,7 @@ class Storage:
             _write_whole(copy, data)
             _write_whole(note, json.dumps(checked).encode())
         except OSError as error:
-            hint = "set RAYKD_CACHE to a folder with room"
+            hint = "set RAYKD_CACHE to a folder with free space"
             raise StoreError(str(copy), f"cannot be cached ({_reason(error)})", hint) from error
         return copy
 
@@ -175,20 +174,22 @@ class Storage:
         return f"{self.uri.partition('?')[0].rstrip('/')}/{name}"
 
     def _missing(self, name: str) -> StoreError:
-        return StoreError(self._address(name), "is not there", "correct the store's URI, or make it again")
+        return StoreError(
+            self._address(name), "does not exist", "correct the store's URI, or make the file again"
+        )
 
     def _failed(self, name: str, verb: str, error: OSError) -> StoreError:
         hint = "make it accessible" if self.is_local else "check the address, the network and the credentials"
         return StoreError(self._address(name), f"cannot be {verb} ({_reason(error)})", hint)
 
     def _unwritten(self, name: str, wanted: int, error: OSError) -> StoreError:
-        problem = f"cannot be written ({_reason(error)}): {wanted:,} bytes wanted"
+        problem = f"cannot be written ({_reason(error)}): {wanted:,} bytes needed"
         if self.is_local:
             problem += f", {_free_bytes(Path(self._at(name))):,} free"
         if error.errno in _FULL:
-            hint = "free some space, or give a store elsewhere, and start again: what is complete is kept"
+            hint = "free some space, or set another store, and start again: complete files are kept"
         elif error.errno in _FORBIDDEN:
-            hint = "make the folder writable, or give a store elsewhere"
+            hint = "make the folder writable, or set another store"
         else:
             hint = "check the folder" if self.is_local else "check the address, the network and credentials"
         return StoreError(self._address(name), problem, hint)
@@ -204,7 +205,7 @@ def _connect(uri: str) -> tuple[fs.FileSystem, str]:
 
 def _checked(name: str) -> str:
     if name.startswith("/") or ".." in name.split("/"):
-        raise ValueError(f"a name in a store must stay below it, got {name!r}")
+        raise ValueError(f"a name in a store must be below it, got {name!r}")
     return name
 
 
@@ -222,13 +223,13 @@ def _write_whole(path: Path, data: bytes) -> None:
             os.close(descriptor)
         os.replace(temporary, path)
     finally:
-        # After the rename it is gone; after a failure, an interrupt included, it must be.
+        # It exists only after a failure, an interrupt included.
         temporary.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut; some network file systems cannot, and need not."""
+    """Make a rename permanent through a power cut; some network file systems do not allow it, and do not need it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

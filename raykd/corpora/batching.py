@@ -1,7 +1,7 @@
-"""The plan of global batches: which sentences are seen together, in which order, and whose slice is whose.
+"""The plan of global batches: which sentences are in one batch, in which order, and which worker takes which.
 
-A plan depends on lengths, budget, seed and epoch alone, never on how many workers there are: one worker or
-four take the same steps.
+A plan depends on lengths, budget, seed and epoch alone, never on the number of workers: one worker or four take
+the same steps.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Lengths are blurred by up to this share before sorting, so that the same sentences do not meet in every
-# epoch while padding stays near the bucketed minimum.
+# Lengths are changed at random by up to this share before sorting, so that the same sentences are not together in
+# every epoch, while there is little more padding than with exact sorting.
 LENGTH_NOISE = 0.1
 
 
@@ -25,9 +25,9 @@ def plan_batches(
     """Global batches for one epoch: arrays of indices into `lengths`, every index exactly once.
 
     A batch takes at most `batch_tokens` tokens *with padding* (sentences × longest); a sentence longer than
-    that is a batch of its own. With `shuffle`, sentences of similar length meet at random and the batches
-    come in random order, both drawn from (seed, epoch); without, batches ascend in length and are the same
-    for every epoch. Raises ValueError for a length or a budget below 1.
+    that is a batch of its own. With `shuffle`, sentences of similar length are combined at random and the
+    batches are in random order, both drawn from (seed, epoch); without, batches ascend in length and are the
+    same in every epoch. Raises ValueError for a length or a budget below 1.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     if batch_tokens < 1 or (len(lengths) and lengths.min() < 1):
@@ -36,11 +36,10 @@ def plan_batches(
     if not shuffle:
         return _cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
     generator = np.random.default_rng([seed, epoch])
-    blurred = lengths * generator.uniform(1 - LENGTH_NOISE, 1 + LENGTH_NOISE, size=len(lengths))
-    # Short sentences tie even when blurred by share: half a token more keeps neighbours from staying
-    # neighbours.
-    blurred += generator.uniform(-0.5, 0.5, size=len(lengths))
-    batches = _cut(np.argsort(blurred, kind="stable"), lengths, batch_tokens)
+    noisy = lengths * generator.uniform(1 - LENGTH_NOISE, 1 + LENGTH_NOISE, size=len(lengths))
+    # Short sentences stay equal under a share: half a token separates them.
+    noisy += generator.uniform(-0.5, 0.5, size=len(lengths))
+    batches = _cut(np.argsort(noisy, kind="stable"), lengths, batch_tokens)
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
@@ -56,7 +55,7 @@ def _cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.n
 
 
 def worker_slice(batch: np.ndarray, rank: int, world: int) -> np.ndarray:
-    """Worker `rank`'s part of a global batch: every `world`-th sentence, which shares lengths out evenly.
+    """Worker `rank`'s part of a global batch: every `world`-th sentence, which divides the lengths evenly.
 
     The slices of all ranks are disjoint and together the batch; a slice is empty where a batch has fewer
     sentences than there are workers. Raises ValueError unless 0 ≤ rank < world.
@@ -72,9 +71,8 @@ def language_sampling(
     """Exponentially smoothed language sampling: ascending indices, as many as there are sentences.
 
     Language l with n_l sentences gets a share ∝ n_l^alpha of them: 1 leaves the corpus as it is, 0 makes
-    languages equal. Within a language every sentence is taken ⌊q⌋ or ⌈q⌉ times (q = share / n_l), those
-    taken once more being drawn from (seed, epoch): no sentence is missed by chance while another comes twice
-    too often.
+    languages equal. Within a language every sentence is taken ⌊q⌋ or ⌈q⌉ times (q = share / n_l), and
+    which are taken once more is drawn from (seed, epoch): chance does not omit one sentence and repeat another.
     """
     names, codes, counts = np.unique(np.asarray(languages), return_inverse=True, return_counts=True)
     generator = np.random.default_rng([seed, epoch])

@@ -1,7 +1,7 @@
-"""CoNLL columns: one word per line, columns between tabs or spaces, an empty line after each sentence.
+"""CoNLL columns: one word per line, tabs or spaces between columns, an empty line after each sentence.
 
 Reads CoNLL-2002 and -2003 (spaces, `-DOCSTART-`), WikiAnn (an index before the word), Universal NER (`#`
-comments, more columns behind) and the like. Columns count from 0, from the right when negative.
+comments, more columns after the tag) and similar files. Columns count from 0, or from the right when negative.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ DOCUMENT_START = "-DOCSTART-"
 Cells = list[str]
 
 cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
-"""The cells of a line, empty ones too."""
+"""The cells of a line, also empty ones."""
 
 
 class Columns(Frozen):
-    """Where the word and its tag stand."""
+    """The columns of the word and its tag."""
 
     token: int = 0
     tag: int = -1
@@ -44,11 +44,11 @@ class ConllSource(TextConfig):
 
     source: Literal["conll"]
     columns: ColumnsOfEach = Columns()
-    """Where word and tag stand, counted from 0; or a mapping from languages, with `default` for the others."""
+    """The columns of word and tag, counted from 0; or a mapping from languages, with `default` for the others."""
     separator: Literal["tab", "space", "auto"] = "auto"
-    """`space` also takes several spaces; `auto` looks for a tab in the first line that holds a word."""
+    """`space` also takes several spaces; `auto` looks for a tab in the first line with a word."""
     comment: Annotated[str, Field(max_length=8)] = "#"
-    """What begins a comment line; empty for none. A word `#` stays a word: its line has all columns."""
+    """The start of a comment line; empty for none. A word `#` stays a word: its line has all columns."""
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> ConllSource:
@@ -57,7 +57,7 @@ class ConllSource(TextConfig):
 
 
 class Layout(NamedTuple):
-    """How one file is laid out: how its lines are cut, how many columns they have, and which matter."""
+    """How one file is written: how its lines are cut, how many columns they have, and which are read."""
 
     cut: Callable[[str], Cells]
     width: int
@@ -71,8 +71,8 @@ class Layout(NamedTuple):
         return bool(self.comment) and line.startswith(self.comment) and self._is_no_word(line)
 
     def _is_no_word(self, line: str) -> bool:
-        # With an index column in front no word line begins with the comment sign; without, only the
-        # number of columns tells a comment from the word "#".
+        # With an index column first, no word line begins with the comment sign; without, only the number of
+        # columns separates a comment from the word "#".
         return self.token > 0 or len(self.cut(line)) != self.width
 
 
@@ -88,7 +88,7 @@ def read(config: ConllSource) -> Parts:
 def parse(
     config: ConllSource, lines: list[str], *, file: str, language: str, labelled: bool
 ) -> list[Sentence]:
-    """The sentences of one file's lines. Without `labelled` the tag column is not looked at."""
+    """The sentences of one file's lines. Without `labelled` the tag column is not read."""
     layout = layout_of(config, lines, file=file, language=language, labelled=labelled)
     sentences = []
     for numbers, rows in sentence_rows(lines, layout):
@@ -117,13 +117,13 @@ def conll_text(table: pa.Table, tag_set: TagSet) -> str:
 def layout_of(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
 ) -> Layout:
-    """The layout of a file, told from its first line that holds a word."""
+    """The layout of a file, found from its first line with a word."""
     first, number = _first_word_line(lines, config.comment)
     tabs = config.separator == "tab" or (config.separator == "auto" and "\t" in first)
     cut = cut_at_tabs if tabs else _cut_at_spaces
     width = len(cut(first))
-    asked = for_language(config.columns, language) or Columns()
-    columns = {"token": asked.token} | ({"tag": asked.tag} if labelled else {})
+    wanted = for_language(config.columns, language) or Columns()
+    columns = {"token": wanted.token} | ({"tag": wanted.tag} if labelled else {})
     resolved = {name: place + width if place < 0 else place for name, place in columns.items()}
     for name, place in resolved.items():
         if first and not 0 <= place < width:
@@ -142,7 +142,7 @@ def layout_of(
 
 
 def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Cells]]]:
-    """Line numbers (from 1) and cells of each sentence; comments and document starts are passed over."""
+    """Line numbers (from 1) and cells of each sentence; comments and document starts are skipped."""
     numbers: list[int] = []
     rows: list[Cells] = []
     comment, cut = layout.comment or "\n", layout.cut
@@ -175,7 +175,7 @@ def check_rows(rows: list[Cells], numbers: list[int], layout: Layout, file: str)
 
 
 def _cut_at_spaces(line: str) -> Cells:
-    # Not str.split(): it also cuts at the no-break spaces that stand inside and as words of real corpora.
+    # Not str.split(): it also cuts at no-break spaces, which are inside words of real corpora, and words themselves.
     return [cell for cell in line.replace("\t", " ").split(" ") if cell]
 
 
@@ -191,7 +191,7 @@ def _first_word_line(lines: Iterable[str], comment: str) -> tuple[str, int | Non
 
 
 def _refuse_running_numbers(sentences: list[Sentence], layout: Layout, file: str) -> None:
-    """A column of 0, 1, 2… in every sentence is the index, not the word: nobody means that."""
+    """A column of 0, 1, 2… in every sentence is the index, not the word."""
     head = sentences[:100]
     if sum(len(sentence.tokens) for sentence in head) <= len(head):
         return
@@ -199,5 +199,5 @@ def _refuse_running_numbers(sentences: list[Sentence], layout: Layout, file: str
         length = len(sentence.tokens)
         if sentence.tokens not in ([str(i) for i in range(length)], [str(i + 1) for i in range(length)]):
             return
-    problem = f"column {layout.token} (token) holds running numbers, not words"
-    raise CorpusError(file, None, problem, f"set corpus.columns.token, say to {layout.token + 1}")
+    problem = f"column {layout.token} (token) has running numbers, not words"
+    raise CorpusError(file, None, problem, f"set corpus.columns.token, for example to {layout.token + 1}")

@@ -1,7 +1,7 @@
 """CoNLL-U: ten columns between tabs, one syntactic word per line (Universal Dependencies).
 
-Multi-word tokens (ids like 3-4) and empty nodes (8.1) are passed over: the words are what is tagged. The
-`conllu` package is not used: it takes a line of two columns without complaint and tells no line numbers.
+Multi-word tokens (ids like 3-4) and empty nodes (8.1) are skipped: words are what is tagged. The `conllu` package
+is not used: it accepts a line of two columns and reports no line numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from raykd.corpora.tags import FileScheme
 from raykd.errors import CorpusError
 
 COLUMNS = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
-HINT = "correct the line; other column files are read by source: conll"
+HINT = "correct the line; for other column files set corpus.source: conll"
 
 
 class ConlluSource(TextConfig):
@@ -32,7 +32,7 @@ def read(config: ConlluSource) -> Parts:
     """Every part of the corpus, sentence by sentence.
 
     Raises:
-        CorpusError: a file is missing or empty, a line has not ten columns, or words are misnumbered
+        CorpusError: a file is missing or empty, a line does not have ten columns, or a word has a wrong number.
     """
     return read_text_files(config, parse)
 
@@ -40,7 +40,7 @@ def read(config: ConlluSource) -> Parts:
 def parse(
     config: ConlluSource, lines: list[str], *, file: str, language: str, labelled: bool
 ) -> list[Sentence]:
-    """The sentences of one file's lines. Without `labelled` the tag column is not looked at."""
+    """The sentences of one file's lines. Without `labelled` the tag column is not read."""
     tag = COLUMNS[config.tag] if labelled else None
     layout = Layout(cut_at_tabs, width=10, token=1, tag=tag, exact=True, comment="#", hint=HINT)
     sentences = []

@@ -1,4 +1,4 @@
-"""From sentences as the files hold them to Arrow tables in the one internal tag scheme."""
+"""From sentences as the files have them to Arrow tables in the one internal tag scheme."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS: Mapping[str, pa.DataType] = {
 
 @dataclass
 class Converted:
-    """Tables by part, the tag set their numbers belong to, and what conversion found."""
+    """Tables by part, the tag set of their numbers, and what conversion found."""
 
     tag_set: TagSet
     tables: dict[str, pa.Table]
@@ -33,7 +33,7 @@ class Converted:
 
 
 def convert(parts: Parts, config: SourceConfig) -> Converted:
-    """Tables of all parts. The tag set is what train, dev and test together hold.
+    """Tables of all parts. The tag set is all tags of train, dev and test together.
 
     Raises:
         CorpusError: a tag does not fit the scheme of its language, or some files tag words and others whole
@@ -55,12 +55,12 @@ def _unit(sentences: Sequence[Sentence]) -> Unit:
     for sentence in sentences:
         if sentence.unit != first:
             problem = f"the tags before it are one per {first}, and here they are one per {sentence.unit}"
-            raise _fault(sentence, problem, "use one kind of tags in a corpus: leave these files out")
+            raise _fault(sentence, problem, "use one kind of tags in a corpus: remove these files")
     return first
 
 
 def _inventories(labelled: Iterable[Sentence]) -> dict[str, set[tuple[str, ...]]]:
-    """Every different tag sequence of each language: far fewer than sentences."""
+    """Every different tag sequence of each language: there are far fewer than sentences."""
     found: dict[str, set[tuple[str, ...]]] = {}
     for sentence in labelled:
         found.setdefault(sentence.language, set()).add(tuple(sentence.tags or ()))
@@ -80,9 +80,9 @@ def _schemes(
     flat = [language for language in schemes if schemes[language] == "flat"]
     if 0 < len(flat) < len(schemes):
         for language in flat:
-            # Nothing but O is the same in every scheme.
+            # A language with O alone is the same in every scheme.
             if any(tag != OUTSIDE for tags in inventories[language] for tag in tags):
-                raise _unlike_schemes(labelled, language, schemes)
+                raise _different_schemes(labelled, language, schemes)
             schemes[language] = "iob2"
     return schemes
 
@@ -93,7 +93,7 @@ def _tag_set(inventories: Mapping[str, set[tuple[str, ...]]], schemes: Mapping[s
         return TagSet.flat(tag for found in tags.values() for tag in found)
     types: set[str] = set()
     for language, found in tags.items():
-        # In `io` a tag is the type of its span; elsewhere the type stands behind the letter.
+        # In `io` a tag is the type of its span; elsewhere the type is after the letter.
         plain = found if schemes[language] == "io" else {tag[2:] for tag in found if tag[1:2] == "-"}
         types |= plain - {OUTSIDE}
     return TagSet.of_types(types)
@@ -102,7 +102,7 @@ def _tag_set(inventories: Mapping[str, set[tuple[str, ...]]], schemes: Mapping[s
 def _numbers(
     sentences: Iterable[Sentence], schemes: Mapping[str, FileScheme], tag_set: TagSet
 ) -> tuple[list[np.ndarray | None], dict[str, int]]:
-    """Tag numbers of every sentence, and repairs per language. A sequence is converted once."""
+    """Tag numbers of every sentence, and repairs per language. Equal sequences are converted once."""
     known: dict[tuple[str, tuple[str, ...]], tuple[np.ndarray, int]] = {}
     numbers: list[np.ndarray | None] = []
     repairs: dict[str, int] = {}
@@ -148,16 +148,16 @@ def _mixed_forms(labelled: Iterable[Sentence], language: str, problem: str) -> C
             except ValueError:
                 hint = f"correct the tag, or set corpus.scheme (language {language!r}) to flat"
                 return _fault(sentence, problem, hint)
-    raise AssertionError("a sequence that guess_scheme refuses holds a tag that is no span tag")
+    raise AssertionError("guess_scheme refuses only sequences with a tag that is not a span tag")
 
 
-def _unlike_schemes(
+def _different_schemes(
     labelled: Iterable[Sentence], language: str, schemes: Mapping[str, FileScheme]
 ) -> CorpusError:
-    told = ", ".join(f"{name} {scheme}" for name, scheme in schemes.items())
+    found = ", ".join(f"{name} {scheme}" for name, scheme in schemes.items())
     sentence = next(s for s in labelled if s.language == language and set(s.tags or ()) - {OUTSIDE})
-    hint = "one corpus holds one task: leave the language out, or set corpus.scheme"
-    return _fault(sentence, f"some languages have spans and others one tag per word ({told})", hint)
+    hint = "use one task per corpus: remove the language, or set corpus.scheme"
+    return _fault(sentence, f"some languages have spans and others one tag per word ({found})", hint)
 
 
 def _fault(sentence: Sentence, problem: str, hint: str) -> CorpusError:

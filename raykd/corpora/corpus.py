@@ -58,7 +58,7 @@ class Corpus:
         return tuple(language for language in self.languages if language not in self.sources)
 
     def restricted(self, languages: Iterable[str]) -> Corpus:
-        """The corpus without other languages. The tag set stays, so that tag numbers keep their meaning."""
+        """The corpus without other languages. The tag set stays, so that tag numbers mean the same."""
         wanted = set(languages)
         kept = tuple(language for language in self.languages if language in wanted)
         parts = {
@@ -71,8 +71,7 @@ def read_corpus(config: CorpusConfig) -> Corpus:
     """Read, select and convert the corpus that `config` describes.
 
     Raises:
-        CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, or nothing is left
-        to
+        CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, or no sentence is left to
             train on.
     """
     return make_corpus(READERS[config.source](config), config)
@@ -112,7 +111,7 @@ def corpus_id(corpus: Corpus) -> str:
 
 
 def write_corpus(corpus: Corpus, storage: Storage) -> str:
-    """Store `corpus` below corpora/<id>/, the manifest last, and give its id; nothing is written twice."""
+    """Store `corpus` below corpora/<id>/, the manifest last, and return its id; one already stored stays."""
     name = corpus_id(corpus)
     folder = storage.child("corpora", name)
     if folder.exists(MANIFEST):
@@ -138,7 +137,7 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
     """The stored corpus `name`, its tables mapped from its files.
 
     Raises:
-        StoreError: it is not there, was written in another format, or a file differs from its checksum.
+        StoreError: it is missing, was written in another format, or a file differs from its checksum.
     """
     folder = storage.child("corpora", name)
     if not folder.exists(MANIFEST):
@@ -164,27 +163,25 @@ def _refuse_empty(read: Parts, selected: Parts, config: SourceConfig) -> None:
         if not any(config.role(sentence.language) == "labelled" for sentence in selected[part]):
             origin = next((s.origin[0] for s in sentences if s.origin), "corpus")
             problem = f"no sentence is left for {part} (of {len(sentences)} training sentences read)"
-            raise CorpusError(
-                origin, None, problem, "name more text, raise corpus.cap, or change corpus.split"
-            )
+            raise CorpusError(origin, None, problem, "add text, raise corpus.cap, or change corpus.split")
 
 
 def _digest(table: pa.Table) -> str:
-    """sha256 over the values of a table, however Arrow holds them (chunks, slices, buffers)."""
+    """sha256 over the values of a table, the same for every Arrow layout (chunks, slices, buffers)."""
     digest = hashlib.sha256(f"{table.num_rows}".encode())
     for name in sorted(table.column_names):
         digest.update(f";{name}:".encode())
-        for level in _leaves(table[name].combine_chunks()):
+        for level in _flat_bytes(table[name].combine_chunks()):
             digest.update(level)
     return digest.hexdigest()
 
 
-def _leaves(column: pa.Array) -> Iterable[bytes]:
+def _flat_bytes(column: pa.Array) -> Iterable[bytes]:
     """Validity, lengths and values of a column, level by level, each as plain bytes."""
     yield np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes()
     if pa.types.is_list(column.type):
         yield _plain(column.value_lengths())
-        yield from _leaves(column.flatten())
+        yield from _flat_bytes(column.flatten())
     elif pa.types.is_string(column.type):
         yield _plain(pc.call_function("binary_length", [column]))
         yield "".join(text or "" for text in column.to_pylist()).encode()
@@ -198,7 +195,7 @@ def _plain(numbers: pa.Array) -> bytes:
 
 def _to_ipc(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    # One record batch: readers flatten whole columns, and joining batches would copy what is mapped.
+    # One record batch: readers flatten whole columns, and joining batches would copy mapped memory.
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
     return sink.getvalue().to_pybytes()

@@ -14,7 +14,7 @@ from raykd.corpora.report import label_counts
 def describe(corpus: Corpus) -> dict[str, Any]:
     """Plain, JSON-able figures of `corpus`.
 
-    `parts` has one entry per part and language that holds sentences: how many sentences and tokens, the mean
+    `parts` has one entry per part and language with sentences: how many sentences and tokens, the mean
     and the largest length in tokens, and how often each label occurs (spans by type, words by tag, or
     sentences by class). `tags` are in the order of their numbers.
     """

@@ -1,4 +1,4 @@
-"""Encoded text: a corpus as flat numbers, and batches padded out of it without a Python loop per sentence.
+"""Encoded text: a corpus as flat numbers, and padded batches of it without a Python loop per sentence.
 
 Shapes: B sentences of a batch, P pieces, T words, C characters; N sentences of the corpus.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxtyping import Int64
     from torch import Tensor
 
-    from raykd.corpora.spelling import Special, Vocabulary
+    from raykd.corpora.pieces import Special, Vocabulary
     from raykd.corpora.vocabulary import CharacterVocabulary
 
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class TokenBatch:
     """B sentences as a model reads them; every tensor is int64.
 
-    `first_BT` is where in `pieces_BP` each word's first piece stands. Beyond a sentence's end, pieces hold
-    the vocabulary's padding id and everything else 0, character lengths too. Characters are None unless a
+    `first_BT` is the place of each word's first piece in `pieces_BP`. After a sentence's end, pieces are the
+    vocabulary's padding id and everything else is 0, character lengths too. Characters are None unless a
     character vocabulary was given, languages None unless their order was given. `context` are the same
     sentences in the pieces of a second vocabulary, that of an encoder, where one was given.
     """
@@ -57,8 +57,8 @@ class TokenBatch:
 class EncodedText:
     """N sentences as flat int32 values with int64 offsets.
 
-    `pieces` and `first` have one row per sentence. `words` holds, per sentence, each word's number among the
-    corpus' distinct words, and `characters` one row per distinct word: a word's characters are kept once.
+    `pieces` and `first` have one row per sentence. `words` has, per sentence, each word's number among the
+    corpus' distinct words, and `characters` one row per distinct word: a word's characters are stored once.
     `context` are the same sentences in the pieces of a second vocabulary.
     """
 
@@ -105,11 +105,11 @@ class EncodedText:
     def _characters(self, characters: Ragged, indices: np.ndarray) -> dict[str, np.ndarray]:
         words_BT, lengths_B = self.words.padded(indices)
         inside_BT = np.arange(words_BT.shape[1]) < lengths_B[:, None]
-        spelt_WC, spelt_lengths_W = characters.padded(words_BT[inside_BT])
-        characters_BTC = np.zeros((*words_BT.shape, spelt_WC.shape[1]), dtype=np.int64)
+        letters_WC, letter_counts_W = characters.padded(words_BT[inside_BT])
+        characters_BTC = np.zeros((*words_BT.shape, letters_WC.shape[1]), dtype=np.int64)
         character_lengths_BT = np.zeros(words_BT.shape, dtype=np.int64)
-        characters_BTC[inside_BT] = spelt_WC
-        character_lengths_BT[inside_BT] = spelt_lengths_W
+        characters_BTC[inside_BT] = letters_WC
+        character_lengths_BT[inside_BT] = letter_counts_W
         return {"characters_BTC": characters_BTC, "character_lengths_BT": character_lengths_BT}
 
 
@@ -124,7 +124,7 @@ def encode_text(
     """Encode a corpus table (columns `tokens` and, for languages, `language`) or token lists.
 
     `languages` numbers the table's languages by their place in it; `context` is a second vocabulary, that of
-    an encoder, in whose pieces the sentences are kept beside. Raises ValueError for a sentence without
+    an encoder; the sentences are encoded in its pieces too. Raises ValueError for a sentence without
     words and for a language that is not among `languages`.
     """
     column = table_column(sentences, "tokens")
@@ -133,26 +133,26 @@ def encode_text(
     flat, offsets = flatten_lists(column)
     empty = np.flatnonzero(np.diff(offsets) == 0)
     if len(empty):
-        raise ValueError(f"sentence {empty[0]} (counted from 0) has no words; leave empty sentences out")
+        raise ValueError(f"sentence {empty[0]} (counted from 0) has no words; remove empty sentences")
     distinct = flat.dictionary_encode()
-    spellings = distinct.dictionary.to_pylist()
+    distinct_words = distinct.dictionary.to_pylist()
     words = Ragged(distinct.indices.to_numpy().astype(np.int32, copy=False), offsets)
-    pieces, first = _in_rows(vocabulary.pieces(spellings), words, vocabulary.special)
+    pieces, first = _in_rows(vocabulary.pieces(distinct_words), words, vocabulary.special)
     return EncodedText(
         pieces=pieces,
         first=first,
         words=words,
-        characters=None if characters is None else characters.pieces(spellings),
+        characters=None if characters is None else characters.pieces(distinct_words),
         language=None if languages is None else _language_numbers(sentences, languages),
         padding=vocabulary.special.padding,
         context=None if context is None else encode_text(sentences, context),
     )
 
 
-def _in_rows(spelt: Ragged, words: Ragged, special: Special) -> tuple[Ragged, Ragged]:
-    """Lay the spellings of the distinct words out sentence by sentence, prefix and suffix around each
-    sentence."""
-    taken = spelt.take(words.values)
+def _in_rows(pieces: Ragged, words: Ragged, special: Special) -> tuple[Ragged, Ragged]:
+    """From pieces of each distinct word to pieces of each sentence, with prefix and suffix, and the places of the
+    words' first pieces."""
+    taken = pieces.take(words.values)
     bounds = taken.offsets[words.offsets]
     before, around = len(special.prefix), len(special.prefix) + len(special.suffix)
     starts = taken.offsets[:-1] - np.repeat(bounds[:-1], words.lengths) + before

@@ -1,4 +1,4 @@
-"""Finding a corpus's files by pattern and reading them as lines."""
+"""Finding the files of a corpus by pattern and reading them as lines."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def files_of(config: FilesConfig) -> Iterator[tuple[str, str, str]]:
 
 
 def find(storage: Storage, pattern: str) -> list[str]:
-    """The names below `storage` that `pattern` stands for, in order: itself, or those it matches.
+    """The names below `storage` that `pattern` matches, in order; a pattern without `*`, `?` or `[` is a name.
 
     Raises:
-        CorpusError: there is none; the hint names the nearest that are there.
+        CorpusError: there is none; the hint gives the nearest names.
     """
     wild = any(sign in pattern for sign in WILD)
     if not wild and storage.exists(pattern):
@@ -39,14 +39,12 @@ def find(storage: Storage, pattern: str) -> list[str]:
     if found:
         return found
     near = difflib.get_close_matches(pattern, present, n=3, cutoff=0.5) or present[:3]
-    hint = (
-        f"nearest there: {', '.join(near)}" if near else f"nothing lies below {storage.uri}; set corpus.root"
-    )
+    hint = f"nearest files: {', '.join(near)}" if near else f"{storage.uri} has no files: set corpus.root"
     raise CorpusError(place(storage, pattern), None, "no file matches" if wild else "no such file", hint)
 
 
 def place(storage: Storage, name: str) -> str:
-    """A file's whole address, as errors tell it."""
+    """A file's whole address, as error messages give it."""
     return f"{storage.uri.rstrip('/')}/{name}"
 
 
@@ -72,17 +70,17 @@ def read_bytes(storage: Storage, name: str) -> bytes:
             place(storage, name), None, f"cannot be read ({error})", "correct the file"
         ) from None
     if not data.strip():
-        raise CorpusError(place(storage, name), None, "the file is empty", "fill it, or leave its part out")
+        raise CorpusError(place(storage, name), None, "the file is empty", "fill it, or remove its part")
     return data
 
 
 def read_lines(storage: Storage, name: str, encoding: str) -> list[str]:
-    """The lines of a text file, whatever its line ends and with or without a byte-order mark.
+    """The lines of a text file, with Unix or Windows line ends, with or without a byte-order mark.
 
     Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
 
     Raises:
-        CorpusError: the bytes are not text of `encoding`; the line is told.
+        CorpusError: the bytes are not text of `encoding`; the error names the line.
     """
     data = read_bytes(storage, name)
     try:
@@ -90,11 +88,13 @@ def read_lines(storage: Storage, name: str, encoding: str) -> list[str]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         problem = f"byte 0x{data[error.start]:02x} is not {encoding}"
-        raise CorpusError(place(storage, name), line, problem, "set corpus.encoding, say latin-1") from None
-    except LookupError:
-        problem = f"no text encoding is called {encoding!r}"
         raise CorpusError(
-            place(storage, name), None, problem, "set corpus.encoding, say utf-8 or latin-1"
+            place(storage, name), line, problem, "set corpus.encoding, for example latin-1"
+        ) from None
+    except LookupError:
+        problem = f"there is no text encoding {encoding!r}"
+        raise CorpusError(
+            place(storage, name), None, problem, "set corpus.encoding, for example utf-8 or latin-1"
         ) from None
     lines = text.replace("\r\n", "\n").split("\n")
     return lines[:-1] if not lines[-1] else lines
@@ -109,6 +109,6 @@ def read_text_files(config: TextConfig, parse: Callable[..., list[Sentence]]) ->
         labelled = config.reads_tags(part, language)
         sentences = parse(config, lines, file=file, language=language, labelled=labelled)
         if not sentences:
-            raise CorpusError(file, None, "the file holds no sentence", "fill it, or leave its part out")
+            raise CorpusError(file, None, "the file has no sentence", "fill it, or remove its part")
         parts.setdefault(part, []).extend(sentences)
     return parts

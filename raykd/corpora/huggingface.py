@@ -19,7 +19,7 @@ from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_
 from raykd.errors import CorpusError
 
 SAVED = ("dataset_dict.json", "state.json")
-"""What `save_to_disk` leaves in a folder: of several splits, or of one."""
+"""The files that `save_to_disk` writes: for several splits, or for one."""
 
 
 class HuggingFaceSource(PartsConfig):
@@ -27,13 +27,13 @@ class HuggingFaceSource(PartsConfig):
 
     source: Literal["huggingface"]
     path: Name
-    """Name on the hub, or folder; may hold `{lang}`."""
+    """Name on the hub, or folder; may contain `{lang}`."""
     root: Name | None = None
-    """Folder below which `path` lies; then it is never looked up on the hub."""
+    """The folder that contains `path`; then the hub is not used."""
     subset: Name | None = None
-    """Configuration of the data set; may hold `{lang}`."""
+    """Configuration of the data set; may contain `{lang}`."""
     revision: Name | None = None
-    """Commit or tag of the data set on the hub; set it, so that the corpus stays what it is."""
+    """Commit or tag of the data set on the hub; set it, so that the corpus cannot change."""
     train: Pattern = "train"
     dev: Pattern | None = "validation"
     test: Pattern | None = "test"
@@ -41,9 +41,9 @@ class HuggingFaceSource(PartsConfig):
     tag_names: TagNames = None
 
     @model_validator(mode="after")
-    def _languages_are_told_apart(self) -> HuggingFaceSource:
+    def _languages_differ(self) -> HuggingFaceSource:
         if self.columns.language is None and "{lang}" not in f"{self.path} {self.subset}":
-            self.refuse_one_place_for_two("or path, subset, or columns.language be set")
+            self.refuse_one_place_for_two("or set path, subset or columns.language")
         return self
 
 
@@ -51,22 +51,22 @@ def read(config: HuggingFaceSource) -> Parts:
     """Every part of the corpus, row by row.
 
     Raises:
-        CorpusError: the data set cannot be had, a split or column is missing, or a word has no tag.
+        CorpusError: the data set cannot be loaded, a split or column is missing, or a word has no tag.
     """
     package, parts = _package(), Parts()
     for path, subset, languages in _data_sets(config):
         splits = _load(package, config, path, subset)
-        for part, split, spoken in _splits(config, languages):
+        for part, split, wanted in _splits(config, languages):
             file = f"{path}{f'/{subset}' if subset else ''}[{split}]"
             if split not in splits:
                 hint = f"set corpus.{part} to one of its splits ({', '.join(splits)})"
                 raise CorpusError(file, None, f"there is no split {split!r}", hint)
-            parts.setdefault(part, []).extend(_sentences(config, splits[split], file, spoken, part))
+            parts.setdefault(part, []).extend(_sentences(config, splits[split], file, wanted, part))
     return parts
 
 
 def _data_sets(config: HuggingFaceSource) -> list[tuple[str, str | None, list[str]]]:
-    """(path, subset, languages it serves): a data set that serves several languages is loaded once."""
+    """(path, subset, its languages): a data set of several languages is loaded once."""
     found: dict[tuple[str, str | None], list[str]] = {}
     for language in config.languages:
         subset = config.subset.replace("{lang}", language) if config.subset else None
@@ -82,8 +82,8 @@ def _splits(config: HuggingFaceSource, languages: list[str]) -> Iterator[tuple[s
             split = config.named_parts(language).get(part)
             if split is not None:
                 found.setdefault(split, []).append(language)
-        for split, spoken in found.items():
-            yield part, split, spoken
+        for split, wanted in found.items():
+            yield part, split, wanted
 
 
 def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str | None) -> Mapping[str, Any]:
@@ -97,11 +97,11 @@ def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str
         if folder.is_dir():
             return package.load_dataset(str(folder), subset)
         return package.load_dataset(path, subset, revision=config.revision)
-    # The package's own errors derive from many: a missing data set is a FileNotFoundError, an unknown subset
+    # The package raises many kinds of errors: a missing data set is a FileNotFoundError, an unknown subset
     # a ValueError, no network a ConnectionError, a broken file a DatasetsError.
     except (OSError, ValueError, RuntimeError, package.exceptions.DatasetsError) as error:
         problem = f"the data set cannot be loaded ({str(error).splitlines()[0] if str(error) else error!r})"
-        hint = "set corpus.path (a name on the hub, or a folder) and corpus.subset; the hub needs the network"
+        hint = "set corpus.path (a name on the hub, which needs the network, or a folder) and corpus.subset"
         raise CorpusError(path, None, problem, hint) from None
 
 
@@ -113,7 +113,7 @@ def _sentences(config: HuggingFaceSource, split: Any, file: str, languages: list
         table, config.columns, file=file, languages=languages, names=names, labelled=labelled
     )
     if not sentences:
-        problem = f"no sentence of {', '.join(languages)} is in it"
+        problem = f"it has no sentence of {', '.join(languages)}"
         raise CorpusError(file, None, problem, f"set corpus.{part}, or corpus.languages")
     return sentences
 
@@ -123,4 +123,4 @@ def _package() -> ModuleType:
         return importlib.import_module("datasets")
     except ImportError:
         problem = "source: huggingface needs the package 'datasets', which is not installed"
-        raise CorpusError("corpus", None, problem, "pip install 'raykd[datasets]'") from None
+        raise CorpusError("corpus", None, problem, "run pip install 'raykd[datasets]'") from None

@@ -1,6 +1,6 @@
 """Parquet files with a list of words and a list of tags per row; tags are text, or numbers with names.
 
-Files written by the `datasets` package carry the names of their tag numbers; others need `tag_names`.
+Files written by the `datasets` package have the names of their tag numbers; others need `tag_names`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from raykd.storage import Storage
 
 
 class ParquetSource(FilesConfig):
-    """Parquet files, one or several per part and language, or with a column that tells the language."""
+    """Parquet files, one or several per part and language, or with a column for the language."""
 
     source: Literal["parquet"]
     columns: TableColumns = TableColumns()
     tag_names: TagNames = None
 
     @model_validator(mode="after")
-    def _languages_are_told_apart(self) -> ParquetSource:
+    def _languages_differ(self) -> ParquetSource:
         if self.columns.language is None:
-            self.refuse_one_place_for_two("or columns.language be set")
+            self.refuse_one_place_for_two("or set columns.language")
         return self
 
 
@@ -38,7 +38,7 @@ def read(config: ParquetSource) -> Parts:
     """Every part of the corpus, row by row.
 
     Raises:
-        CorpusError: a file is missing or no Parquet, a column is missing, or a row has not one tag per word.
+        CorpusError: a file is missing or not Parquet, a column is missing, or a row does not have one tag per word.
     """
     parts = Parts()
     for part, name, languages in _files(config):
@@ -49,7 +49,7 @@ def read(config: ParquetSource) -> Parts:
 
 
 def _files(config: ParquetSource) -> list[tuple[str, str, list[str]]]:
-    """(part, file, languages to take from it): a file that serves several languages is listed once."""
+    """(part, file, its languages): a file of several languages is listed once."""
     found: dict[tuple[str, str], list[str]] = {}
     for part, language, name in files_of(config):
         found.setdefault((part, name), []).append(language)
@@ -62,14 +62,14 @@ def _read_file(config: ParquetSource, name: str, languages: list[str], *, labell
     try:
         table = pq.read_table(pa.BufferReader(read_bytes(storage, name)))
     except pa.ArrowException as error:
-        raise CorpusError(file, None, f"it is no Parquet file ({error})", "write it anew") from None
+        raise CorpusError(file, None, f"it is not a Parquet file ({error})", "write it again") from None
     names = config.tag_names or _stored_names(table, config.columns.tag)
     sentences = sentences_of(
         table, config.columns, file=file, languages=languages, names=names, labelled=labelled
     )
     if not sentences:
-        problem = f"the file holds no sentence of {', '.join(languages)}"
-        raise CorpusError(file, None, problem, "fill it, or leave its part out")
+        problem = f"the file has no sentence of {', '.join(languages)}"
+        raise CorpusError(file, None, problem, "fill it, or remove its part")
     return sentences
 
 

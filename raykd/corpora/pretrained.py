@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
-from raykd.corpora.spelling import Special, spell
+from raykd.corpora.pieces import Special, split_words
 from raykd.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HFVocabulary:
-    """A pretrained tokenizer. It carries the tokenizer's whole definition, so it is read back without the
+    """A pretrained tokenizer. It has the tokenizer's whole definition, so that it is read without the
     checkpoint.
 
     `size` counts added tokens too; `special` are the checkpoint's own: [PAD], [UNK], [CLS] before, [SEP]
@@ -39,11 +39,11 @@ class HFVocabulary:
         from transformers import AutoTokenizer
 
         try:
-            # Byte-level tokenizers (RoBERTa) spell a word as in running text only with the space before it.
+            # Byte-level tokenizers (RoBERTa) split a word as in running text only with the space before it.
             tokenizer = AutoTokenizer.from_pretrained(path, use_fast=True, add_prefix_space=True)
             backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
         except (OSError, ValueError, AttributeError) as error:
-            hint = "name a checkpoint with a fast tokenizer (tokenizer.json) or a folder that holds one"
+            hint = "give a checkpoint with a fast tokenizer (tokenizer.json), or a folder that has one"
             reason = str(error).split("\n")[0]
             raise CorpusError(path, None, f"no tokenizer could be loaded from it ({reason})", hint) from error
         backend.no_truncation()
@@ -60,7 +60,7 @@ class HFVocabulary:
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One row of int32 ids for each word, none of them empty."""
-        return spell(self._tokenizer, words, self.special.unknown)
+        return split_words(self._tokenizer, words, self.special.unknown)
 
     def to_json(self) -> str:
         """All of it as JSON."""
@@ -77,7 +77,7 @@ class HFVocabulary:
 
 
 def _special_ids(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ids a tokenizer puts before and after a sentence, seen around one encoded word."""
+    """The ids a tokenizer puts before and after a sentence, found around one encoded word."""
     bare = tokenizer.encode(["a"], is_pretokenized=True, add_special_tokens=False).ids
     whole = tokenizer.encode(["a"], is_pretokenized=True).ids
     start = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)

@@ -1,4 +1,4 @@
-"""Rows of unequal length in one flat array: what encoded text is made of, and how it is padded.
+"""Rows of unequal length in one flat array: encoded text and labels are such, and are padded here.
 
 Shapes: N rows, B rows of a batch, W width of the batch (its longest row).
 """
@@ -56,8 +56,8 @@ class Ragged:
     def padded(
         self, indices: np.ndarray, *, fill: int = 0
     ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
-        """The rows at `indices` (any shape) beside each other: int64 [*rows, W] filled up with `fill`, and
-        their lengths int64 [*rows]. W is the longest row taken, 0 when there is none."""
+        """The rows at `indices` (any shape), padded with `fill`: int64 [*rows, W], and their lengths int64 [*rows].
+        W is the longest row taken, 0 when there is none."""
         starts, lengths = self._spans(indices)
         columns = np.arange(lengths.max(initial=0))
         inside = columns < lengths[..., None]

@@ -1,4 +1,4 @@
-"""What every corpus source understands: which sentences to take, and where its files lie.
+"""The settings of every corpus source: which sentences to take, and where its files are.
 
 A source is its configuration (frozen) and a function `read(config) -> Parts` beside it. Reading gives every
 sentence as the file has it; selecting, splitting and converting is the same for all sources (`corpus.py`).
@@ -23,14 +23,14 @@ Sentences = Annotated[int, Field(ge=1)]
 Cap = Sentences | dict[str, Sentences]
 Name = Annotated[str, Field(min_length=1)]
 Pattern = Name | dict[str, Name]
-"""A file pattern or split name: one for all languages, or one for each with `default` for the others."""
+"""A file pattern or split name: one for all languages, or a mapping from languages with `default` for the others."""
 Role = Literal["labelled", "unlabelled", "zero-shot"]
 """What a language gives to training: sentences with tags, sentences without, nothing."""
 
 REST = "rest"
 DEFAULT = "default"
 READ_BY_ROLE: Mapping[Role, tuple[str, ...]] = MappingProxyType(
-    # Choosing on a target language's dev would not be zero-shot, so targets have none.
+    # Selecting on a target language's dev would not be zero-shot, so targets have no dev.
     {"labelled": PARTS, "unlabelled": ("train", "unlabelled", "test"), "zero-shot": ("test",)}
 )
 
@@ -79,7 +79,7 @@ class SourceConfig(Frozen):
         if twice:
             raise ValueError(f"languages names {', '.join(twice)} twice")
         if self.split is not None and (self.dev_cap is not None or self.test_cap is not None):
-            raise ValueError("split decides how large dev and test are, so do not set dev_cap or test_cap")
+            raise ValueError("split decides how large dev and test are: remove dev_cap and test_cap")
         if self.cap_per_class is not None and self.unit == "word":
             raise ValueError(
                 "cap_per_class counts sentences by class, but these have one tag per word: set cap"
@@ -139,9 +139,11 @@ class PartsConfig(SourceConfig):
         named = [part for part in ("dev", "test") if getattr(self, part) is not None]
         written = [part for part in named if part in self.model_fields_set]
         if self.split is not None and written:
-            raise ValueError(f"split draws dev and test from train, so do not name {' and '.join(written)}")
+            raise ValueError(f"split draws dev and test from train: remove {' and '.join(written)}")
         if self.split is None and len(named) < 2:
-            raise ValueError("name dev and test, or draw them with split: {train: 3, dev: 1, test: 1}")
+            raise ValueError(
+                "dev and test are needed: name both, or draw them with split: {train: 3, dev: 1, test: 1}"
+            )
         for part in PARTS:
             refuse_unknown_languages(part, getattr(self, part), self.languages)
         for language in self.languages:
@@ -191,8 +193,8 @@ class PartsConfig(SourceConfig):
                 place = self.named_parts(language).get(part)
                 if place in places:
                     problem = f"{places[place]} and {language} would both be read from {place!r}"
-                    hint = f"{part} must hold {{lang}}{f' ({otherwise})' if otherwise else ''}"
-                    raise ValueError(f"{hint}: {problem}")
+                    hint = f"write {{lang}} into {part}{f', {otherwise}' if otherwise else ''}"
+                    raise ValueError(f"{problem}: {hint}")
                 if place is not None:
                     places[place] = language
 
@@ -204,14 +206,14 @@ class FilesConfig(PartsConfig):
     """
 
     root: Name = "."
-    """Folder or URI (s3://…, gs://…) below which the patterns are looked up."""
+    """Folder or URI (s3://…, gs://…) in which the patterns are searched."""
 
     @model_validator(mode="after")
     def _patterns_stay_below_the_root(self) -> FilesConfig:
         for language in self.languages:
             for part, name in self.named_parts(language).items():
                 if name.startswith("/") or ".." in name.split("/"):
-                    raise ValueError(f"{part} must lie below root: write the folder into root, not {name!r}")
+                    raise ValueError(f"{part} must be below root: write the folder into root, not {name!r}")
         return self
 
 
@@ -242,7 +244,7 @@ def refuse_unknown_languages(field: str, value: object, languages: tuple[str, ..
 
 
 def for_language(value: Value | dict[str, Value] | None, language: str) -> Value | None:
-    """A setting's value for one language: its own, else `default`, else the one value that holds for all."""
+    """A setting's value for one language: its own, else `default`, else the one value for all."""
     if isinstance(value, dict):
         return value.get(language, value.get(DEFAULT))
     return value

@@ -16,7 +16,7 @@ from raykd.spec import Frozen
 
 
 class TableColumns(Frozen):
-    """The names of the columns: words, tags, and the language where one table holds several."""
+    """The names of the columns: words, tags, and the language where one table has several."""
 
     token: Name = "tokens"
     tag: Name = "ner_tags"
@@ -24,7 +24,7 @@ class TableColumns(Frozen):
 
 
 TagNames = Annotated[tuple[Name, ...], Field(min_length=1)] | None
-"""What the numbers in a tag column stand for, where the data do not say so themselves."""
+"""The names of the numbers in a tag column, where the data do not have them."""
 
 
 def sentences_of(
@@ -36,22 +36,24 @@ def sentences_of(
     names: Sequence[str] | None,
     labelled: bool,
 ) -> list[Sentence]:
-    """The rows of `table`, those of other languages left out where a column tells the language.
+    """The rows of `table`, without those of other languages where a column has the language.
 
     `languages` is the one language of all rows, unless `columns.language` names a column. Rows without words
-    are passed over.
+    are skipped.
 
     Raises:
-        CorpusError: a column is missing or of another type, or a row has not one tag per word.
+        CorpusError: a column is missing or of another type, or a row does not have one tag per word.
     """
     tokens = _words(table, columns.token, file)
     tags = _tags(table, columns.tag, names, file) if labelled else [None] * table.num_rows
-    spoken = _strings(table, columns.language, file) if columns.language else [languages[0]] * table.num_rows
-    return list(_rows(tokens, tags, spoken, set(languages), file))
+    row_languages = (
+        _strings(table, columns.language, file) if columns.language else [languages[0]] * table.num_rows
+    )
+    return list(_rows(tokens, tags, row_languages, set(languages), file))
 
 
 def class_names(feature: Any) -> list[str] | None:
-    """The class names in a Hugging Face feature's plain form (as data sets and Parquet metadata hold it)."""
+    """The class names in a Hugging Face feature's plain form (as in data sets and Parquet metadata)."""
     if isinstance(feature, list | tuple):
         return class_names(feature[0]) if feature else None
     if not isinstance(feature, Mapping):
@@ -64,11 +66,11 @@ def class_names(feature: Any) -> list[str] | None:
 def _rows(
     tokens: Sequence[list[str] | None],
     tags: Sequence[list[str] | None],
-    spoken: Sequence[str],
+    row_languages: Sequence[str],
     languages: set[str],
     file: str,
 ) -> Iterator[Sentence]:
-    for row, (words, row_tags, language) in enumerate(zip(tokens, tags, spoken, strict=True)):
+    for row, (words, row_tags, language) in enumerate(zip(tokens, tags, row_languages, strict=True)):
         if language not in languages or not words:
             continue
         if row_tags is not None and len(words) != len(row_tags):
@@ -80,7 +82,7 @@ def _rows(
 def _words(table: pa.Table, name: str, file: str) -> list[list[str] | None]:
     column = _column(table, name, "token", file)
     if not _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
-        problem = f"column {name!r} holds {column.type}, not lists of words"
+        problem = f"column {name!r} has {column.type}, not lists of words"
         raise CorpusError(file, None, problem, f"set corpus.columns.token ({', '.join(table.column_names)})")
     return _rows_without_nulls(column, file)
 
@@ -90,10 +92,10 @@ def _tags(table: pa.Table, name: str, names: Sequence[str] | None, file: str) ->
     if _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
         return [tags or [] for tags in _rows_without_nulls(column, file)]
     if not _is_list_of(column.type, pa.types.is_integer):
-        problem = f"column {name!r} holds {column.type}, not lists of tags"
+        problem = f"column {name!r} has {column.type}, not lists of tags"
         raise CorpusError(file, None, problem, f"set corpus.columns.tag ({', '.join(table.column_names)})")
     if names is None:
-        problem = f"column {name!r} holds numbers, and nothing says which tags they stand for"
+        problem = f"column {name!r} has numbers, and the names of these tags are unknown"
         raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
     return [
         _named(numbers or [], names, file, row)
@@ -113,7 +115,7 @@ def _rows_without_nulls(column: pa.ChunkedArray, file: str) -> list[Any]:
     rows = column.to_pylist()
     if column.combine_chunks().flatten().null_count:
         row = next(place for place, values in enumerate(rows) if values and None in values)
-        raise CorpusError(file, None, f"row {row} holds a null", "give every word and every tag")
+        raise CorpusError(file, None, f"row {row} has a null", "give every word and every tag")
     return rows
 
 

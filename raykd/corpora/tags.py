@@ -7,11 +7,11 @@ The schemes, on the spans [0, 2) PER, [2, 3) PER, [4, 5) LOC of five tokens:
     iob1    I-PER I-PER B-PER O I-LOC     B only where a span touches an earlier one of its type (CoNLL-2003)
     io      T-PER T-PER T-PER O T-LOC     one tag per token; neighbours with one tag are one span (SemEval-2016)
 
-The first three say the same. Conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every
-valid sequence of scheme `s`. An invalid sequence is read as conlleval reads it (a tag that cannot go on begins
-anew) and every tag that would be written otherwise counts as one repair. `io` cannot tell touching spans of
-one type apart: written in it, they become one. Its tags are types as they stand (`T-POS`, not `POS`), as only
-then the tags can be written back.
+The first three are equivalent. Conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every
+valid sequence of scheme `s`. An invalid sequence is read as conlleval reads it (a tag that cannot continue a span
+begins a new one), and every tag that would be written otherwise counts as one repair. `io` cannot separate
+touching spans of one type: they become one. Its types are whole tags (`T-POS`, not `POS`), so that the tags can be
+written again.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class TagSet:
             twice = sorted({tag for tag in self.tags if self.tags.count(tag) > 1})
             raise ValueError(f"tags occur twice: {', '.join(twice)}")
         if self.scheme == "bioes" and set(self.tags) != set(_bioes_tags(self.labels)):
-            raise ValueError(f"a BIOES tag set holds O and B-, I-, E-, S- of every type; got {self.tags}")
+            raise ValueError(f"a BIOES tag set has O and B-, I-, E-, S- of every type; got {self.tags}")
 
     @classmethod
     def of_types(cls, types: Iterable[str]) -> TagSet:
@@ -143,7 +143,7 @@ class TagSet:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What the tags tell: span types (BIOES), or the tags themselves (flat)."""
+        """Span types (BIOES), or the tags themselves (flat)."""
         if self.scheme == "flat":
             return self.tags
         return tuple(dict.fromkeys(_split(tag)[1] for tag in self.tags if tag != OUTSIDE))
@@ -166,7 +166,7 @@ class TagSet:
             raise ValueError(f"unknown tag {error.args[0]!r} ({', '.join(self.tags)})") from None
 
     def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
-        """The tags that `numbers` stand for."""
+        """The tags of these numbers."""
         return [self.tags[number] for number in numbers]
 
     def allowed_transitions(self) -> Bool[np.ndarray, "tag tag"]:
@@ -208,17 +208,17 @@ def _differences(tags: Sequence[str], others: Sequence[str]) -> int:
 
 
 def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
-    """The scheme in which tag sequences are written, told by what only one scheme would write.
+    """The scheme of tag sequences, found by what only one scheme would write.
 
-    E- or S- tags make it BIOES. Without them, a span that begins with I- makes it IOB1, unless some B- stands
-    where IOB1 writes I-: then it is IOB2 with faults. Tags of another form throughout make it flat, unless O
-    stands beside tags that share another letter (T-POS, T-NEG): one such tag per token is `io`.
+    E- or S- tags make it BIOES. Without them, a span that begins with I- makes it IOB1, unless some B- is where
+    IOB1 writes I-: then it is IOB2 with faults. If all tags have another form it is flat, unless there is O and the
+    other tags share one letter (T-POS, T-NEG): one such tag per token is `io`.
 
     Raises:
         ValueError: some tags have the form of spans and others do not.
     """
     letters: set[str] = set()
-    strangers: set[str] = set()
+    others: set[str] = set()
     begins_inside = begins_fresh = outside = False
     for tags in sequences:
         before, kind_before = "O", ""
@@ -227,19 +227,17 @@ def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
                 before, kind_before, outside = "O", "", True
                 continue
             if len(tag) < 3 or tag[0] not in "BIES" or tag[1] != "-":
-                strangers.add(tag)
+                others.add(tag)
                 continue
             fresh = before == "O" or kind_before != tag[2:]
             begins_inside |= fresh and tag[0] == "I"
             begins_fresh |= fresh and tag[0] == "B"
             before, kind_before = tag[0], tag[2:]
             letters.add(before)
-    if strangers and letters & set("BI"):
-        raise ValueError(
-            f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(strangers)[:5])})"
-        )
-    if strangers or not letters:
-        return "io" if outside and not letters and _share_a_letter(strangers) else "flat"
+    if others and letters & set("BI"):
+        raise ValueError(f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(others)[:5])})")
+    if others or not letters:
+        return "io" if outside and not letters and _share_a_letter(others) else "flat"
     if letters & set("ES"):
         return "bioes"
     return "iob1" if begins_inside and not begins_fresh else "iob2"

@@ -16,7 +16,7 @@ Place = Annotated[int, Field(ge=0)]
 
 
 class Columns(Frozen):
-    """Where the text and its class stand, from 0."""
+    """The columns of the text and its class, from 0."""
 
     text: Place = 0
     label: Place = 1
@@ -34,9 +34,9 @@ class TsvSource(TextConfig):
     source: Literal["tsv"]
     scheme: Literal["flat"] = "flat"
     columns: ColumnsOfEach = Columns()
-    """Where text and class stand, counted from 0; or a mapping from languages, with `default` for the others."""
+    """The columns of text and class, counted from 0; or a mapping from languages, with `default` for the others."""
     header: bool = False
-    """Whether the first line names the columns."""
+    """Whether the first line has the names of the columns."""
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> TsvSource:

@@ -1,10 +1,10 @@
 """Vocabularies: how words become numbers. Words, WordPieces, characters, or a pretrained model's own
 tokenizer.
 
-Every vocabulary spells *words*, never running text, so one word is spelt the same wherever it stands and a
-corpus is encoded by spelling each distinct word once. Ids 0 and 1 are padding and unknown in vocabularies
-built here; a pretrained one keeps its own ids. A word that spells to nothing (an empty or invisible one) is
-one unknown piece, so every word has a first piece.
+Every vocabulary splits *words* into pieces, never running text: a word has the same pieces everywhere, and a
+corpus is encoded by splitting each distinct word once. Ids 0 and 1 are padding and unknown in vocabularies built
+here; a pretrained one has its own ids. A word without any piece (an empty or invisible one) is one unknown piece, so
+every word has a first piece.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 from pydantic import Field
 from tokenizers import Tokenizer, models, trainers
 
+from raykd.corpora.pieces import Special, Vocabulary, split_words
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.ragged import Ragged, flatten_lists, offsets_of, table_column
-from raykd.corpora.spelling import Special, Vocabulary, spell
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class WordPieceVocabulary:
         """Train at most `size` pieces. The same words, in any order, give the same pieces in every
         process."""
         counts = Counter(words)
-        # At most half of the pieces are single characters, or a script of thousands would leave no room.
+        # At most half of the pieces are single characters: a script of thousands would leave no room for others.
         alphabet = _alphabet(counts, limit=size // 2)
         known = set(alphabet)
         # The trainer numbers characters in the order of a randomly seeded hash map and breaks ties between
@@ -101,9 +101,9 @@ class WordPieceVocabulary:
             show_progress=False,
             special_tokens=["[PAD]", "[UNK]", *alphabet],
         )
-        spellable = sorted(word for word in counts if known.issuperset(_letters(word)))
+        writable = sorted(word for word in counts if known.issuperset(_letters(word)))
         tokenizer = _wordpiece({"[UNK]": 0})
-        tokenizer.train_from_iterator((word for word in spellable for _ in range(counts[word])), trainer)
+        tokenizer.train_from_iterator((word for word in writable for _ in range(counts[word])), trainer)
         ids = tokenizer.get_vocab()
         return cls(tuple(sorted(ids, key=ids.__getitem__)))
 
@@ -118,7 +118,7 @@ class WordPieceVocabulary:
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One row of ids for each word; a word with an unknown character is one unknown piece."""
-        return spell(self._tokenizer, words, Special.unknown)
+        return split_words(self._tokenizer, words, Special.unknown)
 
     def to_json(self) -> str:
         """All of it as JSON."""
@@ -142,8 +142,8 @@ def _letters(word: str) -> list[str]:
 def _alphabet(counts: Counter[str], *, limit: int) -> list[str]:
     """The `limit` most frequent letters of these words, in code point order.
 
-    Letters that stand only at the beginning of words, or only further on, come in their other form too where
-    there is room: a word with an unseen letter would be unknown as a whole.
+    Letters seen only at the beginning of words, or only later, are taken in their other form too where there is
+    room: a word with an unseen letter would be unknown as a whole.
     """
     seen: Counter[str] = Counter()
     for word, count in counts.items():
@@ -184,7 +184,7 @@ class CharacterVocabulary:
         tail = self.longest // 2
         head = self.longest - tail
         short = [w if len(w) <= self.longest else w[:head] + w[len(w) - tail :] for w in words]
-        # NUL stands in no text: an empty word is one unknown character.
+        # NUL occurs in no text: an empty word is one unknown character.
         points = np.frombuffer(
             "".join(w or "\0" for w in short).encode("utf-32-le", "surrogatepass"), np.uint32
         )
@@ -248,7 +248,7 @@ class PretrainedConfig(Frozen):
     path: str = Field(min_length=1)
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
-        """The checkpoint's vocabulary, whatever the words."""
+        """The checkpoint's vocabulary; the words are not read."""
         return HFVocabulary.load(self.path)
 
 

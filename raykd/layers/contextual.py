@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from raykd.corpora.spelling import Special
+    from raykd.corpora.pieces import Special
 
 KEPT_BYTES = 2 << 30
 """Of features, for each tagger in training; what is beyond is computed anew each time."""

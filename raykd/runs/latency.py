@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from raykd.corpora.encoding import TokenBatch
-from raykd.corpora.spelling import Vocabulary
+from raykd.corpora.pieces import Vocabulary
 from raykd.layers import Model
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.structures import viterbi

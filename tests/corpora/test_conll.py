@@ -57,7 +57,7 @@ def test_iob1_tags_are_handed_over_as_written(tmp_path):
     assert train(tmp_path, "A I-PER\nB B-PER\n") == [(["A", "B"], ["I-PER", "B-PER"])]
 
 
-def test_the_word_hash_is_no_comment(tmp_path):
+def test_the_word_hash_is_not_a_comment(tmp_path):
     data = "# newdoc\n# sent_id = 3\n#\tO\n1\tB-X\n\n# 2 sentences\n#tag\tO\n"
     assert train(tmp_path, data) == [(["#", "1"], ["O", "B-X"]), (["#tag"], ["O"])]
     with_index = "# text\tof\tcolumns\n1\t#\tO\n2\tyes\tO\n"
@@ -136,17 +136,23 @@ def test_patterns_find_files_per_language(tmp_path):
             "0\tA\tO\n1\tB\tO\n\n0\tC\tO\n",
             {},
             None,
-            "holds running numbers, not words",
-            "columns.token, say to 1",
+            "has running numbers, not words",
+            "columns.token, for example to 1",
         ),
-        (b"A\tO\nM\xfcller\tO\n", {}, 2, "byte 0xfc is not utf-8", "set corpus.encoding, say latin-1"),
-        ("A\tO\n", {"encoding": "utf-9"}, None, "no text encoding is called 'utf-9'", "corpus.encoding"),
+        (
+            b"A\tO\nM\xfcller\tO\n",
+            {},
+            2,
+            "byte 0xfc is not utf-8",
+            "set corpus.encoding, for example latin-1",
+        ),
+        ("A\tO\n", {"encoding": "utf-9"}, None, "there is no text encoding 'utf-9'", "corpus.encoding"),
         ("", {}, None, "the file is empty", "fill it"),
         ("\n \n", {}, None, "the file is empty", "fill it"),
-        ("# only\n# comments\n", {}, None, "holds no sentence", "fill it"),
+        ("# only\n# comments\n", {}, None, "has no sentence", "fill it"),
     ],
 )
-def test_faults_are_told_with_file_line_and_mend(tmp_path, data, settings, line, problem, hint):
+def test_faults_are_reported_with_file_line_and_hint(tmp_path, data, settings, line, problem, hint):
     with pytest.raises(CorpusError) as caught:
         train(tmp_path, data, **settings)
     error = caught.value
@@ -158,11 +164,11 @@ def test_faults_are_told_with_file_line_and_mend(tmp_path, data, settings, line,
 def test_a_missing_file_names_the_nearest(tmp_path):
     (tmp_path / "de").mkdir()
     (tmp_path / "de" / "train.txt").write_text("A\tO\n")
-    with pytest.raises(CorpusError, match=r"de/trian.txt: no such file; nearest there: de/train.txt"):
+    with pytest.raises(CorpusError, match=r"de/trian.txt: no such file; nearest files: de/train.txt"):
         read(source(tmp_path, train="de/trian.txt"))
-    with pytest.raises(CorpusError, match=r"no file matches; nearest there: de/train.txt"):
+    with pytest.raises(CorpusError, match=r"no file matches; nearest files: de/train.txt"):
         read(source(tmp_path, train="de/*.conll"))
-    with pytest.raises(CorpusError, match=r"no such file; nothing lies below .*; set corpus.root"):
+    with pytest.raises(CorpusError, match=r"no such file; .* has no files: set corpus.root"):
         read(source(tmp_path / "nowhere"))
 
 
@@ -170,15 +176,15 @@ def test_a_missing_file_names_the_nearest(tmp_path):
     ("settings", "message"),
     [
         ({"languages": ["da", "da"]}, "languages names da twice"),
-        ({"languages": ["da", "sv"]}, "train must hold {lang}: da and sv would both be read from 't'"),
-        ({"dev": None}, "name dev and test, or draw them with split"),
-        ({"split": {}}, "do not name dev and test"),
+        ({"languages": ["da", "sv"]}, "da and sv would both be read from 't': write {lang} into train"),
+        ({"dev": None}, "dev and test are needed: name both, or draw them with split"),
+        ({"split": {}}, "remove dev and test"),
         ({"unlabelled": "rest"}, "unlabelled: rest takes what cap leaves: set cap"),
         ({"cap": {"de": 3}}, "cap names de, not among languages (xx)"),
         ({"scheme": {"de": "iob1"}}, "scheme names de"),
         ({"encoding": {"de": "latin-1"}}, "encoding names de"),
-        ({"train": "/etc/passwd"}, "train must lie below root"),
-        ({"split": {}, "dev": None, "test": None, "dev_cap": 3}, "do not set dev_cap or test_cap"),
+        ({"train": "/etc/passwd"}, "train must be below root"),
+        ({"split": {}, "dev": None, "test": None, "dev_cap": 3}, "remove dev_cap and test_cap"),
         ({"scheme": "bilou"}, "'iob1', 'iob2', 'bioes', 'io', 'flat' or 'auto'"),
         ({"trian": "x"}, "Extra inputs are not permitted"),
     ],
@@ -227,8 +233,8 @@ def test_targets_are_read_without_dev_or_tags_and_need_no_other_files(tmp_path):
         ({"dev": {"da": "d"}}, "dev has nothing for sv (labelled): name it there, or add default"),
         ({"dev": {"de": "d"}}, "dev names de"),
         ({"train": {"da": "t"}, "unlabelled_languages": ["sv"]}, "train has nothing for sv (unlabelled)"),
-        ({"test": {"da": "../x", "default": "{lang}"}}, "test must lie below root"),
-        ({"test": {"da": "t", "sv": "t"}}, "test must hold {lang}: da and sv would both be read from 't'"),
+        ({"test": {"da": "../x", "default": "{lang}"}}, "test must be below root"),
+        ({"test": {"da": "t", "sv": "t"}}, "da and sv would both be read from 't': write {lang} into test"),
         ({"columns": {"de": {"token": 1}}}, "columns names de"),
         ({"unlabelled": {"sv": "rest"}}, "unlabelled: rest takes what cap leaves"),
     ],
@@ -260,7 +266,7 @@ def test_columns_for_all_or_each_survive_json(tmp_path, columns):
     assert {**columns, **written} == written
 
 
-def test_a_fault_inside_one_languages_columns_is_told_once(tmp_path):
+def test_a_fault_inside_one_languages_columns_is_reported_once(tmp_path):
     with pytest.raises(ValidationError) as caught:
         source(tmp_path, columns={"xx": {"tokn": 1}})
     assert [error["loc"] for error in caught.value.errors()] == [("columns", "each", "xx", "tokn")]

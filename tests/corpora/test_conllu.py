@@ -64,10 +64,10 @@ def test_words_are_read_and_other_nodes_passed_over(tmp_path):
         (["", row("x", "a")], 2, "word id 'x' where 1 is expected"),
         ([row(1, "")], 1, "the word is empty"),
         ([row(1, "a"), row(2, "b", upos="_")], 2, "'b' has no upos"),
-        (["# text"], None, "holds no sentence"),
+        (["# text"], None, "has no sentence"),
     ],
 )
-def test_faults_are_told_with_file_and_line(tmp_path, lines, line, problem):
+def test_faults_are_reported_with_file_and_line(tmp_path, lines, line, problem):
     with pytest.raises(CorpusError) as caught:
         train(tmp_path, lines)
     assert (caught.value.file, caught.value.line) == (str(tmp_path / "t"), line)

@@ -62,7 +62,7 @@ def rows(corpus, part):
     ]
 
 
-def test_a_corpus_of_unlike_schemes(root):
+def test_a_corpus_of_different_schemes(root):
     corpus = read_corpus(config(root))
     assert rows(corpus, "train") == [
         ("en", ["Ada", "Byron", "Bob", "in", "Rome"], ["B-PER", "E-PER", "S-PER", "O", "S-LOC"]),
@@ -76,7 +76,7 @@ def test_a_corpus_of_unlike_schemes(root):
         assert table.schema.types == [pa.list_(pa.string()), pa.list_(pa.int16()), pa.string()]
 
 
-def test_the_report_tells_what_was_found(root):
+def test_the_report_has_what_was_found(root):
     report = read_corpus(config(root)).report
     assert report.schemes == {"en": "iob1", "es": "iob2"}
     assert report.sentences["train"] == {"en": 2, "es": 1}
@@ -98,7 +98,7 @@ def test_repairs_are_counted_by_part_and_language(root):
     assert "2 tags of train en were not valid in their scheme (iob2) and were repaired" in report.warnings()
 
 
-def test_a_language_without_a_part_is_told():
+def test_a_language_without_a_part_is_warned_about():
     parts = {part: [Sentence([part], ["O"], "en")] for part in ("train", "dev", "test")}
     parts["test"].append(Sentence(["x"], ["O"], "es"))
     report = make_corpus(parts, SourceConfig(languages=("en", "es"))).report
@@ -114,7 +114,7 @@ def test_a_language_without_a_part_is_told():
         ("a NOUN\n", {}, 1, "some languages have spans and others one tag per word (en flat, es iob2)"),
     ],
 )
-def test_tags_that_do_not_fit_are_told_with_their_place(root, text, settings, line, problem):
+def test_tags_that_do_not_fit_are_reported_with_their_place(root, text, settings, line, problem):
     for part in ("train", "dev", "test"):
         (root / f"en.{part}").write_text(text.replace(" ", f"-{part} "))
     with pytest.raises(CorpusError) as caught:
@@ -129,7 +129,7 @@ def test_a_language_with_nothing_but_o_goes_with_the_others(root):
     assert read_corpus(config(root)).report.schemes == {"en": "iob1", "es": "iob2"}
 
 
-def test_nothing_left_to_train_on_is_told(root):
+def test_nothing_left_to_train_on_is_an_error(root):
     (root / "en.train").write_text(FILES["en"]["dev"])
     with pytest.raises(CorpusError, match=r"no sentence is left for train \(of 1 training sentences read\)"):
         read_corpus(config(root, languages=["en"]))
@@ -257,7 +257,7 @@ def target(root, **settings):
     return read_corpus(config(root, zero_shot_languages=["es"], **settings))
 
 
-def test_roles_are_told_stored_and_part_of_the_identity(root, tmp_path):
+def test_roles_are_described_stored_and_part_of_the_identity(root, tmp_path):
     corpus = target(root)
     assert (corpus.sources, corpus.targets) == (("en",), ("es",))
     assert corpus.report.sentences["dev"] == {"en": 1, "es": 0}
@@ -272,7 +272,7 @@ def test_roles_are_told_stored_and_part_of_the_identity(root, tmp_path):
     assert corpus_id(roleless) != corpus_id(corpus)
 
 
-def test_a_silent_language_is_expected_to_bring_text_and_a_test():
+def test_an_unlabelled_language_should_have_text_and_a_test():
     parts = {part: [Sentence([part], ["O"], "en")] for part in ("train", "dev")}
     parts["test"] = [Sentence(["x"], ["O"], "en")]
     report = make_corpus(parts, SourceConfig(languages=("en", "es"), unlabelled_languages=("es",))).report
@@ -281,9 +281,9 @@ def test_a_silent_language_is_expected_to_bring_text_and_a_test():
 
 def test_described_in_figures(root):
     corpus = read_corpus(config(root))
-    told = json.loads(json.dumps(describe(corpus)))
-    assert told["corpus_id"] == corpus_id(corpus)
-    assert told["labels"] == ["LOC", "MISC", "PER"]
+    figures = json.loads(json.dumps(describe(corpus)))
+    assert figures["corpus_id"] == corpus_id(corpus)
+    assert figures["labels"] == ["LOC", "MISC", "PER"]
     english = {
         "part": "train",
         "language": "en",
@@ -292,11 +292,11 @@ def test_described_in_figures(root):
         "mean_length": 3.0,
         "longest": 5,
     }
-    assert told["parts"][0] == english | {"labels": {"LOC": 1, "PER": 2}}
-    assert [(row["part"], row["language"]) for row in told["parts"]] == [
+    assert figures["parts"][0] == english | {"labels": {"LOC": 1, "PER": 2}}
+    assert [(row["part"], row["language"]) for row in figures["parts"]] == [
         (part, language) for part in ("train", "dev", "test") for language in ("en", "es")
     ]
-    assert told["warnings"] == corpus.report.warnings()
+    assert figures["warnings"] == corpus.report.warnings()
 
 
 def test_flat_tags(tmp_path):

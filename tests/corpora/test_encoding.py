@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from raykd.corpora.encoding import encode_text
+from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.spelling import Special
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
 from tests.corpora.encoded import encoded
 

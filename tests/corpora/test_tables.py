@@ -85,9 +85,14 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
     ("columns", "settings", "problem", "hint"),
     [
         ({"words": WORDS}, {}, "there is no column 'tokens'", "set corpus.columns.token (words)"),
-        ({"tokens": ["a b"], "ner_tags": [["O"]]}, {}, "holds string, not lists of words", "columns.token"),
-        ({"tokens": WORDS, "ner_tags": ["O", "O"]}, {}, "holds string, not lists of tags", "columns.tag"),
-        ({"tokens": WORDS, "ner_tags": NUMBERS}, {}, "nothing says which tags", "set corpus.tag_names"),
+        ({"tokens": ["a b"], "ner_tags": [["O"]]}, {}, "has string, not lists of words", "columns.token"),
+        ({"tokens": WORDS, "ner_tags": ["O", "O"]}, {}, "has string, not lists of tags", "columns.tag"),
+        (
+            {"tokens": WORDS, "ner_tags": NUMBERS},
+            {},
+            "the names of these tags are unknown",
+            "set corpus.tag_names",
+        ),
         (
             {"tokens": WORDS, "ner_tags": NUMBERS},
             {"tag_names": ["O", "B-PER"]},
@@ -106,7 +111,7 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
             "row 1 has 1 words and 0 tags",
             "one tag per word",
         ),
-        ({"tokens": [["a", None]], "ner_tags": [["O", "O"]]}, {}, "row 0 holds a null", "every word"),
+        ({"tokens": [["a", None]], "ner_tags": [["O", "O"]]}, {}, "row 0 has a null", "every word"),
         (
             {"tokens": pa.array([[]], pa.list_(pa.string())), "ner_tags": TAGS[1:]},
             {},
@@ -124,16 +129,20 @@ def test_parquet_faults(tmp_path, columns, settings, problem, hint):
     assert hint in caught.value.hint
 
 
-def test_what_is_no_parquet_is_told(tmp_path):
+def test_a_file_that_is_not_parquet_is_reported(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"not parquet at all")
-    with pytest.raises(CorpusError, match=r"t\.parquet: it is no Parquet file"):
+    with pytest.raises(CorpusError, match=r"t\.parquet: it is not a Parquet file"):
         read_parquet(parquet(tmp_path))
 
 
-def test_languages_must_be_told_apart(tmp_path):
-    with pytest.raises(ValueError, match=r"train must hold \{lang\} \(or columns.language be set\)"):
+def test_languages_must_differ(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"both be read from .*: write \{lang\} into train, or set columns.language"
+    ):
         parquet(tmp_path, languages=["en", "de"])
-    with pytest.raises(ValueError, match=r"train must hold \{lang\}"):
+    with pytest.raises(
+        ValueError, match=r"write \{lang\} into train, or set path, subset or columns.language"
+    ):
         huggingface("x", languages=["en", "de"])
     huggingface("x-{lang}", languages=["en", "de"])
     huggingface("x", subset="{lang}", languages=["en", "de"])
@@ -212,7 +221,7 @@ def test_a_data_set_of_the_hub_is_asked_for_by_name_subset_and_revision(monkeypa
     assert [s.language for s in parts["train"]] == ["nl", "nl", "de", "de"]
 
 
-def test_a_missing_package_is_told(monkeypatch):
+def test_a_missing_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(CorpusError, match=r"not installed; pip install 'raykd\[datasets\]'"):
+    with pytest.raises(CorpusError, match=r"not installed; run pip install 'raykd\[datasets\]'"):
         read_huggingface(huggingface("anything"))

@@ -15,7 +15,7 @@ KINDS = ("PER", "LOC", "B-O")  # a type may itself look like a tag
 
 @st.composite
 def segmentations(draw):
-    """Ordered spans over a sentence, as an independent description of what the tags must say."""
+    """Ordered spans over a sentence, as an independent description of what the tags must be."""
     spans, position = [], 0
     for gap, width, kind in draw(
         st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from(KINDS)), max_size=6)
@@ -167,7 +167,7 @@ def test_a_tag_outside_the_scheme_is_named(tag, scheme):
         ([["O", "O"]], "flat"),
     ],
 )
-def test_the_scheme_is_told_from_the_tags(sequences, scheme):
+def test_the_scheme_is_found_from_the_tags(sequences, scheme):
     assert guess_scheme(sequences) == scheme
 
 
@@ -182,7 +182,7 @@ def test_a_guessed_scheme_needs_no_repair(segmentations_, scheme):
         assert to_bioes(tags, guess)[1] == 0
 
 
-def test_mixed_forms_are_refused_with_the_strangers():
+def test_mixed_forms_are_refused_with_the_other_tags():
     with pytest.raises(ValueError, match="others are not \\(MISC\\)"):
         guess_scheme([["B-PER", "I-PER"], ["MISC"]])
 

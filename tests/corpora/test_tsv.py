@@ -41,7 +41,7 @@ def test_words_and_class(tmp_path):
         ("good\t\n", 1, "the text or its class is empty"),
     ],
 )
-def test_faults_are_told_with_file_and_line(tmp_path, text, line, problem):
+def test_faults_are_reported_with_file_and_line(tmp_path, text, line, problem):
     (tmp_path / "t").write_text(text)
     with pytest.raises(CorpusError) as caught:
         read(source(tmp_path))
@@ -109,9 +109,7 @@ def test_the_unit_is_stored_restricted_and_part_of_the_identity(tmp_path):
 def test_files_that_tag_words_and_files_that_tag_sentences_make_no_corpus():
     parts = {part: [Sentence([part], ["pos"], "en", ("a.tsv", 1), "sentence")] for part in ("train", "dev")}
     parts["test"] = [Sentence(["x", "y"], ["A", "B"], "en", ("b.conll", 7))]
-    with pytest.raises(
-        CorpusError, match="use one kind of tags in a corpus: leave these files out"
-    ) as caught:
+    with pytest.raises(CorpusError, match="use one kind of tags in a corpus: remove these files") as caught:
         make_corpus(parts, SourceConfig(languages=("en",)))
     assert (caught.value.file, caught.value.line) == ("b.conll", 7)
 

@@ -152,7 +152,7 @@ def test_json_gives_the_same_vocabulary_back(vocabularies, words):
         assert again.to_json() == vocabulary.to_json()
 
 
-def test_pretrained_spells_as_its_own_tokenizer_does(checkpoint):
+def test_pretrained_splits_as_its_own_tokenizer_does(checkpoint):
     from transformers import AutoTokenizer
 
     vocabulary = build_vocabulary(PretrainedConfig(kind="pretrained", path=checkpoint), SENTENCES)
@@ -165,8 +165,8 @@ def test_pretrained_spells_as_its_own_tokenizer_does(checkpoint):
     assert (vocabulary.special.prefix, vocabulary.special.suffix) == ((2,), (3,))
 
 
-def test_a_folder_without_tokenizer_is_told_by_name(tmp_path):
-    with pytest.raises(CorpusError, match=rf"{tmp_path}.*tokenizer.*name a checkpoint"):
+def test_a_folder_without_tokenizer_is_reported_by_name(tmp_path):
+    with pytest.raises(CorpusError, match=rf"{tmp_path}.*tokenizer.*give a checkpoint"):
         HFVocabulary.load(str(tmp_path))
 
 
@@ -183,7 +183,7 @@ def test_words_come_from_tables_and_lists_alike():
         ({"kind": "pretrained", "path": "bert-base-cased"}, PretrainedConfig),
     ],
 )
-def test_configuration_is_told_apart_by_kind(config, kind):
+def test_configuration_is_chosen_by_kind(config, kind):
     adapter = TypeAdapter(VocabularyConfig)
     assert isinstance(adapter.validate_json(json.dumps(config)), kind)
     with pytest.raises(ValidationError):

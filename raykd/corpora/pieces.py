@@ -1,4 +1,4 @@
-"""What all vocabularies share: they spell words as pieces, and a sentence is its words' pieces in a row."""
+"""What all vocabularies share: they split words into pieces, and a sentence is the pieces of its words."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Special:
-    """The ids that stand for no piece: padding fills a batch up, unknown is what cannot be spelt, and prefix
-    and suffix go around every sentence (empty but for pretrained models)."""
+    """The ids that are no piece of a word: padding fills a batch, unknown replaces what has no piece, and prefix and
+    suffix are put around every sentence (empty unless pretrained)."""
 
     padding: int = 0
     unknown: int = 1
@@ -36,7 +36,7 @@ class Vocabulary(Protocol):
 
     @property
     def special(self) -> Special:
-        """The ids that stand for no piece."""
+        """The ids that are no piece of a word."""
         ...
 
     def pieces(self, words: Sequence[str]) -> Ragged:
@@ -44,13 +44,12 @@ class Vocabulary(Protocol):
         ...
 
     def to_json(self) -> str:
-        """All of it as JSON; `raykd.corpora.vocabulary.from_json` reads it back."""
+        """All of it as JSON; `raykd.corpora.vocabulary.from_json` reads it."""
         ...
 
 
-def spell(tokenizer: Tokenizer, words: Sequence[str], unknown: int) -> Ragged:
-    """Each word on its own through a tokenizer, without special tokens; a word that gives nothing is
-    unknown."""
+def split_words(tokenizer: Tokenizer, words: Sequence[str], unknown: int) -> Ragged:
+    """The pieces of each word alone, without special tokens; a word without any piece is unknown."""
     encodings = tokenizer.encode_batch([[w] for w in words], is_pretokenized=True, add_special_tokens=False)
     rows = [encoding.ids or [unknown] for encoding in encodings]
     offsets = offsets_of(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
