@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import fmean, stdev
+from statistics import fmean, pstdev, stdev
 from typing import Any, Literal
 
 Part = Literal["dev", "test"]
@@ -34,6 +34,13 @@ class Score:
     def sd(self) -> float | None:
         """Sample standard deviation (n − 1) over seeds; None for one seed."""
         return stdev(self.by_seed) if len(self.by_seed) > 1 else None
+
+    @staticmethod
+    def of(by_language: Mapping[str, float]) -> Score:
+        """The score of one run: every language counts the same, however many sentences it has."""
+        values = list(by_language.values())
+        mean = fmean(values)
+        return Score(mean, pstdev(values), dict(by_language), (mean,))
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Score:
@@ -105,6 +112,21 @@ class Scores:
                     group: Score.over_seeds([one.by_part[part][group] for one in every]) for group in groups
                 }
                 for part, groups in every[0].by_part.items()
+            }
+        )
+
+    @staticmethod
+    def over_languages(scores: Iterable[Scores]) -> Scores:
+        """One of several runs of one seed, each with languages of its own."""
+        merged: dict[str, dict[str, dict[str, float]]] = {}
+        for each in scores:
+            for part, groups in each.by_part.items():
+                for group, score in groups.items():
+                    merged.setdefault(part, {}).setdefault(group, {}).update(score.by_language)
+        return Scores(
+            {
+                part: {group: Score.of(by_language) for group, by_language in groups.items()}
+                for part, groups in merged.items()
             }
         )
 

@@ -1,4 +1,4 @@
-"""The share of words whose tag is right: the metric of one-tag-per-word tasks."""
+"""The share of words whose tag is correct: the metric of one-tag-per-word tasks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
 
 
 def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
-    """Right tags / all tags, in 0..1, over all words of all sentences; 0 when there are no words.
+    """Correct tags / all tags, in 0..1, over all words of all sentences; 0 when there are no words.
 
     Raises ValueError when the sentences differ in number or in length.
     """
     check_aligned(gold, predicted)
     words = sum(map(len, gold))
-    right = sum(
+    correct = sum(
         g == p for one, other in zip(gold, predicted, strict=True) for g, p in zip(one, other, strict=True)
     )
-    return right / words if words else 0.0
+    return correct / words if words else 0.0
 
 
 def check_aligned(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:

@@ -1,7 +1,7 @@
 """Entity F1 as the papers report it: exact spans and types, micro-averaged, counted by seqeval.
 
-Only well-formed BIOES spans count (seqeval's strict mode): a B without its E, or an I that nothing opens, is
-no entity. Source: Nakayama, seqeval, `mode="strict", scheme=IOBES` (its v1).
+Only well-formed BIOES spans count (seqeval's strict mode): a B without its E, or an I after neither B nor I, is
+not an entity. Source: Nakayama, seqeval, `mode="strict", scheme=IOBES` (its v1).
 """
 
 from __future__ import annotations
