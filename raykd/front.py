@@ -1,49 +1,83 @@
-"""The front of a sweep's own objectives, and how much of the space it dominates."""
+"""The front of a sweep's own objectives, how much of the space it dominates, and what gold labels alone would give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from raykd.figures import Directions, selecting, values
 from raykd.pareto import hypervolume, non_dominated
 from raykd.trial import Teacher, Trial
 
-Metric = Literal["f1", "latency_ms", "parameters", "bytes"]
-Directions = Mapping[Metric, Literal["max", "min"]]
-OBJECTIVES: Directions = MappingProxyType({"f1": "max", "latency_ms": "min", "parameters": "min"})
-"""What a sweep searches by default."""
-FIELDS = {"f1": "dev_f1"}
+GOLD = "gold"
+TEACHING = frozenset({"objective", "teachers", "teacher_corpus", "transfer"})
+"""Words of the settings that matter only where something besides gold labels is learnt from."""
 
 
-def candidates(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials that may stand on a front: complete ones of the search, never pruned, failed or baseline ones."""
-    return [trial for trial in trials if trial.state == "COMPLETE" and trial.role == "search"]
+def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
+    """Trials that may stand on a front: complete ones of the search whose every objective is known."""
+    return [
+        trial
+        for trial in trials
+        if trial.state == "COMPLETE" and trial.role == "search" and None not in values(trial, objectives)
+    ]
 
 
-def front_of(trials: Sequence[Trial], objectives: Directions) -> list[Trial]:
-    """The complete trials that no other dominates."""
-    able = candidates(trials)
+def front_of(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
+    """The candidates that no other dominates, in the order given."""
+    able = candidates(trials, objectives)
     if not able:
         return []
     mask = non_dominated(_table(able, objectives), tuple(objectives.values()))
     return [trial for trial, keep in zip(able, mask, strict=True) if keep]
 
 
-def hypervolume_of(trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions) -> float:
-    """Share of the box between F1 0 at the teacher's cost and F1 1 at no cost that the trials dominate (0 … 1)."""
-    able = candidates(trials)
+def hypervolume_of(trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions) -> float:
+    """Share of the box between score 0 at the teacher's cost and score 1 at no cost that the trials dominate (0 … 1).
+
+    A cost that the teacher lacks is measured against the largest of the trials.
+    """
+    able = candidates(trials, objectives)
     if not able or not teachers:
         return 0.0
-    scale = [1.0 if metric == "f1" else float(getattr(teachers[0], metric) or 1.0) for metric in objectives]
-    values = _table(able, objectives) / np.array(scale)
+    table = _table(able, objectives)
+    figures = selecting(teachers[0].score_name)
+    scale = [
+        1.0 if figures[name].score else figures[name].read(teachers[0]) or float(column.max()) or 1.0
+        for name, column in zip(objectives, table.T, strict=True)
+    ]
     reference = [0.0 if direction == "max" else 1.0 for direction in objectives.values()]
-    return float(hypervolume(values, reference, tuple(objectives.values())))
+    return float(hypervolume(table / np.array(scale), reference, tuple(objectives.values())))
+
+
+def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
+    """The same student, trained in the same way on gold labels alone: what distillation is compared with.
+
+    It is complete, of any role, its objective is gold, and its settings differ only in what belongs to teaching. Of
+    several the best on dev; None where there is none, and for a trial that itself learns from gold labels.
+    """
+    if trial.objective == GOLD:
+        return None
+    own = _without_teaching(trial)
+    twins = (
+        other
+        for other in trials
+        if other.state == "COMPLETE" and other.objective == GOLD and _without_teaching(other) == own
+    )
+    return max(twins, key=lambda twin: twin.scores.mean("dev") or 0.0, default=None)
+
+
+def _without_teaching(trial: Trial) -> dict[str, object]:
+    # How λ moves has no effect where there are gold labels alone; for how many epochs has.
+    return {
+        path: value
+        for path, value in trial.settings.items()
+        if not TEACHING.intersection(path.split("."))
+        and (not path.startswith("schedule.") or path == "schedule.epochs")
+    }
 
 
 def _table(trials: Sequence[Trial], objectives: Directions) -> np.ndarray:
     """[trials, objectives]."""
-    fields = [FIELDS.get(metric, metric) for metric in objectives]
-    return np.array([[getattr(trial, name) for name in fields] for trial in trials], dtype=np.float64)
+    return np.array([values(trial, objectives) for trial in trials], dtype=np.float64)

@@ -89,7 +89,7 @@ def test_hypervolume_of_small_cases(values, reference, directions, volume):
 
 
 @pytest.mark.parametrize("measure", [non_dominated, lambda v, d: hypervolume(v, [0.0] * len(d), d)])
-def test_bad_values_are_told(measure):
+def test_bad_values_are_refused(measure):
     with pytest.raises(ValueError, match=r"candidate 1 .* NaN"):
         measure(np.array([[1.0], [np.nan]]), ("max",))
     with pytest.raises(ValueError, match="2 directions need"):

@@ -4,20 +4,29 @@ import json
 
 import pytest
 
-from raykd.trial import Teacher, Trial, metric_of, scores_of, teacher_f1
+from raykd.trial import Teacher, Trial, score_label_of, score_name_of, scores_of, teacher_score
+from tests.scores import score, scores
+
+
+def there_and_back(plain):
+    return json.loads(json.dumps(plain))
 
 
 def test_a_trial_survives_json():
+    languages = {"en": 0.5}
+    own = scores(
+        score(0.4, 0.6, languages=languages), score(0.3, 0.5), score(0.1, 0.2, languages={"nl": 0.15})
+    )
     trial = Trial(
-        3, "PRUNED", {"student.hidden_dim": 8}, run_ids=("a", "b"), dev_f1_by_language={"en": 0.5},
-        dev_f1_by_seed=(0.4, 0.6), test_f1_by_seed=(0.3, 0.5), test_f1_target_by_seed=(0.1, 0.2), targets=("nl",),
-        metric="accuracy",
+        3, "PRUNED", {"student.hidden_dim": 8}, run_ids=("a", "b"), scores=own,
+        cost={"latency_ms": 1.5, "parameters": 10}, wall_s=2.5, score_name="accuracy", score_label="accuracy",
     )  # fmt: skip
-    assert Trial.from_plain(json.loads(json.dumps(trial.to_plain()))) == trial
-    teacher = Teacher("t", dev_f1=0.5, dev_f1_by_language={"en": 0.5}, targets=("nl",), test_f1_target=0.3)
-    assert Teacher.from_plain(json.loads(json.dumps(teacher.to_plain()))) == teacher
-    ensemble = Teacher("mean of t", dev_f1=0.6, members=(teacher, teacher))
-    assert Teacher.from_plain(json.loads(json.dumps(ensemble.to_plain()))) == ensemble
+    assert Trial.from_plain(there_and_back(trial.to_plain())) == trial
+    assert Trial.from_plain(there_and_back(Trial(0, "RUNNING").to_plain())) == Trial(0, "RUNNING")
+    teacher = Teacher("t", own, {"bytes": 4}, score_label="aspect F1")
+    assert Teacher.from_plain(there_and_back(teacher.to_plain())) == teacher
+    ensemble = Teacher("mean of t", scores(0.6), members=(teacher, teacher))
+    assert Teacher.from_plain(there_and_back(ensemble.to_plain())) == ensemble
 
 
 def test_an_unknown_key_is_refused():
@@ -38,7 +47,7 @@ def test_an_unknown_key_is_refused():
             "top_wk",
             "#07 top_wk k=3 · E32 H64 crf",
         ),
-        # Of a choice of mappings the path holds the option's label.
+        # In a choice of mappings the path contains the option's label.
         ({"objective.top_wk.k": 5, "objective.top_wk.temperature": 2}, "top_wk", "#07 top_wk k=5 T=2"),
         ({"objective.temperature": 1, "student.layers": 1}, "posterior", "#07 posterior"),
         (
@@ -55,23 +64,25 @@ def test_an_unknown_key_is_refused():
         ({"student.kind": "bilstm", "student.vocabulary.kind": "word"}, "gold", "#07 gold · bilstm"),
     ],
 )
-def test_the_short_name_tells_objective_and_shape(settings, objective, name):
+def test_the_short_name_shows_objective_and_shape(settings, objective, name):
     assert Trial(7, "COMPLETE", settings, objective=objective).name == name
 
 
-def test_students_are_held_against_the_teachers_source_languages():
-    scores = {"en": 0.8, "de": 0.6, "nl": 0.1}
-    teacher = Teacher("t", test_f1_by_language=scores, targets=("nl",))
-    assert teacher_f1([teacher], "test") == pytest.approx(0.7)
+def test_students_are_compared_with_the_teachers_source_languages():
+    teacher = Teacher(
+        "t", scores(None, score(0.7, languages={"en": 0.8, "de": 0.6}), score(0.1, languages={"nl": 0.1}))
+    )
+    assert teacher_score([teacher], "test") == pytest.approx(0.7)
 
 
-def test_source_and_target_are_said_in_one_breath():
-    plain = Teacher("t", dev_f1=0.841, test_f1=0.83)
+def test_source_and_target_stand_in_one_sentence():
+    plain = Teacher("t", scores(0.841, 0.83))
     assert scores_of(plain) == "dev F1 84.1, test F1 83.0"
-    apart = Trial(0, "COMPLETE", dev_f1=0.5, test_f1=0.4, test_f1_target=0.3, metric="accuracy")
-    assert scores_of(apart) == "dev accuracy 50.0, test accuracy 40.0 (target 30.0)"
+    with_target = Trial(0, "COMPLETE", scores=scores(0.5, 0.4, 0.3), score_label="accuracy")
+    assert scores_of(with_target) == "dev accuracy 50.0, test accuracy 40.0 (target 30.0)"
 
 
-def test_the_score_is_called_as_its_task_calls_it():
-    assert metric_of([Trial(0, "COMPLETE", metric="accuracy")]) == "accuracy"
-    assert metric_of([]) == "F1"
+def test_the_score_has_the_name_that_its_task_gives_it():
+    trials = [Trial(0, "COMPLETE", score_name="f1", score_label="aspect F1")]
+    assert (score_name_of(trials), score_label_of(trials)) == ("f1", "aspect F1")
+    assert (score_name_of([]), score_label_of([])) == ("f1", "F1")

@@ -14,18 +14,19 @@ from rich.console import Console
 from raykd.cli.console import stderr, stdout
 from raykd.cli.front import records_of
 from raykd.cli.options import Small, Variants, again
+from raykd.errors import Fault, SpecError
 from raykd.metrics.significance import THRESHOLD
 from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
 from raykd.report.compare import compare as compared
 from raykd.report.compare_form import compare_csv, compare_json, compare_markdown, compare_table
 
 
-class Metric(StrEnum):
+class Which(StrEnum):
     """Scores that settings are compared by."""
 
-    test_f1 = "test_f1"
-    dev_f1 = "dev_f1"
-    test_f1_target = "test_f1_target"
+    test = "test"
+    dev = "dev"
+    target = "target"
 
 
 class Format(StrEnum):
@@ -52,14 +53,15 @@ def compare(
     baseline: Annotated[
         str,
         typer.Option(
-            help="gold (the same student on gold labels alone), an objective (its best by dev), a trial's number, "
+            help="gold (the same student on gold labels alone), an objective (its best on dev), a trial's number, "
             "or SWEEP:number."
         ),
     ] = GOLD,
-    metric: Annotated[
-        Metric, typer.Option(help="What is compared; target: languages without labels.")
-    ] = Metric.test_f1,
-    by: Annotated[By, typer.Option(help="Every setting, or each objective's best by dev.")] = By.setting,
+    score: Annotated[
+        Which, typer.Option(help="Which score is compared; target: on test, over languages without labels.")
+    ] = Which.test,
+    metric: Annotated[str | None, typer.Option(hidden=True)] = None,
+    by: Annotated[By, typer.Option(help="Every setting, or each objective's best on dev.")] = By.setting,
     alpha: Annotated[
         float, typer.Option(min=1e-6, max=0.5, help="Nominal level of all comparisons together.")
     ] = 0.05,
@@ -77,13 +79,15 @@ def compare(
     small: Small = False,
 ) -> None:
     """Compare settings of finished sweeps over their seeds, by Almost Stochastic Dominance."""
+    if metric is not None:
+        _refuse_metric(metric)
     records = [records_of(sweep, store, variant, small) for sweep in sweeps]
-    trials = {each.name: [each.with_seeds(record.trial) for record in each.load()] for each in records}
+    trials = {each.name: [record.trial for record in each.load()] for each in records}
     corpora = [record.resolved.get("corpus") for each in records for record in each.load()[:1]]
     if any(corpus != corpora[0] for corpus in corpora):
-        _line(stderr, "warning: the sweeps differ in their corpus: their scores are of different sentences")
+        _line(stderr, "warning: the sweeps differ in their corpus: their scores are on different sentences")
     comparisons = compared(
-        trials, baseline=baseline, score=metric.value, by=by.value, alpha=alpha, threshold=threshold,
+        trials, baseline=baseline, score=score.value, by=by.value, alpha=alpha, threshold=threshold,
         bonferroni=bonferroni,
     )  # fmt: skip
     skipped = left_out(trials)
@@ -91,14 +95,21 @@ def compare(
         stdout.print(compare_table(comparisons, baseline=baseline, languages=languages))
     else:
         _line(stdout, _text(form, comparisons, baseline, languages, skipped))
-    # Beside data for other programs, what is said to people goes where it does not mix with it.
-    said = stdout if form is Format.table else stderr
+    # Data for other programs stands alone on standard output.
+    console = stdout if form is Format.table else stderr
     for line in skipped:
-        _line(said, f"left out: {line}")
+        _line(console, f"left out: {line}")
     _line(
-        said,
+        console,
         f"compare: {_summary(comparisons)}. Next: {_next(comparisons, sweeps, list(trials), variant, small)}",
     )
+
+
+def _refuse_metric(written: str) -> None:
+    """Raise SpecError for the option's old name, with what to write now."""
+    part = "target" if written.endswith("_target") else written.split("_")[0]
+    hint = f"write --score {part if part in list(Which) else Which.test}"
+    raise SpecError((Fault("--metric", None, written, f"this option is now --score; {hint}"),))
 
 
 def _text(
@@ -121,7 +132,7 @@ def _next(
     variant: list[str] | None,
     small: bool,
 ) -> str:
-    """More seeds for the first sweep where they would tell (runs that are in the store are found), else its front."""
+    """More seeds for the first sweep where they would decide (runs in the store are found), otherwise its front."""
     one, name = again(sweeps[0], variant, small), names[0]
     own = [each for each in comparisons if each.sweep == name]
     needed = max((each.needed for each in own if each.needed), default=None)

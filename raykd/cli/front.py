@@ -10,12 +10,14 @@ import typer
 from raykd.cli.console import stdout
 from raykd.cli.options import Small, Variants, again, document
 from raykd.errors import Fault, SpecError, StoreError
+from raykd.figures import COLUMNS, LATENCY
 from raykd.report import front_html, front_rows, front_table, trials_csv, trials_parquet
+from raykd.report.form import costs_in_words
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
 from raykd.storage import Storage
 from raykd.sweep.records import SweepRecords
-from raykd.trial import Teacher, Trial, scores_of, teacher_f1
+from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
 
 def front(
@@ -23,7 +25,10 @@ def front(
     store: Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")] = None,
     where: Annotated[
         str | None,
-        typer.Option(help="Which students, for example 'f1 >= 0.95 * teacher' (f1 is the dev score)."),
+        typer.Option(
+            help="Which students, for example 'f1 >= 0.95 * teacher'. Names: the task's score on dev (f1, accuracy), "
+            "teacher, and the costs in front.csv."
+        ),
     ] = None,
     best: Annotated[
         str | None, typer.Option(help="By which figure to choose one, for example latency_ms.")
@@ -32,24 +37,26 @@ def front(
     small: Small = False,
 ) -> None:
     """Show the front of SWEEP, and with --where and --best the student to ship."""
-    condition = parse(where) if where else None
     records = records_of(sweep, store, variant, small)
     trials, teachers = [record.trial for record in records.load()], records.teachers()
+    score_name = score_name_of([*teachers, *trials])
+    condition = parse(where, score_name) if where else None
     if condition is None and best is None:
         for name, data in report_files(trials, teachers, records).items():
             records.folder.write(name, data)
         stdout.print(front_table(trials, teachers, sweep=records.name, objectives=records.objectives))
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.uri}. "
-            f"Next: raykd front {again(sweep, variant, small)} --where 'f1 >= 0.95 * teacher' --best latency_ms",
+            f"Next: raykd front {again(sweep, variant, small)} --where '{score_name} >= 0.95 * teacher' "
+            f"--best {LATENCY.name}",
             highlight=False, soft_wrap=True, markup=False,
         )  # fmt: skip
         return
-    reference = teacher_f1(teachers)
+    reference = teacher_score(teachers)
     chosen = [row.trial for row in front_rows(trials, teachers, objectives=records.objectives)]
     if condition is not None:
         chosen = [trial for trial in chosen if condition.accepts(trial, reference)]
-    chosen = best_first(chosen, best or "latency_ms")
+    chosen = best_first(chosen, best or LATENCY.name, score_name)
     _print_choice(chosen, best is not None, records)
 
 
@@ -68,14 +75,14 @@ def records_of(sweep: str, store: str | None, variants: list[str] | None, small:
     """The records of a sweep that is named, or given as its file with its variants.
 
     Raises:
-        SpecError: variants are asked of a name.
+        SpecError: variants are given for a name.
         StoreError: the store does not have it.
     """
     name, uri = sweep, store or ".raykd"
     if Path(sweep).suffix not in (".yaml", ".yml"):
         if variants or small:
             wanted = "-".join([sweep, *(variants or ()), *(["small"] if small else ())])
-            message = f"variants are of a file, and {sweep} is a name; write {wanted}"
+            message = f"only a file has variants, and {sweep} is a name; write {wanted}"
             raise SpecError((Fault("--small" if small else "--variant", None, "", message),))
     else:
         tree = document(Path(sweep), None, variants, small).tree
@@ -91,14 +98,12 @@ def records_of(sweep: str, store: str | None, variants: list[str] | None, small:
 def _print_choice(chosen: list[Trial], one: bool, records: SweepRecords) -> None:
     if not chosen:
         stdout.print(
-            "front: no student of the front meets the condition. Next: loosen it, or search larger students"
+            "front: no student of the front meets the condition. Next: relax it, or search larger students"
         )
         raise typer.Exit(1)
     for trial in chosen[:1] if one else chosen:
         stdout.print(
-            f"{trial.name}: {scores_of(trial)}, "
-            f"{trial.latency_ms or 0:.2f} ms, {trial.parameters:,} parameters "
-            f"({trial.compression or 0:.1f}× smaller, {trial.speedup or 0:.1f}× faster than its teachers)",
+            f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, COLUMNS))}",
             highlight=False, soft_wrap=True, markup=False,
         )  # fmt: skip
         runs = records.folder.uri.rsplit("/sweeps/", 1)[0] + "/runs/"

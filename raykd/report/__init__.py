@@ -1,11 +1,11 @@
-"""What a sweep found: the front as terminal table, Markdown, CSV, Parquet and one HTML page; `--where` and
+"""The results of a sweep: the front as terminal table, Markdown, CSV, Parquet and one HTML page; `--where` and
 `--best`.
 
 Everything here returns strings, bytes or rich renderables; `cli/` prints them.
 """
 
 from raykd.report.export import trials_csv, trials_parquet, trials_table
-from raykd.report.front_rows import FrontRow, front, front_rows
+from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.page import front_html
 from raykd.report.table import front_markdown, front_table, headline
 from raykd.report.where import Where, best, parse
@@ -14,7 +14,6 @@ __all__ = [
     "FrontRow",
     "Where",
     "best",
-    "front",
     "front_html",
     "front_markdown",
     "front_rows",

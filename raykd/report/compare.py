@@ -1,4 +1,4 @@
-"""Settings of finished sweeps against a baseline: means and spreads over seeds, and whether the difference stands."""
+"""Settings of finished sweeps against a baseline: means and spreads over seeds, and what the difference proves."""
 
 from __future__ import annotations
 
@@ -6,50 +6,64 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import stdev
+from types import MappingProxyType
 from typing import Literal
 
 from raykd.errors import Fault, SpecError
-from raykd.metrics import epsilon_min, seeds_needed
-from raykd.metrics.significance import MOST_SEEDS, THRESHOLD
+from raykd.figures import DEV, TARGET, TEST, Figure
+from raykd.front import GOLD, gold_twin
+from raykd.metrics.significance import MOST_SEEDS, THRESHOLD, epsilon_min, seeds_needed
+from raykd.results import Score
 from raykd.trial import Trial
 
-Score = Literal["test_f1", "dev_f1", "test_f1_target"]
+Which = Literal["test", "dev", "target"]
+FIGURE: Mapping[Which, Figure] = MappingProxyType({"test": TEST, "dev": DEV, "target": TARGET})
+"""The score that is compared; target: the test's mean over languages without labels."""
 Grouping = Literal["setting", "objective"]
 Verdict = Literal["better", "worse", "cannot tell", "too few seeds", "no baseline"]
 
-GOLD = "gold"
 FEWEST = 3
 """Seeds that a setting with one should have."""
-HINT = f"search.runs_per_setting: {FEWEST}"
+HINT = f"set search.runs_per_setting: {FEWEST}"
 
 
 @dataclass(frozen=True)
-class Scores:
-    """One setting's scores over its seeds, fractions."""
+class Side:
+    """One setting and its scores over its seeds, fractions."""
 
     trial: Trial
-    score: Score
+    which: Which
+
+    @property
+    def score(self) -> Score | None:
+        """The score that is compared."""
+        part_and_group = FIGURE[self.which].score
+        return self.trial.scores.get(*part_and_group) if part_and_group else None
+
+    @property
+    def name(self) -> str:
+        """The score's name in CSV and MLflow: `test_f1`."""
+        return FIGURE[self.which].called(self.trial.score_name)
 
     @property
     def by_seed(self) -> tuple[float, ...]:
-        """Each seed's score; empty where only the mean was kept."""
-        return getattr(self.trial, f"{self.score}_by_seed")
+        """Each seed's score."""
+        return () if self.score is None else self.score.by_seed
 
     @property
     def mean(self) -> float | None:
         """Over seeds."""
-        return getattr(self.trial, self.score)
+        return self.score and self.score.mean
 
     @property
     def sd(self) -> float | None:
         """The sample standard deviation (n − 1); None for one seed."""
-        return stdev(self.by_seed) if len(self.by_seed) > 1 else None
+        return self.score and self.score.sd
 
     @property
     def by_language(self) -> Mapping[str, float]:
-        """Means over seeds."""
-        return getattr(self.trial, f"{'dev' if self.score == 'dev_f1' else 'test'}_f1_by_language")
+        """Means over seeds, of source and target languages."""
+        return self.trial.scores.by_language("dev" if self.which == "dev" else "test")
 
 
 @dataclass(frozen=True)
@@ -57,14 +71,14 @@ class Comparison:
     """One setting beside its baseline. Bounds are `epsilon_min` at level `alpha` in either direction."""
 
     sweep: str
-    setting: Scores
-    baseline: Scores | None
+    setting: Side
+    baseline: Side | None
     alpha: float = 0.05
     threshold: float = THRESHOLD
 
     @property
     def tested(self) -> bool:
-        """Whether both sides have the two seeds that a spread takes."""
+        """Whether both sides have the two seeds that a spread needs."""
         return self.baseline is not None and min(map(len, self._samples)) > 1
 
     @property
@@ -86,7 +100,7 @@ class Comparison:
 
     @cached_property
     def needed(self) -> int | None:
-        """About how many seeds would tell, where those there are do not; None: more than would be worth it."""
+        """About how many seeds would decide, where those that there are do not; None: more than `MOST_SEEDS`."""
         if not self.tested or self._dominates:
             return None
         return seeds_needed(*self._samples, alpha=self.alpha, threshold=self.threshold)
@@ -98,7 +112,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """What may be said."""
+        """What the scores prove."""
         if self.baseline is None:
             return "no baseline"
         if not self.tested:
@@ -107,13 +121,13 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict with its figures and, where nothing can be said, the hint."""
+        """The verdict with its figures and, where nothing can be concluded, the hint."""
         seeds = " and ".join(str(n) for n in dict.fromkeys(map(len, self._samples)))
         return {
             "better": "better",
             "worse": "worse",
             "cannot tell": f"cannot tell with {seeds} seeds; {self.how_many} would be needed",
-            "too few seeds": f"nothing can be said of fewer than two seeds; {HINT}",
+            "too few seeds": f"nothing can be concluded from fewer than two seeds; {HINT}",
             "no baseline": "no baseline of this student and training",
         }[self.verdict]
 
@@ -134,25 +148,27 @@ def compare(
     sweeps: Mapping[str, Sequence[Trial]],
     *,
     baseline: str = GOLD,
-    score: Score = "test_f1",
+    score: Which = "test",
     by: Grouping = "setting",
     alpha: float = 0.05,
     threshold: float = THRESHOLD,
     bonferroni: bool = True,
 ) -> list[Comparison]:
     """Every complete setting of the sweeps (name → trials), or each objective's best, beside its baseline; the best
-    by dev first.
+    on dev first.
 
-    `baseline`: `gold` is the same student, trained the same way on gold labels alone; an objective's kind, its best
-    setting by dev; a number, that trial. Each is looked for in the setting's own sweep, or in sweep X as `X:kind` and
-    `X:number`. With `bonferroni` each of k comparisons is made at α/k.
+    `baseline`: `gold` is the same student, trained the same way on gold labels alone (`gold_twin`); an objective's
+    kind, its best setting on dev; a number, that trial. Each is looked for in the setting's own sweep, or in sweep X
+    as `X:kind` and `X:number`. With `bonferroni` each of k comparisons is made at α/k.
 
     Raises:
         SpecError: there is no such baseline, or no setting to compare.
     """
     pairs = []
     for name, trials in sweeps.items():
-        done = [trial for trial in trials if trial.state == "COMPLETE" and getattr(trial, score) is not None]
+        done = [
+            trial for trial in trials if trial.state == "COMPLETE" and FIGURE[score].read(trial) is not None
+        ]
         chosen = best_of_each(done) if by == "objective" else done
         if baseline == GOLD:
             pairs += [(name, trial, gold_twin(trial, done)) for trial in chosen if trial.objective != GOLD]
@@ -160,10 +176,10 @@ def compare(
             other = _named(baseline, name, sweeps)
             pairs += [(name, trial, other) for trial in chosen if trial is not other]
     if not pairs:
-        raise _fault(baseline, f"there is no complete setting with a {score} to compare with it")
+        raise _fault(baseline, f"there is no complete setting with a {score} score to compare with it")
     found = [
-        Comparison(name, Scores(trial, score), twin and Scores(twin, score), alpha, threshold)
-        for name, trial, twin in sorted(pairs, key=lambda pair: -(pair[1].dev_f1 or 0))
+        Comparison(name, Side(trial, score), twin and Side(twin, score), alpha, threshold)
+        for name, trial, twin in sorted(pairs, key=lambda pair: -_dev(pair[1]))
     ]
     tests = sum(comparison.tested for comparison in found) if bonferroni else 1
     return [replace(comparison, alpha=alpha / max(tests, 1)) for comparison in found]
@@ -181,36 +197,16 @@ def left_out(sweeps: Mapping[str, Sequence[Trial]]) -> list[str]:
 
 
 def best_of_each(trials: Sequence[Trial]) -> list[Trial]:
-    """Of each objective the setting with the highest dev F1."""
+    """Of each objective the setting with the highest dev score."""
     best: dict[str, Trial] = {}
     for trial in trials:
-        if trial.objective not in best or (trial.dev_f1 or 0) > (best[trial.objective].dev_f1 or 0):
+        if trial.objective not in best or _dev(trial) > _dev(best[trial.objective]):
             best[trial.objective] = trial
     return list(best.values())
 
 
-def gold_twin(trial: Trial, trials: Sequence[Trial]) -> Trial | None:
-    """The complete trial of the same student and training that learnt from gold labels alone; None if there is
-    none.
-    """
-    own = _without_teacher(trial)
-    return next(
-        (
-            other
-            for other in trials
-            if other.state == "COMPLETE" and other.objective == GOLD and _without_teacher(other) == own
-        ),
-        None,
-    )
-
-
-def _without_teacher(trial: Trial) -> dict[str, object]:
-    # How λ is annealed does not matter on gold labels alone: one run serves every rate.
-    return {
-        path: value
-        for path, value in trial.settings.items()
-        if path.startswith(("student.", "training.")) or path == "schedule.epochs"
-    }
+def _dev(trial: Trial) -> float:
+    return DEV.read(trial) or 0.0
 
 
 def _named(baseline: str, own: str, sweeps: Mapping[str, Sequence[Trial]]) -> Trial:

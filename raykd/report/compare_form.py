@@ -14,8 +14,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from raykd.figures import DEV, TARGET
 from raykd.metrics.significance import MOST_SEEDS, POWER
-from raykd.report.compare import HINT, Comparison, Scores, Verdict
+from raykd.report.compare import HINT, Comparison, Side, Verdict
 from raykd.report.form import NONE, gain, percent, spread
 
 STYLES = {"better": "green", "worse": "red"}
@@ -43,7 +44,7 @@ def compare_markdown(comparisons: Sequence[Comparison], *, baseline: str, langua
 
 
 def compare_csv(comparisons: Sequence[Comparison]) -> str:
-    """One row for each comparison, F1 as fractions; each language's means are at the end."""
+    """One row for each comparison, scores as fractions; each language's means are at the end."""
     rows = [_flat(comparison) for comparison in comparisons]
     sink = io.StringIO()
     writer = csv.DictWriter(
@@ -55,7 +56,7 @@ def compare_csv(comparisons: Sequence[Comparison]) -> str:
 
 
 def compare_json(comparisons: Sequence[Comparison], *, left_out: Sequence[str] = ()) -> str:
-    """All that is known, F1 as fractions, each seed's score among it."""
+    """All that is known, each seed's score included; scores are fractions."""
     plain = {"comparisons": [_plain(each) for each in comparisons], "left_out": list(left_out)}
     return json.dumps(plain, indent=1, ensure_ascii=False)
 
@@ -67,29 +68,29 @@ def headline(comparisons: Sequence[Comparison], *, baseline: str) -> str:
     tests = sum(comparison.tested for comparison in comparisons)
     many = f"{tests} comparison{'s' * (tests != 1)}"
     return (
-        f"{sweeps}: {_score_name(first.setting)} against {_baseline_name(baseline)}. Almost Stochastic Dominance in "
+        f"{sweeps}: {_score_label(first.setting)} against {_baseline_name(baseline)}. Almost Stochastic Dominance in "
         f"{many} at α = {first.alpha:.2g} each, claimed where ε_min < {first.threshold:g}"
     )
 
 
 def legend(comparisons: Iterable[Comparison]) -> list[str]:
-    """What the verdicts that came up mean, where a word does not say it."""
+    """What the verdicts of these comparisons mean, where they need an explanation."""
     comparisons = list(comparisons)
     met = {comparison.verdict for comparison in comparisons}
-    told: dict[Verdict, str] = {
-        "cannot tell": "cannot tell, ~n: these seeds do not tell; about n a side would be needed, to tell in "
+    meanings: dict[Verdict, str] = {
+        "cannot tell": "cannot tell, ~n: these seeds do not decide; about n a side would be needed, to decide in "
         f"{100 * POWER:.0f} % of repetitions if these means and spreads are the true ones and scores are normal "
         f"(>{MOST_SEEDS}: more than {MOST_SEEDS})",
-        "too few seeds": f"too few seeds: nothing can be said of fewer than two; {HINT}",
+        "too few seeds": f"too few seeds: nothing can be concluded from fewer than two; {HINT}",
         "no baseline": "no baseline: a sweep with baseline: gold trains it for students of the front and for each "
         "objective's best setting",
     }
     seeds = ["seeds are the students': teachers and corpus are the same for all"] if met & {*STYLES} else []
-    return [*seeds, *_by_chance(comparisons), *(told[verdict] for verdict in told if verdict in met)]
+    return [*seeds, *_by_chance(comparisons), *(meanings[verdict] for verdict in meanings if verdict in met)]
 
 
 def _by_chance(comparisons: Iterable[Comparison]) -> list[str]:
-    """A warning where so few seeds are told apart that chance alone would do so more often than α."""
+    """A warning where the seeds are so few that chance alone would separate them more often than α."""
     for each in comparisons:
         if each.verdict in STYLES and each.baseline is not None:
             one, other = len(each.setting.by_seed), len(each.baseline.by_seed)
@@ -104,7 +105,7 @@ def _by_chance(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def _headings(comparisons: Sequence[Comparison], baseline: str) -> Row:
-    score = _score_name(comparisons[0].setting)
+    score = _score_label(comparisons[0].setting)
     targets = ["target"] if _shows_targets(comparisons) else []
     return ["#", "setting", "seeds", score, _baseline_name(baseline), "diff", *targets, "ε_min", "verdict"]
 
@@ -121,7 +122,7 @@ def _rows(comparisons: Sequence[Comparison]) -> list[Row]:
             gain(comparison.difference),
             *([_target(comparison)] if shown else []),
             NONE if comparison.epsilon is None else f"{comparison.epsilon:.2f}",
-            _told(comparison),
+            _verdict(comparison),
         ]
         for comparison in comparisons
     ]
@@ -130,7 +131,7 @@ def _rows(comparisons: Sequence[Comparison]) -> list[Row]:
 def _by_language(comparisons: Sequence[Comparison]) -> tuple[Row, Sequence[Row]]:
     """Headings and rows of each language's mean, with what it is above the baseline's."""
     languages = list(dict.fromkeys(name for each in comparisons for name in each.setting.by_language))
-    targets = comparisons[0].setting.trial.targets
+    targets = comparisons[0].setting.trial.scores.targets
     heads = [f"{name} (target)" if name in targets else name for name in languages]
     rows = [
         [_number(each, comparisons), _setting(each), *(_in_language(each, name) for name in languages)]
@@ -147,13 +148,13 @@ def _in_language(comparison: Comparison, language: str) -> str:
 
 def _shows_targets(comparisons: Iterable[Comparison]) -> bool:
     """Whether target means stand beside source means."""
-    return any(each.setting.trial.targets and each.setting.score == "test_f1" for each in comparisons)
+    return any(each.setting.trial.scores.targets and each.setting.which == "test" for each in comparisons)
 
 
 def _target(comparison: Comparison) -> str:
     """Mean over target languages, with what it is above the baseline's."""
-    own = Scores(comparison.setting.trial, "test_f1_target")
-    other = comparison.baseline and comparison.baseline.trial.test_f1_target
+    own = Side(comparison.setting.trial, "target")
+    other = comparison.baseline and TARGET.read(comparison.baseline.trial)
     gained = gain(own.mean - other) if own.mean is not None and other is not None else ""
     return f"{_mean(own)} {gained}".rstrip()
 
@@ -174,19 +175,18 @@ def _seeds(comparison: Comparison) -> str:
     return "/".join(str(n) for n in dict.fromkeys(len(side.by_seed) for side in sides))
 
 
-def _mean(scores: Scores | None) -> str:
-    return NONE if scores is None else percent(scores.mean) + spread(scores.sd)
+def _mean(side: Side | None) -> str:
+    return NONE if side is None else percent(side.mean) + spread(side.sd)
 
 
-def _told(comparison: Comparison) -> str:
+def _verdict(comparison: Comparison) -> str:
     if comparison.verdict != "cannot tell":
         return comparison.verdict
     return f"cannot tell, {f'>{MOST_SEEDS}' if comparison.needed is None else f'~{comparison.needed}'}"
 
 
-def _score_name(scores: Scores) -> str:
-    part = {"test_f1": "test", "dev_f1": "dev", "test_f1_target": "target test"}[scores.score]
-    return f"{part} {scores.trial.metric}"
+def _score_label(side: Side) -> str:
+    return f"{'target test' if side.which == 'target' else side.which} {side.trial.score_label}"
 
 
 def _baseline_name(baseline: str) -> str:
@@ -195,7 +195,7 @@ def _baseline_name(baseline: str) -> str:
 
 def _rich(headings: Row, rows: Sequence[Row], comparisons: Sequence[Comparison]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    # On 80 columns these two give way, at a blank.
+    # On 80 columns these two are broken, at a blank.
     widths = {"setting": 16, "verdict": max(len(each.verdict) for each in comparisons) + 1}
     for heading in headings:
         text = _is_text(heading)
@@ -222,7 +222,7 @@ def _is_text(heading: str) -> bool:
 def _plain(comparison: Comparison) -> dict[str, Any]:
     return {
         "sweep": comparison.sweep,
-        "score": comparison.setting.score,
+        "score": comparison.setting.name,
         "setting": _plain_side(comparison.setting),
         "baseline": None if comparison.baseline is None else _plain_side(comparison.baseline),
         "difference": comparison.difference,
@@ -236,24 +236,25 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _plain_side(scores: Scores) -> dict[str, Any]:
-    trial = scores.trial
+def _plain_side(side: Side) -> dict[str, Any]:
+    trial, target = side.trial, Side(side.trial, "target")
     return {
-        "number": trial.number, "name": trial.name, "role": trial.role, "mean": scores.mean, "sd": scores.sd,
-        "by_seed": list(scores.by_seed), "by_language": dict(scores.by_language), "dev_f1": trial.dev_f1,
-        "target": trial.test_f1_target, "target_by_seed": list(trial.test_f1_target_by_seed),
+        "number": trial.number, "name": trial.name, "role": trial.role, "mean": side.mean, "sd": side.sd,
+        "by_seed": list(side.by_seed), "by_language": dict(side.by_language),
+        DEV.called(trial.score_name): DEV.read(trial), "target": target.mean,
+        "target_by_seed": list(target.by_seed),
     }  # fmt: skip
 
 
 def _flat(comparison: Comparison) -> dict[str, Any]:
     figures: dict[str, Any] = {}
-    sides: tuple[tuple[str, Scores | None], ...] = (
+    sides: tuple[tuple[str, Side | None], ...] = (
         ("", comparison.setting), ("baseline_", comparison.baseline)
     )  # fmt: skip
-    read: dict[str, Callable[[Scores], Any]] = {
+    read: dict[str, Callable[[Side], Any]] = {
         "number": lambda side: side.trial.number, "name": lambda side: side.trial.name,
         "seeds": lambda side: len(side.by_seed), "mean": lambda side: side.mean, "sd": lambda side: side.sd,
-        "target": lambda side: side.trial.test_f1_target,
+        "target": lambda side: TARGET.read(side.trial),
     }  # fmt: skip
     for prefix, side in sides:
         figures |= {prefix + name: None if side is None else value(side) for name, value in read.items()}
@@ -268,10 +269,10 @@ def _flat(comparison: Comparison) -> dict[str, Any]:
         "seeds_needed",
     )
     languages = {
-        prefix + language: f1 for prefix, side in sides if side for language, f1 in side.by_language.items()
+        prefix + name: mean for prefix, side in sides if side for name, mean in side.by_language.items()
     }
     return {
-        "sweep": comparison.sweep, "score": comparison.setting.score, **figures,
+        "sweep": comparison.sweep, "score": comparison.setting.name, **figures,
         **{name: plain[name] for name in of_both}, **languages,
     }  # fmt: skip
 

@@ -11,46 +11,36 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from raykd.front import OBJECTIVES, Directions
-from raykd.report.front_rows import front
+from raykd.figures import COSTS, DEV, OBJECTIVES, TARGET, TEST, Directions, language_values, score_values
+from raykd.front import front_of
 from raykd.report.table import languages_of
-from raykd.trial import Trial, targets_of
+from raykd.trial import Trial, score_name_of, targets_of
 
-TEXT = ("state", "role", "objective", "metric", "message")
-WHOLE = ("parameters", "bytes")
-REAL = (
-    *("dev_f1", "dev_f1_sd", "dev_f1_languages_sd", "test_f1", "test_f1_sd", "test_f1_languages_sd"),
-    *("latency_ms", "latency_ms_p90", "latency_ms_batch32", "compression", "speedup", "wall_s"),
-)
-
-
-APART = ("test_f1_target", "test_f1_target_sd", "test_f1_target_languages_sd")
-"""Means over target languages, where a corpus has any."""
+TEXT = ("state", "role", "objective", "message")
+WHOLE = ("count", "bytes")
+"""Forms of figures that are whole numbers."""
 
 
 def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> pa.Table:
-    """One row per trial, in the order of their numbers; columns: what it was, its figures, F1 by language,
-    its settings. `*_f1` is the score that `metric` names.
+    """One row per trial, in the order of their numbers; columns: what it was, its figures, scores by language,
+    its settings. Scores are fractions, their columns are named after the task's score (`dev_f1`); `metric` holds what
+    people call it.
 
     Settings stand below their dotted path. Where trials differ in a setting's type its values are written
     as JSON.
     """
     trials = sorted(trials, key=lambda trial: trial.number)
-    standing = {trial.number for trial in front(trials, objectives=objectives)}
+    standing = {trial.number for trial in front_of(trials, objectives)}
     columns: dict[str, pa.Array] = {
         "number": pa.array([t.number for t in trials], pa.int64()),
         "name": pa.array([t.name for t in trials], pa.string()),
         "on_front": pa.array([t.number in standing for t in trials], pa.bool_()),
+        **{name: pa.array([getattr(t, name) for t in trials], pa.string()) for name in TEXT},
+        "metric": pa.array([t.score_label for t in trials], pa.string()),
+        **_figures(trials),
+        **_by_language(trials),
+        "run_ids": pa.array([" ".join(t.run_ids) for t in trials], pa.string()),
     }
-    sources, targets = languages_of(trials), targets_of(trials)
-    real = (*REAL, *APART) if targets else REAL
-    for names, kind in ((TEXT, pa.string()), (WHOLE, pa.int64()), (real, pa.float64())):
-        columns |= {name: pa.array([getattr(t, name) for t in trials], kind) for name in names}
-    for part, languages in (("dev_f1", sources), ("test_f1", [*sources, *targets])):
-        for language in languages:
-            scores = [getattr(t, f"{part}_by_language").get(language) for t in trials]
-            columns[f"{part}_{language}"] = pa.array(scores, pa.float64())
-    columns["run_ids"] = pa.array([" ".join(t.run_ids) for t in trials], pa.string())
     for path in dict.fromkeys(path for t in trials for path in t.settings):
         columns[path] = _setting([t.settings.get(path) for t in trials])
     return pa.table(columns)
@@ -68,6 +58,31 @@ def trials_parquet(trials: Iterable[Trial], *, objectives: Directions = OBJECTIV
     sink = io.BytesIO()
     pq.write_table(trials_table(trials, objectives=objectives), sink)
     return sink.getvalue()
+
+
+def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
+    """Scores with their spreads, then costs. Of target languages only where there are any."""
+    columns: dict[str, pa.Array] = {}
+    for figure in (DEV, TEST, TARGET) if targets_of(trials) else (DEV, TEST):
+        rows = [score_values(figure, trial) for trial in trials]
+        # Without trials the columns stand with their headings.
+        for name in rows[0] if rows else score_values(figure, Trial(0, "RUNNING")):
+            columns[name] = pa.array([row[name] for row in rows], pa.float64())
+    for figure in COSTS:
+        kind = pa.int64() if figure.form in WHOLE else pa.float64()
+        columns[figure.name] = pa.array([figure.read(trial) for trial in trials], kind)
+    return columns
+
+
+def _by_language(trials: Sequence[Trial]) -> dict[str, pa.Array]:
+    sources, targets = languages_of(trials), targets_of(trials)
+    columns: dict[str, pa.Array] = {}
+    for figure, languages in ((DEV, sources), (TEST, [*sources, *targets])):
+        values = [language_values(figure, trial) for trial in trials]
+        for language in languages:
+            name = f"{figure.called(score_name_of(trials))}_{language}"
+            columns[name] = pa.array([own.get(language) for own in values], pa.float64())
+    return columns
 
 
 def _setting(values: Sequence[Any]) -> pa.Array:

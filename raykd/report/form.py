@@ -1,13 +1,19 @@
-"""Numbers as people read them. F1 is shown in percent with one decimal, sizes with three digits."""
+"""Numbers as people read them. Scores are shown in percent with one decimal, costs with three digits."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from raykd.figures import COLUMNS, COSTS, Figure, Form
+from raykd.trial import Scored
 
 NONE = "–"
 
 
-def percent(f1: float | None) -> str:
+def percent(score: float | None) -> str:
     """0.8512 as `85.1`."""
-    return NONE if f1 is None else f"{100 * f1:.1f}"
+    return NONE if score is None else f"{100 * score:.1f}"
 
 
 def spread(sd: float | None) -> str:
@@ -16,7 +22,7 @@ def spread(sd: float | None) -> str:
 
 
 def gain(difference: float | None) -> str:
-    """A difference of F1 with its sign: `+2.3`."""
+    """A difference of scores with its sign: `+2.3`."""
     return NONE if difference is None else f"{100 * difference:+.1f}"
 
 
@@ -36,9 +42,54 @@ def milliseconds(latency_ms: float | None) -> str:
     return NONE if latency_ms is None else _digits(latency_ms)
 
 
+def seconds(duration_s: float | None) -> str:
+    """Three digits without the unit."""
+    return NONE if duration_s is None else _digits(duration_s)
+
+
+def size(number: float | None) -> str:
+    """Bytes: 25_649_520 as `25.6 MB`."""
+    if number is None:
+        return NONE
+    digits = count(number)
+    return f"{digits[:-1]} {digits[-1]}B" if digits[-1].isalpha() else f"{digits} B"
+
+
 def times(factor: float | None) -> str:
     """How many times smaller or faster: `28.2×`."""
     return NONE if factor is None else f"{_digits(factor)}×"
+
+
+FORMS: Mapping[Form, Callable[[float | None], str]] = MappingProxyType(
+    {
+        "percent": percent,
+        "count": count,
+        "bytes": size,
+        "milliseconds": milliseconds,
+        "seconds": seconds,
+        "times": times,
+    }
+)
+
+
+def shown(figure: Figure, scored: Scored) -> str:
+    """The figure of a trial or teacher as a cell of its column."""
+    return FORMS[figure.form](figure.read(scored))
+
+
+def in_words(figure: Figure, value: float) -> str:
+    """A value of the figure as part of a sentence: `0.83 ms`, `11.9× faster`."""
+    return f"{FORMS[figure.form](value)} {figure.words}".rstrip()
+
+
+def costs_in_words(scored: Scored, figures: Iterable[Figure] = COSTS) -> list[str]:
+    """What is known of what it costs: `0.83 ms`, `274k parameters`, …"""
+    return [in_words(figure, value) for figure in figures if (value := figure.read(scored)) is not None]
+
+
+def main_costs(scored: Scored) -> str:
+    """The costs whose column always stays, in one line: `0.83 ms · 274k parameters`."""
+    return " · ".join(costs_in_words(scored, [figure for figure in COLUMNS if figure.column == 0]))
 
 
 def _digits(number: float) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from raykd.report.form import count, gain, milliseconds, percent, spread, times
-from raykd.report.front_rows import FrontRow, competes
-from raykd.trial import Teacher, Trial
+from raykd.figures import COLUMNS, DEV, TARGET, TEST, Figure
+from raykd.report.form import gain, percent, shown, spread
+from raykd.report.front_rows import FrontRow
+from raykd.results import Part
+from raykd.trial import Scored, Teacher, Trial
 
 Cell = tuple[str, float | str | None]
 """What is shown, and what the column sorts by."""
@@ -19,11 +21,13 @@ EMPTY: Cell = ("", None)
 class Line:
     """One row of the table, and how it looks."""
 
-    of: Trial | Teacher
+    of: Scored
     css: str
     row: FrontRow | None = None
     dot: str = ""
     """Colour of its marker in the picture."""
+    measured: bool = True
+    """Whether all that the front is chosen by is known of it."""
 
     @property
     def trial(self) -> Trial | None:
@@ -42,11 +46,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Heads:
-    """What the columns of scores are headed by: source languages, target languages, the score's name."""
+    """What the headings of score columns are made of: source languages, target languages, the score's label."""
 
     sources: Sequence[str]
     targets: Sequence[str] = ()
-    metric: str = "F1"
+    label: str = "F1"
 
 
 def head(heads: Heads) -> str:
@@ -60,14 +64,19 @@ def body(
     teachers: Sequence[Teacher],
     heads: Heads,
     colours: Mapping[str, str],
+    measured: Collection[int],
 ) -> str:
-    """All rows. `colours`: of the objectives in the picture."""
+    """All rows. `colours`: of the objectives in the picture; `measured`: the numbers of the trials that compete."""
     columns = _columns(heads)
-    return "\n".join(_html(columns, line) for line in _lines(trials, rows, teachers, colours))
+    return "\n".join(_html(columns, line) for line in _lines(trials, rows, teachers, colours, measured))
 
 
 def _lines(
-    trials: Sequence[Trial], rows: Sequence[FrontRow], teachers: Sequence[Teacher], colours: Mapping[str, str]
+    trials: Sequence[Trial],
+    rows: Sequence[FrontRow],
+    teachers: Sequence[Teacher],
+    colours: Mapping[str, str],
+    measured: Collection[int],
 ) -> Iterator[Line]:
     yield from (Line(teacher, "teacher") for teacher in teachers)
     yield from (Line(member, "quiet") for teacher in teachers for member in teacher.members)
@@ -76,26 +85,26 @@ def _lines(
     others = sorted(
         (trial for trial in trials if trial.number not in standing), key=lambda trial: trial.number
     )
-    yield from (Line(trial, "quiet") for trial in others)
+    yield from (Line(trial, "quiet", measured=trial.number in measured) for trial in others)
 
 
 def _html(columns: Sequence[Column], line: Line) -> str:
     cells = []
     for column in columns:
-        told, value = column.cell(line)
+        text, value = column.cell(line)
         dot = (
             f"<span class=dot style='background:{line.dot}'></span>" if column.heading == "learnt by" else ""
         )
         key = escape("" if value is None else str(value), quote=True)
-        css = f"{column.css} {_sign(told)}" if column.heading == "vs gold" else column.css
-        cells.append(f"<td class='{css}' data-value=\"{key}\">{dot if line.dot else ''}{escape(told)}</td>")
+        css = f"{column.css} {_sign(text)}" if column.heading == "vs gold" else column.css
+        cells.append(f"<td class='{css}' data-value=\"{key}\">{dot if line.dot else ''}{escape(text)}</td>")
     why = line.trial.message if line.trial else ""
     hint = f' title="{escape(why, quote=True)}"' if why else ""
     return f"<tr class={line.css}{hint}>{''.join(cells)}</tr>"
 
 
-def _sign(told: str) -> str:
-    return {"+": "up", "-": "down"}.get(told[:1], "")
+def _sign(text: str) -> str:
+    return {"+": "up", "-": "down"}.get(text[:1], "")
 
 
 def _columns(heads: Heads) -> list[Column]:
@@ -107,54 +116,63 @@ def _columns(heads: Heads) -> list[Column]:
             "text",
         ),
         Column("learnt by", lambda line: _text(line.trial.method if line.trial else "teacher"), "text"),
-        *(column for part in ("dev", "test") for column in _f1_columns(part, heads)),
-        Column("ms", lambda line: (milliseconds(line.of.latency_ms), line.of.latency_ms)),
-        Column("parameters", lambda line: (count(line.of.parameters), line.of.parameters)),
-        Column("faster", lambda line: _times(line.trial and line.trial.speedup)),
-        Column("smaller", lambda line: _times(line.trial and line.trial.compression)),
+        *_score_columns("dev", heads),
+        *_score_columns("test", heads),
+        *(Column(figure.heading, _cost(figure)) for figure in COLUMNS),
         Column("", lambda line: _text(_state(line)), "text"),
     ]
 
 
-def _f1_columns(part: str, heads: Heads) -> list[Column]:
-    def mean(name: str) -> Callable[[Line], Cell]:
-        def cell(line: Line) -> Cell:
-            f1 = getattr(line.of, name)
-            return percent(f1) + spread(getattr(line.of, f"{name}_sd", None)), f1
-
-        return cell
-
+def _score_columns(part: Part, heads: Heads) -> list[Column]:
     def gained(line: Line) -> Cell:
-        bought = line.row and getattr(line.row, f"{part}_gain")
-        return (gain(bought), bought) if bought is not None else EMPTY
+        difference = line.row and line.row.gain(part)
+        return (gain(difference), difference) if difference is not None else EMPTY
 
-    def own(language: str) -> Callable[[Line], Cell]:
+    def of_language(language: str) -> Callable[[Line], Cell]:
         def cell(line: Line) -> Cell:
-            f1 = getattr(line.of, f"{part}_f1_by_language").get(language)
-            return percent(f1), f1
+            value = line.of.scores.by_language(part).get(language)
+            return percent(value), value
 
         return cell
 
-    css = f"on-{part}"
-    score = Column(f"{part} {heads.metric}", mean(f"{part}_f1"), css)
-    apart, languages = [], [*heads.sources]
+    css, figure = f"on-{part}", DEV if part == "dev" else TEST
+    score = Column(figure.heading.format(label=heads.label), _mean(figure), css)
+    target, languages = [], [*heads.sources]
     if part == "test" and heads.targets:
         # Dev has no target languages: choosing on them would not be zero-shot.
         score = replace(score, heading=f"{score.heading}, source")
-        apart, languages = [Column("target", mean("test_f1_target"), css)], [*heads.sources, *heads.targets]
-    return [score, *apart, Column("vs gold", gained, css), *(Column(n, own(n), css) for n in languages)]
+        target = [Column(TARGET.heading, _mean(TARGET), css)]
+        languages = [*heads.sources, *heads.targets]
+    by_language = (Column(language, of_language(language), css) for language in languages)
+    return [score, *target, Column("vs gold", gained, css), *by_language]
 
 
-def _text(told: str) -> Cell:
-    return told, told
+def _mean(figure: Figure) -> Callable[[Line], Cell]:
+    def cell(line: Line) -> Cell:
+        score = line.of.scores.get(*figure.score) if figure.score else None
+        return (percent(score and score.mean) + spread(score and score.sd)), score and score.mean
+
+    return cell
 
 
-def _times(factor: float | None) -> Cell:
-    return (times(factor), factor) if factor is not None else EMPTY
+def _cost(figure: Figure) -> Callable[[Line], Cell]:
+    def cell(line: Line) -> Cell:
+        value = figure.read(line.of)
+        return EMPTY if value is None else (shown(figure, line.of), value)
+
+    return cell
+
+
+def _text(text: str) -> Cell:
+    return text, text
 
 
 def _state(line: Line) -> str:
-    if line.trial is None or competes(line.trial):
+    if line.trial is None or line.row is not None:
         return ""
     known = {"PRUNED": "stopped early", "FAILED": "failed", "RUNNING": "running"}
-    return known.get(line.trial.state, "gold baseline" if line.trial.role == "baseline" else "not measured")
+    if line.trial.state in known:
+        return known[line.trial.state]
+    if line.trial.role == "baseline":
+        return "gold baseline"
+    return "" if line.measured else "not measured"

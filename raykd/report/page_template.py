@@ -1,4 +1,4 @@
-"""The frame of the HTML page: its style and the little script that switches, filters and sorts."""
+"""The frame of the HTML page: its style and the script that switches, filters and sorts."""
 
 from string import Template
 
@@ -41,9 +41,9 @@ body:not(.test) .on-test, body.test .on-dev { display: none; }
 <h1>$heading</h1>
 <div class="tiles">$tiles</div>
 <div class="bar"><div class="switch" role="group" aria-label="Which score">
-<button id="dev" aria-pressed="true">dev $metric</button>
-<button id="test" aria-pressed="false">test $metric</button></div>
-<span class="note">The front is chosen on dev $metric, latency and size (marker area);
+<button id="dev" aria-pressed="true">dev $label</button>
+<button id="test" aria-pressed="false">test $label</button></div>
+<span class="note">The front is chosen on dev $label, latency and size (marker area);
 students below the line stand there for their size.</span></div>
 <div id="plot"></div>
 <div class="bar"><span class="note">$languages</span>

@@ -11,61 +11,63 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from raykd.front import OBJECTIVES, Directions
-from raykd.report.form import NONE, count, gain, milliseconds, percent, spread, times
+from raykd.figures import COLUMNS, DEV, OBJECTIVES, TARGET, TEST, Directions, Figure
+from raykd.report.form import NONE, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
-from raykd.trial import Teacher, Trial, metric_of, targets_of
+from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of
 
-Scored = Teacher | Trial
 MARKDOWN_LEFT_OUT = 3
 """Columns from this number on are left out in Markdown: MLflow gives a description half of its page."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: how the cells of a student (or its baseline) and a teacher read, and when it goes."""
+    """One column: how the cells of a student (or its baseline) and a teacher read, and when it is left out."""
 
     heading: str
     student: Callable[[Trial], str]
     teacher: Callable[[Teacher], str] = lambda teacher: ""
     row: Callable[[FrontRow], str] | None = None
-    """For what only the pair of student and baseline knows."""
+    """For what depends on both the student and its baseline or teacher."""
     left_out: int = 0
-    """Columns with higher numbers go first when the terminal is narrow; 0 stays."""
+    """Columns with higher numbers are left out first when the terminal is narrow; 0 always stays."""
     justify: str = "right"
 
 
-def columns(languages: Iterable[str], *, metric: str = "F1", targets: bool = False) -> list[Column]:
+def columns(languages: Iterable[str], *, label: str = "F1", targets: bool = False) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
-    `metric` is what the score is called; with `targets` the test's two means, over source and target
+    `label` is what the score is called; with `targets` the test's two means, over source and target
     languages, stand side by side.
     """
-    tests = {f"test {metric}": _test}
-    if targets:
-        tests = {f"test {metric}, source": _test, "target": _target}
+    dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
+    tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
     return [
         Column("#", lambda t: f"{t.number:02d}", left_out=1),
         Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
         Column("learnt by", lambda t: t.method, lambda t: "teacher", left_out=2, justify="left"),
-        Column(f"dev {metric}", _f1, _f1),
+        Column(dev, _dev, _dev),
         *(Column(language, _language(language), _language(language), left_out=5) for language in languages),
         Column("of teacher", lambda t: "", row=_kept, left_out=4),
-        Column("vs gold", lambda t: "", row=lambda row: gain(row.dev_gain), left_out=1),
+        Column("vs gold", lambda t: "", row=lambda row: gain(row.gain("dev")), left_out=1),
         # A mean over sources is never shown without the one over targets.
-        *(Column(heading, cell, cell, left_out=0 if targets else 1) for heading, cell in tests.items()),
-        Column("ms", lambda t: milliseconds(t.latency_ms), lambda t: milliseconds(t.latency_ms)),
-        Column("params", lambda t: count(t.parameters), lambda t: count(t.parameters)),
-        Column("faster", lambda t: times(t.speedup), left_out=3),
-        Column("smaller", lambda t: times(t.compression), left_out=3),
+        *(_column(figure, heading, left_out=0 if targets else 1) for heading, figure in tests.items()),
+        *(_column(figure, figure.short or figure.heading, left_out=figure.column or 0) for figure in COLUMNS),
     ]
+
+
+def _column(figure: Figure, heading: str, *, left_out: int) -> Column:
+    def of_teacher(teacher: Teacher) -> str:
+        return "" if figure.read(teacher) is None else shown(figure, teacher)
+
+    return Column(heading, lambda trial: shown(figure, trial), of_teacher, left_out=left_out)
 
 
 @dataclass(frozen=True)
 class FrontTable:
     """Renders with rich: teachers first, then the front, the fastest first, each above its gold baseline.
 
-    On a narrow terminal the least telling columns are left out rather than cells cut.
+    On a narrow terminal the least important columns are left out, so that no cell is cut.
     """
 
     title: str
@@ -75,8 +77,8 @@ class FrontTable:
     """The number of the trial to point out, as the one chosen."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown = [*self.teachers, *(row.trial for row in self.rows)]
-        some = columns(languages_of(shown), metric=metric_of(shown), targets=bool(targets_of(shown)))
+        scored = [*self.teachers, *(row.trial for row in self.rows)]
+        some = columns(languages_of(scored), label=score_label_of(scored), targets=bool(targets_of(scored)))
         table = self._table(some)
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
             last = max(column.left_out for column in some)
@@ -142,15 +144,15 @@ def front_markdown(
     sweep: str = "",
     objectives: Directions = OBJECTIVES,
 ) -> str:
-    """The front as a narrow Markdown table under its headline; baselines show in what was gained over them."""
+    """The front as a narrow Markdown table under its headline; of baselines it shows only the gain over them."""
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
-    shown = [*teachers, *trials]
-    metric = metric_of(shown)
-    all_columns = columns([], metric=metric, targets=bool(targets_of(shown)))
+    scored = [*teachers, *trials]
+    label = score_label_of(scored)
+    all_columns = columns([], label=label, targets=bool(targets_of(scored)))
     some = [column for column in all_columns if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
-        f"**{headline(trials, rows, sweep=sweep)}** ({metric} in percent, selected on dev)",
+        f"**{headline(trials, rows, sweep=sweep)}** ({label} in percent, selected on dev)",
         "",
         _line(column.heading for column in some),
         _line("---" if column.justify == "left" else "---:" for column in some),
@@ -161,8 +163,8 @@ def front_markdown(
 
 
 def languages_of(scored: Iterable[Scored]) -> list[str]:
-    """The source languages that have an F1, in the order met: the corpus's own."""
-    return list(dict.fromkeys(language for each in scored for language in each.dev_f1_by_language))
+    """The source languages, in the order met."""
+    return list(dict.fromkeys(language for each in scored for language in each.scores.by_language("dev")))
 
 
 def _line(cells: Iterable[str | Text]) -> str:
@@ -170,30 +172,23 @@ def _line(cells: Iterable[str | Text]) -> str:
 
 
 def _student_cell(column: Column, row: FrontRow) -> str | Text:
-    told = column.row(row) if column.row else column.student(row.trial)
-    if column.heading == "vs gold" and told != NONE:
-        return Text(told, style="red" if told.startswith("-") else "green")
-    return told
+    cell = column.row(row) if column.row else column.student(row.trial)
+    if column.heading == "vs gold" and cell != NONE:
+        return Text(cell, style="red" if cell.startswith("-") else "green")
+    return cell
 
 
 def _baseline_cell(column: Column, baseline: Trial) -> str:
     return "└ same, gold only" if column.heading == "student" else column.student(baseline)
 
 
-def _f1(scored: Scored) -> str:
-    return percent(scored.dev_f1) + spread(getattr(scored, "dev_f1_sd", None))
-
-
-def _test(scored: Scored) -> str:
-    return percent(scored.test_f1)
-
-
-def _target(scored: Scored) -> str:
-    return percent(scored.test_f1_target)
+def _dev(scored: Scored) -> str:
+    score = scored.scores.get("dev")
+    return shown(DEV, scored) + spread(score and score.sd)
 
 
 def _language(language: str) -> Callable[[Scored], str]:
-    return lambda scored: percent(scored.dev_f1_by_language.get(language))
+    return lambda scored: percent(scored.scores.by_language("dev").get(language))
 
 
 def _kept(row: FrontRow) -> str:

@@ -1,13 +1,12 @@
 """The small language of `--where`: comparisons, arithmetic and `and`, `or`, `not` over a student's figures.
 
-`f1 >= 0.95 * teacher and parameters < 100_000`. Names are looked up in a fixed list and nothing is called,
-so an expression can do nothing but compare numbers.
+`f1 >= 0.95 * teacher and parameters < 100_000`. Names are those of `raykd/figures.py` that may select; nothing is
+called, so an expression can do nothing but compare numbers.
 """
 
 from __future__ import annotations
 
 import ast
-import difflib
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,25 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 from raykd.errors import Fault, SpecError
+from raykd.figures import DEV, selecting, selection_fault
 from raykd.trial import Trial
 
-NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "f1": "dev_f1",
-        "dev_f1": "dev_f1",
-        "latency_ms": "latency_ms",
-        "parameters": "parameters",
-        "bytes": "bytes",
-        "compression": "compression",
-        "speedup": "speedup",
-    }
-)
-"""What a student is asked for, and the field of its trial. `f1` is the dev score, also where the task calls
-it accuracy, and `teacher` the teacher's. Target languages have no dev, so nothing is asked of them."""
-BEST: Mapping[str, str] = MappingProxyType(
-    {name: "min" if name in ("latency_ms", "parameters", "bytes") else "max" for name in NAMES}
-)
-HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
+TEACHER = "teacher"
+"""In an expression: the teacher's dev score."""
 
 ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -58,71 +43,76 @@ class Where:
     tree: ast.expr
 
     def accepts(self, trial: Trial, teacher: float | None) -> bool:
-        """Whether `trial` meets the condition. A student that lacks a figure asked for does not.
+        """Whether `trial` meets the condition. A student that lacks a figure named in it does not.
 
-        Raises SpecError when `teacher` is asked for and there is none, or on a division by zero.
+        `teacher` is the teacher's dev score. Raises SpecError where it is named and there is none, and on a division
+        by zero.
         """
-        values = {name: getattr(trial, field) for name, field in NAMES.items()} | {"teacher": teacher}
-        if teacher is None and "teacher" in self.names:
-            raise _fault("--where", self.source, "this sweep has no teacher with a dev score to compare with")
+        known = selecting(trial.score_name)
+        values = {name: known[name].read(trial) for name in self.names - {TEACHER}} | {TEACHER: teacher}
+        if teacher is None and TEACHER in self.names:
+            raise _fault(self.source, "this sweep has no teacher with a dev score to compare with")
         if any(values[name] is None for name in self.names):
             return False
         try:
             return bool(_value(self.tree, values))
         except ZeroDivisionError:
-            raise _fault("--where", self.source, "divides by zero") from None
+            raise _fault(self.source, "divides by zero") from None
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that the expression asks for."""
+        """The names in the expression."""
         return frozenset(node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name))
 
 
-def parse(source: str) -> Where:
-    """The condition that `source` states.
+def parse(source: str, score_name: str = "f1") -> Where:
+    """The condition that `source` states, for a sweep whose task has that score.
 
-    Raises SpecError with one fault, which points at the word: bad syntax, an unknown name, anything but
+    Raises SpecError with one fault, which names the word: bad syntax, an unknown name, anything but
     comparisons, arithmetic and logic over the known names.
     """
     try:
         tree = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        told = getattr(error, "msg", None) or str(error)
+        why = getattr(error, "msg", None) or str(error)
         raise _fault(
-            "--where", source, f"is no comparison ({told}); write for instance f1 >= 0.95 * teacher"
+            source, f"is not a comparison ({why}); write for instance {score_name} >= 0.95 * {TEACHER}"
         ) from None
-    _refuse(tree, source)
+    _refuse(tree, source, score_name)
     if not _is_condition(tree):
-        raise _fault("--where", source, f"is a number, not a condition; compare it: {source.strip()} >= 0.8")
+        raise _fault(source, f"is a number, not a condition; compare it: {source.strip()} >= 0.8")
     return Where(source, tree)
 
 
-def best(trials: Iterable[Trial], name: str) -> list[Trial]:
-    """`trials` in the order of `name`, the best first: the least latency, parameters, bytes; the most of
-    the rest.
+def best(trials: Iterable[Trial], name: str, score_name: str = "f1") -> list[Trial]:
+    """`trials` in the order of the figure `name`, the best first.
 
-    Trials without that figure are left out. Raises SpecError for a name that is not known.
+    Trials without that figure are left out. Raises SpecError for a name that cannot select.
     """
-    if name not in NAMES:
-        raise _unknown("--best", name, name, tuple(NAMES))
-    able = [trial for trial in trials if getattr(trial, NAMES[name]) is not None]
-    sign = 1 if BEST[name] == "min" else -1
-    # Equals in what was asked for: the better F1 first.
-    return sorted(able, key=lambda trial: (sign * getattr(trial, NAMES[name]), -(trial.dev_f1 or 0.0)))
+    known = selecting(score_name)
+    if fault := selection_fault(name, tuple(known), score_name):
+        raise SpecError((Fault("--best", None, name, fault),))
+    figure = known[name]
+    sign = 1 if figure.direction == "min" else -1
+    able = [(value, trial) for trial in trials if (value := figure.read(trial)) is not None]
+    # Of trials with the same figure the one with the better score comes first.
+    ordered = sorted(able, key=lambda pair: (sign * pair[0], -(DEV.read(pair[1]) or 0.0)))
+    return [trial for _, trial in ordered]
 
 
-def _refuse(tree: ast.expr, source: str) -> None:
+def _refuse(tree: ast.expr, source: str, score_name: str) -> None:
+    known = (*selecting(score_name), TEACHER)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            if node.id not in (*NAMES, "teacher"):
-                raise _unknown("--where", source, node.id, (*NAMES, "teacher"))
+            if fault := selection_fault(node.id, known, score_name):
+                raise _fault(source, fault)
         elif isinstance(node, ast.Constant):
             if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-                raise _fault("--where", source, f"{ast.unparse(node)} is no number")
+                raise _fault(source, f"{ast.unparse(node)} is not a number")
         elif not isinstance(node, ALLOWED):
-            told = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
-            hint = "only names, numbers, + - * /, comparisons, and, or, not"
-            raise _fault("--where", source, f"{told!r} is not understood here; {hint}")
+            written = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+            hint = "use only names, numbers, + - * /, comparisons, and, or, not"
+            raise _fault(source, f"{written!r} is not understood here; {hint}")
 
 
 ALLOWED = (
@@ -163,8 +153,8 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
             value = _value(operand, values)
             return not value if isinstance(op, ast.Not) else -value if isinstance(op, ast.USub) else value
         case ast.BoolOp(op=op, values=parts):
-            told = (_value(part, values) for part in parts)
-            return all(told) if isinstance(op, ast.And) else any(told)
+            results = (_value(part, values) for part in parts)
+            return all(results) if isinstance(op, ast.And) else any(results)
         case ast.Compare(left=left, ops=ops, comparators=rights):
             sides = [_value(side, values) for side in (left, *rights)]
             return all(
@@ -173,13 +163,5 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
     raise TypeError(f"{type(node).__name__} passed the check and has no meaning")
 
 
-def _unknown(option: str, source: str, name: str, known: tuple[str, ...]) -> SpecError:
-    if name.startswith(("test", "target")):
-        return _fault(option, source, f"{name!r} cannot select; {HIDDEN}")
-    near = difflib.get_close_matches(name, known, n=1)
-    guess = f"did you mean {near[0]!r}? " if near else ""
-    return _fault(option, source, f"unknown name {name!r}; {guess}({', '.join(known)})")
-
-
-def _fault(option: str, source: str, message: str) -> SpecError:
-    return SpecError((Fault(option, None, source.strip(), message),))
+def _fault(source: str, message: str) -> SpecError:
+    return SpecError((Fault("--where", None, source.strip(), message),))

@@ -1,21 +1,21 @@
-"""What a sweep remembers: one file per trial in the store, each written in one piece. Resuming needs no more."""
+"""The records of a sweep: one file per trial in the store, each written in one piece. Resuming needs nothing else."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from raykd.errors import StoreError
-from raykd.front import OBJECTIVES, Directions
+from raykd.figures import OBJECTIVES, Directions
 from raykd.storage import Storage
 from raykd.trial import Teacher, Trial
 
 
 @dataclass(frozen=True)
 class Record:
-    """A trial with what the search must know of it to go on: its parameters and what they were drawn from."""
+    """A trial with what the search needs to go on: its parameters and what they were drawn from."""
 
     trial: Trial
     resolved: Mapping[str, Any]
@@ -42,14 +42,13 @@ class SweepRecords:
 
     def __init__(self, storage: Storage, name: str):
         self.name, self.folder = name, storage.child("sweeps", name)
-        self._runs = storage.child("runs")
 
     def exists(self) -> bool:
         """Whether a sweep of this name was started."""
         return self.folder.exists("sweep.json")
 
     def open(self, *, sweep_id: str, text: str, resume: bool) -> None:
-        """Start the sweep, or take it up again.
+        """Start the sweep, or resume it.
 
         Raises:
             StoreError: a sweep of this name exists and `resume` was not asked for, or it searches something else.
@@ -71,40 +70,26 @@ class SweepRecords:
             )  # fmt: skip
 
     @property
-    def sweep_id(self) -> str:
-        """The sweep's identity, as tracked."""
-        return self.folder.read_json("sweep.json")["sweep_id"]
-
-    @property
     def objectives(self) -> Directions:
         """What the sweep searches for."""
         tree = json.loads(self.folder.read_json("sweep.json")["file"])
         return tree.get("search", {}).get("objectives", OBJECTIVES)
 
     def load(self) -> list[Record]:
-        """All trials by number."""
+        """All trials, in the order of their numbers."""
         names = [name for name in self.folder.names("trials/") if name.endswith(".json")]
         return [Record.from_plain(self.folder.read_json(name)) for name in sorted(names)]
-
-    def with_seeds(self, trial: Trial) -> Trial:
-        """`trial` with each seed's scores: of its runs' results, where its record is of before these were kept."""
-        names = [f"{run_id}/result.json" for run_id in trial.run_ids]
-        if trial.state != "COMPLETE" or trial.test_f1_by_seed or not all(map(self._runs.exists, names)):
-            return trial
-        results = [self._runs.read_json(name) for name in names]
-        dev, test = (tuple(result[part]["mean"] for result in results) for part in ("dev", "test"))
-        return replace(trial, dev_f1_by_seed=dev, test_f1_by_seed=test)
 
     def save(self, record: Record) -> None:
         """Write one trial, replacing what it was before."""
         self.folder.write_json(f"trials/{record.trial.number:05d}.json", record.to_plain())
 
     def save_teachers(self, teachers: list[Teacher]) -> None:
-        """Write the rows that students are held against."""
+        """Write the rows that students are compared with."""
         self.folder.write_json("teachers.json", [teacher.to_plain() for teacher in teachers])
 
     def teachers(self) -> list[Teacher]:
-        """The rows that students are held against."""
+        """The rows that students are compared with."""
         if not self.folder.exists("teachers.json"):
             return []
         return [Teacher.from_plain(plain) for plain in self.folder.read_json("teachers.json")]

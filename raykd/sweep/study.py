@@ -1,4 +1,4 @@
-"""The search: Optuna's samplers over the sweep file's tree. The study is in memory, rebuilt from the records."""
+"""The search: Optuna's samplers over the sweep file's tree. The study is in memory and rebuilt from the records."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import optuna
 from optuna.distributions import distribution_to_json, json_to_distribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from raykd.figures import values
 from raykd.spec import FloatRange, IntRange, assignments, grid_size, resolve
 from raykd.sweep.records import Record
 from raykd.sweep.spec import SearchConfig
@@ -37,7 +38,7 @@ class Suggestion:
 
 
 class Study:
-    """Asks a sampler for settings and tells it what they gave."""
+    """Asks a sampler for settings and gives it their results."""
 
     def __init__(self, tree: dict[str, Any], search: SearchConfig, records: Sequence[Record]):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -57,7 +58,7 @@ class Study:
         return self._grid is not None
 
     def add(self, record: Record) -> None:
-        """Let the sampler know a trial that ended in an earlier call."""
+        """Give the sampler a trial that ended in an earlier call."""
         self._study.add_trial(self._frozen(record))
 
     def ask(self) -> Suggestion | None:
@@ -69,36 +70,35 @@ class Study:
         return None if tree is None else Suggestion(asked, tree)
 
     def tell(self, suggestion: Suggestion, trial: Trial) -> None:
-        """Tell the sampler how the setting ended: values only of complete trials, PRUNED and FAIL as they are."""
-        state = _STATES[trial.state]
-        values = self._values(trial) if state is TrialState.COMPLETE else None
-        self._study.tell(suggestion.asked, values, state=state)
+        """Give the sampler the result of a setting: its figures if it is complete, otherwise only its state."""
+        self._study.tell(suggestion.asked, self._values(trial), state=_STATES[trial.state])
 
-    def _values(self, trial: Trial) -> list[float]:
-        return [float(getattr(trial, _FIELDS[metric])) for metric in self._search.objectives]
+    def _values(self, trial: Trial) -> list[float] | None:
+        if trial.state != "COMPLETE":
+            return None
+        # Optuna refuses a list that is too short.
+        return [float(value) for value in values(trial, self._search.objectives) if value is not None]
 
     def _frozen(self, record: Record) -> FrozenTrial:
-        state = _STATES[record.trial.state]
         return create_trial(
-            state=state,
-            values=self._values(record.trial) if state is TrialState.COMPLETE else None,
+            state=_STATES[record.trial.state],
+            values=self._values(record.trial),
             params=dict(record.params),
             distributions={name: json_to_distribution(d) for name, d in record.distributions.items()},
         )
 
 
 _STATES = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED, "FAILED": TrialState.FAIL}
-_FIELDS = {"f1": "dev_f1", "latency_ms": "latency_ms", "parameters": "parameters", "bytes": "bytes"}
 
 
 def planned_trials(tree: dict[str, Any], search: SearchConfig) -> int:
-    """How many trials a sweep comes to: never more than its space has settings."""
+    """How many trials a sweep has: never more than its space has settings."""
     size = grid_size(tree)
     return search.trials if size is None else min(search.trials, size)
 
 
 class _Suggest:
-    """The grammar's three kinds of searchable value, asked of an Optuna trial."""
+    """Takes the three kinds of searchable values from an Optuna trial."""
 
     def __init__(self, trial: optuna.Trial):
         self._trial = trial
@@ -114,7 +114,7 @@ class _Suggest:
 
 
 def _sampler(search: SearchConfig, done: int) -> optuna.samplers.BaseSampler:
-    # A resumed search must not draw its first random settings again: the seed moves with what is done.
+    # A resumed search must not draw its first random settings again: the seed depends on the trials done.
     seed = search.seed + 7919 * done
     if search.sampler == "tpe":
         start = STARTUP_PER_OBJECTIVE * len(search.objectives)

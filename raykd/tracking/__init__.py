@@ -1,6 +1,6 @@
-"""What MLflow is told: one experiment per sweep name, one parent run per sweep, one child per trial.
+"""What MLflow shows: one experiment per sweep name, one parent run per sweep, one child per trial.
 
-The only room that imports mlflow, used in the driver only.
+The only package that imports mlflow, used in the driver only.
 """
 
 from raykd.tracking.origin import git_commit

@@ -15,6 +15,7 @@ from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
+from raykd.figures import COSTS, DEV, SCORES, TEST, language_values, score_values
 from raykd.trial import Trial
 
 # MLflow's limits of one key and one value.
@@ -22,26 +23,9 @@ KEY_LENGTH, VALUE_LENGTH = 250, 6000
 CURVES = ("epoch/", "front/")
 """Metrics below these names are curves: one point per step. All others are results: the last value counts."""
 
-# The list of MLflow's states is closed: a trial stopped early is KILLED there, and the tag `state` says
-# PRUNED.
+# MLflow's list of states is fixed: a trial stopped early is KILLED there, and its tag `state` is PRUNED.
 STATUS = MappingProxyType(
     {"COMPLETE": "FINISHED", "PRUNED": "KILLED", "FAILED": "FAILED", "RUNNING": "RUNNING"}
-)
-
-RESULTS = (
-    *("dev_f1", "dev_f1_sd", "dev_f1_languages_sd", "dev_f1_by_language"),
-    *("test_f1", "test_f1_sd", "test_f1_languages_sd", "test_f1_by_language"),
-    *("test_f1_target", "test_f1_target_sd", "test_f1_target_languages_sd"),
-    *(
-        "latency_ms",
-        "latency_ms_p90",
-        "latency_ms_batch32",
-        "parameters",
-        "bytes",
-        "compression",
-        "speedup",
-        "wall_s",
-    ),
 )
 
 
@@ -66,16 +50,16 @@ class Record:
     datasets: list[Dataset] = field(default_factory=list)
     artifacts: dict[str, bytes] = field(default_factory=dict)
     models: dict[str, Path] = field(default_factory=dict)
-    told: dict[str, float] = field(default_factory=dict)
-    """Results told last: the same figure told twice is one point."""
+    results: dict[str, float] = field(default_factory=dict)
+    """Results added last: the same figure added twice is one point."""
     shown_points: dict[str, set[tuple[int, float | None]]] = field(default_factory=dict)
-    """Of an inherited run, per metric that was asked for: the points it shows."""
+    """Of an inherited run, the points that it shows of each metric that was looked up."""
 
-    def tell(self, figures: Mapping[str, float], moment_ms: int) -> None:
+    def add(self, results: Mapping[str, float], moment_ms: int) -> None:
         """Add results that are new or have changed."""
-        new = {key: value for key, value in figures.items() if self.told.get(key) != value}
+        new = {key: value for key, value in results.items() if self.results.get(key) != value}
         self.metrics += [Metric(key, value, moment_ms, 0) for key, value in new.items()]
-        self.told |= new
+        self.results |= new
 
     @property
     def waiting(self) -> int:
@@ -99,7 +83,7 @@ class Record:
 def point(metric: Metric) -> tuple[int, float | None]:
     """What makes a point the same as another of its metric: the step of a curve; step and value of a result.
 
-    A run taken up again repeats epochs whose timings differ a little: the first point told stays.
+    A resumed run repeats epochs whose timings differ a little: the first point stays.
     """
     return (metric.step, None if metric.key.startswith(CURVES) else metric.value)
 
@@ -107,7 +91,7 @@ def point(metric: Metric) -> tuple[int, float | None]:
 def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     """Nested numbers by name, `dev_f1_by_language: {en: …}` as `dev_f1/en`.
 
-    What is no finite number is left out: MLflow's databases differ in what they make of NaN.
+    What is not a finite number is left out: MLflow's databases handle NaN in different ways.
     """
     flat: dict[str, float] = {}
     for key, value in metrics.items():
@@ -119,9 +103,18 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     return flat
 
 
-def called(name: str, metric: str) -> str:
-    """A score's name as the task calls it: `dev_f1` is `dev_accuracy` where `metric` is accuracy."""
-    return name if metric.endswith("F1") else re.sub(r"\b(dev|test)_f1", rf"\1_{metric}", name)
+def epoch_values(metrics: Mapping[str, Any], score_name: str, prefix: str) -> dict[str, float]:
+    """The numbers of one epoch by their names in MLflow, below `prefix`.
+
+    `dev`, `dev_languages_sd` and `dev_by_language` are named after the score (`dev_f1`, `dev_f1_languages_sd`,
+    `dev_f1/en`), the parts of the loss stand below it (`loss/structural`).
+    """
+    parts = {f"loss/{kind}": value for kind, value in metrics.get("losses", {}).items()}
+    whole = {key: value for key, value in metrics.items() if key != "losses"}
+    dev = DEV.called(score_name)
+    return flatten(
+        {re.sub(r"^dev(?=_|$)", dev, key): value for key, value in (whole | parts).items()}, prefix
+    )
 
 
 def clean(key: str) -> str:
@@ -131,20 +124,22 @@ def clean(key: str) -> str:
 
 def text(value: Any) -> str:
     """`value` as parameters and tags take it: plain text of limited length."""
-    told = "" if value is None else str(value)
-    return told if len(told) <= VALUE_LENGTH else told[: VALUE_LENGTH - 1] + "…"
+    plain = "" if value is None else str(value)
+    return plain if len(plain) <= VALUE_LENGTH else plain[: VALUE_LENGTH - 1] + "…"
 
 
 def results(trial: Trial) -> dict[str, float]:
-    """The trial's final metrics by their names in MLflow, to five digits: MLflow's pages show all there are.
+    """The trial's final metrics by their names in MLflow, to five digits: MLflow's pages show all digits.
 
     The store and the reports keep what was measured.
     """
-    exact = flatten({name: getattr(trial, name) for name in RESULTS})
-    return {
-        called(name, trial.metric): value if value.is_integer() else float(f"{value:.5g}")
-        for name, value in exact.items()
-    }
+    known: dict[str, Any] = {figure.name: figure.read(trial) for figure in COSTS}
+    for figure in SCORES:
+        known |= score_values(figure, trial)
+    for figure in (DEV, TEST):
+        known[f"{figure.called(trial.score_name)}_by_language"] = language_values(figure, trial)
+    exact = flatten(known)
+    return {name: value if value.is_integer() else float(f"{value:.5g}") for name, value in exact.items()}
 
 
 def trial_tags(trial: Trial) -> dict[str, str]:

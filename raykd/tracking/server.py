@@ -1,4 +1,4 @@
-"""The tracking server before anything is written: which address is meant, does it answer, what is wrong if
+"""The tracking server before anything is written: which address is meant, does it answer, and what is wrong if
 not.
 
 MLflow's own client retries for minutes (HTTP: 7 times 120 s; a database: 100 s), so every question asked
@@ -55,7 +55,7 @@ def is_relative(uri: str) -> bool:
 
 
 def check(uri: str, *, seconds: float = PROBE_SECONDS) -> str:
-    """Prove within about `seconds` that the tracking server answers; a new SQLite database is made and
+    """Check within about `seconds` that the tracking server answers; a new SQLite database is made and
     migrated.
 
     Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to correct it.
@@ -71,8 +71,7 @@ def check(uri: str, *, seconds: float = PROBE_SECONDS) -> str:
 
 
 def reachable(uri: str, *, seconds: float = PROBE_SECONDS) -> None:
-    """A quick look before MLflow's own client, which retries for minutes: does the host answer, does SQLite
-    open?
+    """A quick check before MLflow's own client, which retries for minutes: does the host answer, can SQLite be opened?
 
     Raises TrackingError if not.
     """
@@ -105,16 +104,16 @@ def _open_sqlite(path: Path) -> None:
 
 
 def _hint(uri: str, error: Exception) -> str:
-    told = " ".join(str(error).split())
-    if "out-of-date database schema" in told or "Can't locate revision" in told:
+    reason = " ".join(str(error).split())
+    if "out-of-date database schema" in reason or "Can't locate revision" in reason:
         return f"it was written by another MLflow version; after a backup run: mlflow db upgrade {uri}"
-    if "403" in told:
+    if "403" in reason:
         return f"it answers 403; start it with --allowed-hosts {urlsplit(uri).hostname}, or check your rights"
-    if "401" in told:
+    if "401" in reason:
         return "it answers 401; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or a token"
-    if "imed out" in told:
-        return "it takes connections but does not answer in time; is this an MLflow server, and is it well?"
-    return f"{told[:300]}; is this the address of an MLflow server?"
+    if "imed out" in reason:
+        return "it takes connections but does not answer in time; is this an MLflow server, and does it work?"
+    return f"{reason[:300]}; is this the address of an MLflow server?"
 
 
 def _quick_requests(seconds: float) -> AbstractContextManager[None]:
@@ -140,7 +139,7 @@ def environment(**wanted: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet_migrations() -> Iterator[None]:
-    """A new database tells a hundred lines about its migrations, which nobody needs."""
+    """A new database logs a hundred lines about its migrations, which nobody needs."""
     loggers = [logging.getLogger(name) for name in ("alembic", "mlflow.store.db.utils")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -153,10 +152,10 @@ def _quiet_migrations() -> Iterator[None]:
 
 
 def experiment_of(
-    client: MlflowClient, uri: str, name: str, artifacts: str | None, scores: Sequence[str]
+    client: MlflowClient, uri: str, name: str, artifacts: str | None, scores: Sequence[str], label: str
 ) -> str:
     """The id of the experiment called `name`, made if there is none, with its files below `artifacts`; it
-    gets our views, which show `scores`.
+    gets our views, which show `scores` and call them by `label`.
 
     Raises TrackingError if somebody deleted the experiment.
     """
@@ -173,8 +172,8 @@ def experiment_of(
         )
     else:
         experiment_id, shown = found.experiment_id, found.tags
-    for key, value in experiment_tags(experiment_id, int(time.time() * 1000), scores).items():
-        # What people changed there stays.
+    for key, value in experiment_tags(experiment_id, int(time.time() * 1000), scores, label).items():
+        # What people changed there is kept.
         if key not in shown:
             client.set_experiment_tag(experiment_id, key, value)
     return experiment_id

@@ -1,11 +1,11 @@
-"""The sweep's side of MLflow: what happens is told here, and a thread writes it every few seconds.
+"""The sweep's side of MLflow: what happens is recorded here, and a thread writes it every few seconds.
 
 The driver never waits for the server. A server that dies does not stop a sweep: what it missed is kept,
 written when it answers again, and named by `close` if it never does. After `kill -9` of the driver the next
-one finds parent and children again by their tags, and telling it finished trials once more changes nothing.
+one finds parent and children again by their tags; recording finished trials once more changes nothing.
 
-Names in MLflow: results stand by their own name (`dev_f1`, `latency_ms`), results by language below it
-(`dev_f1/en`), curves over epochs below `epoch/`, the front's growth over finished trials below `front/`.
+Names in MLflow: results have the names of `raykd/figures.py` (`dev_f1`, `latency_ms`), results by language
+stand below them (`dev_f1/en`), curves over epochs below `epoch/`, the growth of the front below `front/`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.tracking.origin import origin
-from raykd.tracking.record import STATUS, Record, called, clean, flatten, results, text, trial_tags
+from raykd.tracking.record import STATUS, Record, clean, epoch_values, flatten, results, text, trial_tags
 from raykd.tracking.server import check, experiment_of, reachable
 from raykd.tracking.views import NOTE_TAG, file_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
@@ -49,11 +49,11 @@ class Tracker:
         sweep: Record,
         lock: threading.Lock,
         warn: Callable[[str], None],
-        metric: str,
+        score_name: str,
     ):
         self.uri, self.sweep_id = uri, sweep.found_by[1]
         self._writer, self._sweep, self._lock, self._warn = writer, sweep, lock, warn
-        self._metric = metric
+        self._score_name = score_name
         self._trials: dict[int, Record] = {}
         self._common_tags: dict[str, str] = {}
         self._corpora: list[Dataset] = []
@@ -68,7 +68,8 @@ class Tracker:
         *,
         sweep: str,
         sweep_id: str,
-        metric: str = "F1",
+        score_name: str = "f1",
+        score_label: str = "F1",
         targets: bool = False,
         tags: Mapping[str, Any] | None = None,
         artifacts: str | None = None,
@@ -77,13 +78,12 @@ class Tracker:
     ) -> Tracker:
         """Find the sweep's experiment, parent run and children again, or make experiment and parent.
 
-        `sweep` names the experiment, `sweep_id` identifies the sweep within it. `metric` is what scores are
-        called: where it is no F1 they stand by its name (`dev_accuracy`). With `targets` the views show the
-        mean over target languages. `tags` (git commit, …) go
-        to the parent and every child. `artifacts`: URI for the files of a new experiment; by default the
-        server's choice, and `mlruns/` beside a SQLite database. `warn` is called, from another thread, with
-        one sentence when the server stops answering and when it answers again. `flush_seconds` None: write
-        in `sync` and `close` only.
+        `sweep` names the experiment, `sweep_id` identifies the sweep within it. Scores are named after
+        `score_name` (`dev_accuracy`), and the views call them by `score_label`. With `targets` the views show the
+        mean over target languages. `tags` (git commit, …) go to the parent and every child. `artifacts`: URI for
+        the files of a new experiment; by default the server's choice, or `mlruns/` beside a SQLite database.
+        `warn` is called, from another thread, with one sentence when the server stops answering and when it answers
+        again. `flush_seconds` None: write in `sync` and `close` only.
 
         Raises:
             TrackingError: the server cannot be used, within seconds (`check`).
@@ -91,10 +91,11 @@ class Tracker:
         uri = check(uri)
         client, lock = MlflowClient(uri), threading.Lock()
         try:
-            columns = score_columns(metric, targets=targets)
-            writer = Writer(client, experiment_of(client, uri, sweep, artifacts, columns), lock)
+            columns = score_columns(score_name, targets=targets)
+            experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label)
+            writer = Writer(client, experiment, lock)
             record = Record(f"sweep {sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
-            self = cls(uri, writer, record, lock, warn, metric)
+            self = cls(uri, writer, record, lock, warn, score_name)
             self._common_tags = {
                 clean(key): text(value)
                 for key, value in (origin() | dict(tags or {})).items()
@@ -119,12 +120,12 @@ class Tracker:
     def start_trial(self, trial: Trial, *, tags: Mapping[str, Any] | None = None) -> None:
         """Show `trial` as running, with its settings and what is known of it before training (its costs).
 
-        A trial told before is taken up again.
+        A trial that was recorded before is continued.
         """
         with self._lock:
             record = self._record(trial)
             record.status, record.ended_ms = "RUNNING", None
-            record.tell(results(trial), _now_ms())
+            record.add(results(trial), _now_ms())
             self._tag(record, trial, tags)
 
     def log_epoch(
@@ -136,17 +137,16 @@ class Tracker:
         seed: int | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        """Add a point to each curve `epoch/<metric>` of a started trial; nested mappings become
-        `epoch/dev_f1/en`.
+        """Add a point to each curve of a started trial: `epoch/loss`, `epoch/dev_f1`, `epoch/dev_f1/en`.
 
-        `seed` sets the curves of a setting's seeds apart: `epoch/seed 1/dev_f1`. Raises KeyError for a
-        trial that was not started.
+        `metrics` has the keys of a run's epochs (`RunResult.epochs`). With `seed` each seed of a setting has its
+        own curves: `epoch/seed 1/dev_f1`. Raises KeyError for a trial that was not started.
         """
         prefix = "epoch/" if seed is None else f"epoch/seed {seed}/"
         moment = timestamp_ms or _now_ms()
         points = [
-            Metric(called(key, self._metric), value, moment, epoch)
-            for key, value in flatten(metrics, prefix).items()
+            Metric(key, value, moment, epoch)
+            for key, value in epoch_values(metrics, self._score_name, prefix).items()
         ]
         with self._lock:
             self._trials[number].metrics += points
@@ -156,7 +156,7 @@ class Tracker:
         with self._lock:
             record = self._record(trial)
             record.status, record.ended_ms = STATUS[trial.state], _now_ms()
-            record.tell(results(trial), record.ended_ms)
+            record.add(results(trial), record.ended_ms)
             self._tag(record, trial, tags)
 
     def log_corpus(
@@ -193,12 +193,12 @@ class Tracker:
                 record.tags["on_front"] = str(number in numbers).lower()
 
     def log_file(self, name: str, data: bytes) -> None:
-        """Keep a file on the parent run (`front.html`, `front.csv`), over what stood there by that name."""
+        """Keep a file on the parent run (`front.html`, `front.csv`), in place of what had that name."""
         with self._lock:
             self._sweep.artifacts[name] = data
 
     def describe(self, markdown: str) -> None:
-        """What the parent run's page opens with: links to picture and runs of the front, then `markdown`."""
+        """Set what the parent run's page opens with: links to picture and runs of the front, then `markdown`."""
         experiment_id = self._writer.experiment_id
         picture = file_link(experiment_id, str(self._sweep.run_id), "front.html")
         links = f"[The front as a picture]({picture}) · [as runs]({view_link(experiment_id, 'raykd-front')})"
@@ -206,11 +206,11 @@ class Tracker:
             self._sweep.tags[NOTE_TAG] = text(f"{links}\n\n{markdown}")
 
     def log_model(self, number: int, folder: str | Path, *, name: str | None = None) -> None:
-        """Log a trial's student as a model: all files of `folder` (safetensors + JSON) as they are.
+        """Log a trial's student as a model: all files of `folder` as they are.
 
         A model of MLflow's registry that holds files, not a `pyfunc`: it is found, compared and downloaded
         there and loaded by raykd. Logged once per trial and name. Raises KeyError for a trial that was
-        never told.
+        never recorded.
         """
         with self._lock:
             self._trials[number].models[name or f"student-{number:02d}"] = Path(folder)
@@ -221,13 +221,13 @@ class Tracker:
         return self.missing()
 
     def missing(self) -> tuple[str, ...]:
-        """What the server was not told yet, one line per run; empty when it shows everything."""
+        """What the server does not show yet, one line per run; empty when it shows everything."""
         with self._lock:
             records = [self._sweep, *self._trials.values()]
             return tuple(f"{r.name}: {r.waiting} values not written" for r in records if r.waiting)
 
     def close(self, state: Literal["COMPLETE", "FAILED", "PRUNED"] = "COMPLETE") -> tuple[str, ...]:
-        """Write what waits, end the parent and whatever child still runs, and stop. Returns what is
+        """Write what waits, end the parent and every child that still runs, and stop. Returns what is
         missing, as `sync`.
 
         Takes at most a few seconds when the server is gone, CLOSE_SECONDS when it hangs.
@@ -266,8 +266,8 @@ class Tracker:
         return self._trials[trial.number]
 
     def _tag(self, record: Record, trial: Trial, tags: Mapping[str, Any] | None) -> None:
-        told = {clean(key): text(value) for key, value in (tags or {}).items() if value is not None}
-        record.tags |= trial_tags(trial) | told
+        more = {clean(key): text(value) for key, value in (tags or {}).items() if value is not None}
+        record.tags |= trial_tags(trial) | more
 
     def _trial_key(self, number: int) -> str:
         return f"{self.sweep_id}/{number}"
@@ -298,9 +298,9 @@ class Tracker:
             # Whatever the server or its client does must not reach the sweep.
             except Exception as error:
                 trouble = " ".join(str(error).split())[:300]
-            self._tell(trouble)
+            self._report(trouble)
 
-    def _tell(self, trouble: str) -> None:
+    def _report(self, trouble: str) -> None:
         before, self._trouble = self._trouble, trouble
         if trouble and not before:
             self._warn(f"MLflow at {self.uri} cannot be written, the sweep goes on without it: {trouble}")

@@ -1,8 +1,8 @@
 """Saved views of an experiment, so that MLflow's pages answer "which student do I ship?" when they open.
 
-By itself MLflow lists runs by date without a single metric and charts the ten newest. An experiment's tags
-can carry views with columns, order, filter and charts; they stand in the menu Views and open by link. The
-format is that of MLflow 3.17's own Save view; an MLflow that does not know it shows nothing of it.
+By default MLflow lists runs by date without a single metric and charts the ten newest. An experiment's tags
+can hold views with columns, order, filter and charts; they are in the menu Views and open by link. The
+format is that of MLflow 3.17's own Save view; an MLflow that does not know it ignores them.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from raykd.tracking.record import called
+from raykd.figures import COLUMNS, DEV, TARGET, TEST
 
 VIEW_TAG = "mlflow.sharedViewState."
-# Without it MLflow takes an experiment for one of prompts and hides training runs behind another menu.
+# Without it MLflow takes the experiment for one of prompts and shows training runs only in another menu.
 EXPERIMENT_KIND = ("mlflow.experimentKind", "custom_model_development")
-# Which of its two faces MLflow shows: the other one is for prompts.
+# Which of its two pages MLflow shows: the other one is for prompts.
 TRAINING = "workflowType=machine_learning"
 NOTE_TAG = "mlflow.note.content"
-COSTS = (
-    *(f"metrics.`{name}`" for name in ("latency_ms", "parameters")),
-    *(f"tags.`{name}`" for name in ("on_front", "objective")),
-)
+COSTS = tuple(figure.name for figure in COLUMNS if figure.column == 0)
+"""The costs to show beside the scores."""
+TAGS = tuple(f"tags.`{name}`" for name in ("on_front", "objective"))
 # Wide enough for `#07 structural T=4 · E64 H128 maxent`.
 NAME_WIDTH, WIDTH = 330, 105
 
@@ -37,17 +36,18 @@ VIEWS: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Id → (name in the menu, with `{score}` for what it is ordered by, and filter)."""
 
 
-def score_columns(metric: str, *, targets: bool) -> list[str]:
+def score_columns(score_name: str, *, targets: bool) -> list[str]:
     """The metrics that hold scores, the one that selects first; with `targets` both means of the test."""
-    names = ("dev_f1", "test_f1", "test_f1_target") if targets else ("dev_f1", "test_f1")
-    return [called(name, metric) for name in names]
+    return [figure.called(score_name) for figure in ((DEV, TEST, TARGET) if targets else (DEV, TEST))]
 
 
-def experiment_tags(experiment_id: str, now_ms: int, scores: Sequence[str]) -> dict[str, str]:
-    """The tags of an experiment that hold the views, say what kind it is and link the views in its
-    description. `scores`: the metrics to show, the one to order by first.
+def experiment_tags(experiment_id: str, now_ms: int, scores: Sequence[str], label: str) -> dict[str, str]:
+    """The tags of an experiment that hold the views and its kind, and link the views in its description.
+
+    `scores`: the metrics to show, the one to order by first; `label`: what people call the score.
     """
-    names = {key: name.format(score=_spoken(scores[0])) for key, (name, _) in VIEWS.items()}
+    ordered_by = DEV.heading.format(label=label)
+    names = {key: name.format(score=ordered_by) for key, (name, _) in VIEWS.items()}
     views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], now_ms, scores) for key in VIEWS}
     links = " · ".join(f"[{name}]({view_link(experiment_id, key)})" for key, name in names.items())
     return {**views, **dict([EXPERIMENT_KIND]), NOTE_TAG: links}
@@ -63,12 +63,8 @@ def file_link(experiment_id: str, run_id: str, name: str) -> str:
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{name}?{TRAINING}"
 
 
-def _spoken(score: str) -> str:
-    return score.replace("_", " ").replace("f1", "F1")
-
-
 def _view(name: str, filter_: str, now_ms: int, scores: Sequence[str]) -> str:
-    columns = [*(f"metrics.`{score}`" for score in scores), *COSTS]
+    columns = [*(f"metrics.`{name}`" for name in (*scores, *COSTS)), *TAGS]
     widths = {"attributes.`Run Name`": NAME_WIDTH} | dict.fromkeys(columns, WIDTH)
     state = {
         "searchFilter": filter_,
@@ -108,11 +104,10 @@ def _charts(score: str) -> list[dict[str, Any]]:
 
     sizes = ("student.embedding_dim", "student.hidden_dim", "student.decoder", "objective.kind")
     return [
-        scatter("latency", "latency_ms", score),
-        scatter("size", "parameters", score),
+        *(scatter(name, name, score) for name in COSTS),
         _chart(
             "parallel", "trade", "PARALLEL",
-            selectedParams=list(sizes), selectedMetrics=["latency_ms", score], showAllRuns=True,
+            selectedParams=list(sizes), selectedMetrics=[*COSTS, score], showAllRuns=True,
         ),
         _line("curve-score", f"epoch/{score}"),
         _line("curve-loss", "epoch/loss"),

@@ -1,4 +1,4 @@
-"""Records written to MLflow. Every write may be repeated: what is there already is found and left alone."""
+"""Records written to MLflow. Every write may be repeated: what is there already is found and not written again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ METRICS_PER_BATCH, PAIRS_PER_BATCH = 900, 90
 
 
 class Writer:
-    """Writes records of one experiment. `lock` guards the records, which the driver fills meanwhile."""
+    """Writes records of one experiment. `lock` protects the records, to which the driver adds meanwhile."""
 
     def __init__(self, client: MlflowClient, experiment_id: str, lock: Lock):
         self.client, self.experiment_id, self._lock = client, experiment_id, lock
 
     def find(self, tag: str, value: str) -> Iterator[MlflowRun]:
-        """All runs of the experiment whose `tag` is `value`, deleted ones left out."""
+        """All runs of the experiment whose `tag` is `value`, without deleted ones."""
         token, more = None, True
         while more:
             page = self.client.search_runs(
@@ -39,7 +39,7 @@ class Writer:
     def write(self, record: Record) -> None:
         """Write all that waits in `record`.
 
-        Raises what MLflow raises; what was written by then waits no longer.
+        Raises what MLflow raises; what was written before that is not written again.
         """
         run_id = self._attach(record)
         self._pairs(record, run_id)
@@ -153,7 +153,7 @@ class Writer:
 
 
 def adopt(record: Record, run: MlflowRun) -> str:
-    """Let `record` stand for a run that an earlier driver made: what it shows waits no longer.
+    """Let `record` continue a run that an earlier driver made: what the run shows is not written again.
 
     Returns its id.
     """

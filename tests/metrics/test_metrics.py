@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.metrics import accuracy, entity_f1, evaluate_tags
+from raykd.metrics import accuracy, entity_f1, score_languages
+from raykd.results import Score
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 
@@ -66,35 +67,45 @@ def test_accuracy_is_over_words_not_sentences():
     assert accuracy([], []) == 0.0
 
 
+def f1(gold, predicted):
+    return entity_f1(gold, predicted).f1
+
+
 def test_languages_count_the_same_whatever_their_size():
     gold = [["S-PER"], ["S-LOC"], ["S-PER"], ["S-PER"]]
     predicted = [["S-PER"], ["S-LOC"], ["S-PER"], ["S-LOC"]]
-    result = evaluate_tags("f1", gold, predicted, ["nl", "nl", "nl", "de"])
-    assert result.by_language == {"de": 0.0, "nl": 1.0}
-    assert (result.mean, result.standard_deviation) == (0.5, 0.5)
+    result = score_languages(f1, gold, predicted, ["nl", "nl", "nl", "de"])
+    assert result == {"source": Score(0.5, 0.5, {"de": 0.0, "nl": 1.0}, (0.5,))}
+    assert list(result["source"].by_language) == ["de", "nl"], "in the order of names"
     assert pickle.loads(pickle.dumps(result)) == result, "results cross processes"
 
 
-def test_target_languages_stand_apart():
+def test_target_languages_are_a_group_of_their_own():
     gold = [["S-PER"]] * 4
     predicted = [["S-PER"], ["O"], ["S-PER"], ["S-PER"]]
-    result = evaluate_tags("f1", gold, predicted, ["en", "nl", "sv", "de"], targets=("nl", "sv"))
-    assert (result.mean, result.standard_deviation) == (1.0, 0.0)
-    assert (result.targets, result.target_mean, result.target_standard_deviation) == (("nl", "sv"), 0.5, 0.5)
-    assert result.by_language == {"de": 1.0, "en": 1.0, "nl": 0.0, "sv": 1.0}
-    without = evaluate_tags("f1", gold, predicted, ["en", "nl", "sv", "de"])
-    assert (without.targets, without.target_mean, without.target_standard_deviation) == ((), None, None)
+    result = score_languages(f1, gold, predicted, ["en", "nl", "sv", "de"], ("nl", "sv"))
+    assert result == {
+        "source": Score(1.0, 0.0, {"de": 1.0, "en": 1.0}, (1.0,)),
+        "target": Score(0.5, 0.5, {"nl": 0.0, "sv": 1.0}, (0.5,)),
+    }
+    assert set(score_languages(f1, gold, predicted, ["en", "nl", "sv", "de"])) == {"source"}
     with pytest.raises(ValueError, match="no sentences"):
-        evaluate_tags("f1", gold[:1], predicted[:1], ["nl"], targets=("nl",))
+        score_languages(f1, gold[:1], predicted[:1], ["nl"], ("nl",))
 
 
-def test_flat_tags_are_evaluated_by_accuracy():
-    result = evaluate_tags("accuracy", [["NOUN", "VERB"], ["NOUN"]], [["NOUN", "X"], ["NOUN"]], ["en", "de"])
-    assert result.by_language == {"de": 1.0, "en": 0.5}
+def test_any_metric_of_gold_and_predicted_will_do():
+    result = score_languages(accuracy, [["NOUN", "VERB"], ["NOUN"]], [["NOUN", "X"], ["NOUN"]], ["en", "de"])
+    assert result["source"].by_language == {"de": 1.0, "en": 0.5}
+
+    def share(gold, predicted):
+        return sum(map(str.__eq__, gold, predicted)) / len(gold)
+
+    labels = score_languages(share, ["good", "bad", "bad"], ["good", "bad", "good"], ["en"] * 3)
+    assert labels["source"].mean == pytest.approx(2 / 3)
 
 
-def test_unknown_metrics_and_empty_parts_are_told():
-    with pytest.raises(ValueError, match=r"'F1'; allowed: f1, accuracy"):
-        evaluate_tags("F1", [["O"]], [["O"]], ["en"])
+def test_empty_parts_and_unequal_numbers_are_refused():
     with pytest.raises(ValueError, match="no sentences"):
-        evaluate_tags("f1", [], [], [])
+        score_languages(accuracy, [], [], [])
+    with pytest.raises(ValueError, match="argument"):
+        score_languages(accuracy, [["A"]], [["A"]], ["en", "de"])

@@ -136,7 +136,7 @@ def test_the_bound_lies_above_a_known_ratio_by_its_true_deviation():
     assert 0.8 < np.mean(bounds >= true) < 0.98
 
 
-def test_five_seeds_of_one_distribution_are_seldom_told_apart():
+def test_five_seeds_of_one_distribution_are_seldom_found_different():
     drawn = np.random.default_rng(2)
     bounds = np.array(
         [
@@ -149,7 +149,7 @@ def test_five_seeds_of_one_distribution_are_seldom_told_apart():
     assert np.mean(bounds < 0.5) > 0.15
 
 
-def test_the_seeds_that_are_said_to_be_needed_decide_in_most_repetitions():
+def test_the_seeds_that_are_estimated_decide_in_most_repetitions():
     scores, others = [0.651, 0.660, 0.648], [0.643, 0.652, 0.647]
     needed = seeds_needed(scores, others, alpha=0.05)
     assert needed is not None
@@ -178,7 +178,7 @@ def test_more_seeds_are_needed_where_less_is_to_be_seen():
     assert seeds_needed(spread + 0.01, spread, alpha=0.05) is None
 
 
-def test_scores_without_spread_are_told_apart_at_once():
+def test_scores_without_spread_are_found_different_at_once():
     assert seeds_needed([1, 1], [0, 0], alpha=0.05) == 3
     assert seeds_needed([1, 1], [1, 1], alpha=0.05) is None
 

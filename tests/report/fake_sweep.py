@@ -7,20 +7,20 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from raykd.trial import Teacher, Trial
+from raykd.results import Score, Scores
+from raykd.trial import Scored, Teacher, Trial
+from tests.scores import score, scores
 
 LANGUAGES = ("en", "de", "es", "nl")
 LIFT = {"gold": 0.0, "top_wk": 0.021, "posterior": 0.027, "structural": 0.031}
 
 TEACHER = Teacher(
     name="bilstm_crf × 4",
-    dev_f1=0.874,
-    test_f1=0.868,
-    dev_f1_by_language={"en": 0.846, "de": 0.851, "es": 0.898, "nl": 0.901},
-    test_f1_by_language={"en": 0.839, "de": 0.846, "es": 0.893, "nl": 0.894},
-    parameters=6_412_380,
-    bytes=25_649_520,
-    latency_ms=9.84,
+    scores=scores(
+        score(0.874, languages={"en": 0.846, "de": 0.851, "es": 0.898, "nl": 0.901}),
+        score(0.868, languages={"en": 0.839, "de": 0.846, "es": 0.893, "nl": 0.894}),
+    ),
+    cost={"parameters": 6_412_380, "bytes": 25_649_520, "latency_ms": 9.84},
 )
 
 
@@ -36,11 +36,14 @@ def fake_trials(count: int = 28, *, seed: int = 0) -> list[Trial]:
     return trials + baselines
 
 
-def with_targets(scored: Any, *, test: float, metric: str = "F1") -> Any:
+def with_targets(scored: Scored, *, test: float, label: str = "F1") -> Any:
     """The same trial or teacher with scores of two target languages beside its own."""
-    by_language = {**scored.test_f1_by_language, "sv": test - 0.05, "tr": test + 0.05}
-    apart = {"targets": ("sv", "tr"), "test_f1_target": test, "test_f1_by_language": by_language}
-    return replace(scored, metric=metric, **(apart if scored.test_f1 is not None else {}))
+    named = replace(scored, score_label=label, score_name="accuracy" if label == "accuracy" else "f1")
+    parts = named.scores.by_part
+    if "test" not in parts:
+        return named
+    target = score(test, languages={"sv": test - 0.05, "tr": test + 0.05})
+    return replace(named, scores=Scores({**parts, "test": {**parts["test"], "target": target}}))
 
 
 def _student(trial: Trial) -> dict[str, Any]:
@@ -79,26 +82,25 @@ def _trial(number, student, kind, state, draw, *, role, hyper) -> Trial:
     latency = 0.35 + 0.011 * h + 0.004 * e + 0.35 * crf
     f1 = 0.683 + 0.028 * math.log2(e / 8) + 0.024 * math.log2(h / 16) + 0.006 * crf + LIFT[kind]
     f1 -= 0.004 * abs(hyper.get("temperature", 2) - 2) - draw.gauss(0, 0.005)
+    complete = state == "COMPLETE"
+    dev = _score(f1 if complete else f1 - 0.2, draw)
     return Trial(
         number, state, settings, role, kind,
         run_ids=(f"run-{number:016x}", f"run-{number + 4096:016x}"),
-        **_scores(f1 if state == "COMPLETE" else f1 - 0.2, "dev", draw),
-        **(_scores(f1 - 0.006 + draw.gauss(0, 0.004), "test", draw) if state == "COMPLETE" else {}),
-        latency_ms=round(latency, 3), latency_ms_p90=round(latency * 1.17, 3),
-        latency_ms_batch32=round(latency * 9, 2),
-        parameters=parameters, bytes=4 * parameters,
-        compression=6_412_380 / parameters, speedup=9.84 / latency, wall_s=40 + 2.0 * h,
+        scores=scores(dev, _score(f1 - 0.006 + draw.gauss(0, 0.004), draw) if complete else None),
+        cost={
+            "latency_ms": round(latency, 3), "latency_ms_p90": round(latency * 1.17, 3),
+            "latency_ms_batch32": round(latency * 9, 2), "latency_ms_batch32_p90": round(latency * 10, 2),
+            "parameters": parameters, "bytes": 4 * parameters,
+            "compression": 6_412_380 / parameters, "speedup": 9.84 / latency,
+        },
+        wall_s=40 + 2.0 * h,
         message="stopped after 4 of 12 epochs" if state == "PRUNED" else "",
     )  # fmt: skip
 
 
-def _scores(f1: float, part: str, draw: random.Random) -> dict[str, Any]:
+def _score(f1: float, draw: random.Random) -> Score:
     shift = {"en": -0.031, "de": -0.022, "es": 0.024, "nl": 0.029}
-    by_language = {language: f1 + shift[language] + draw.gauss(0, 0.004) for language in LANGUAGES}
-    mean = sum(by_language.values()) / len(by_language)
-    return {
-        f"{part}_f1": mean,
-        f"{part}_f1_sd": abs(draw.gauss(0.003, 0.001)),
-        f"{part}_f1_by_language": by_language,
-        f"{part}_f1_languages_sd": (sum((x - mean) ** 2 for x in by_language.values()) / 4) ** 0.5,
-    }
+    one_run = Score.of({language: f1 + shift[language] + draw.gauss(0, 0.004) for language in LANGUAGES})
+    half = abs(draw.gauss(0.003, 0.001)) / math.sqrt(2)
+    return replace(one_run, by_seed=(one_run.mean - half, one_run.mean + half))

@@ -1,4 +1,4 @@
-"""Settings beside their baselines: which is whose, what is said of them, and how it reads."""
+"""Settings beside their baselines: which is whose, what the verdicts are, and how they read."""
 
 from __future__ import annotations
 
@@ -12,25 +12,31 @@ import pytest
 from rich.console import Console
 
 from raykd.errors import SpecError
-from raykd.report.compare import HINT, best_of_each, compare, gold_twin, left_out
+from raykd.report.compare import HINT, best_of_each, compare, left_out
 from raykd.report.compare_form import compare_csv, compare_json, compare_markdown, compare_table
 from raykd.trial import Trial
+from tests.scores import score, scores
 
 LOW, MIDDLE, HIGH = (0.60, 0.61, 0.62), (0.61, 0.622, 0.632), (0.70, 0.71, 0.72)
 
 
-def trial(number, objective, test=LOW, *, dev=0.5, hidden=8, rate=1.0, annealed=1.0, **more) -> Trial:
+def trial(
+    number, objective, test=LOW, *, dev=0.5, hidden=8, rate=1.0, annealed=1.0, target=None, **more
+) -> Trial:
     """A complete trial whose test scores are `test`, and whose languages lie around their mean."""
     settings = {
         "student.hidden_dim": hidden, "training.learning_rate": rate, "schedule.epochs": 3,
         "schedule.anneal_rate": annealed, "objective.kind": objective,
     }  # fmt: skip
     mean = fmean(test)
-    figures = {
-        "test_f1": mean, "test_f1_by_seed": test, "test_f1_by_language": {"en": mean + 0.1, "de": mean - 0.1},
-        "dev_f1": dev, "dev_f1_by_seed": tuple(dev + 0.01 * i for i in range(len(test))),
-    }  # fmt: skip
-    return Trial(number, settings=settings, objective=objective, **({"state": "COMPLETE"} | figures | more))
+    languages = {"en": mean + 0.1} if target else {"en": mean + 0.1, "de": mean - 0.1}
+    own = scores(
+        score(*(dev + 0.01 * (i - len(test) // 2) for i in range(len(test)))),
+        score(*test, languages=languages),
+        target and score(*target, languages={"de": mean - 0.1}),
+    )
+    usual = {"state": "COMPLETE", "scores": own}
+    return Trial(number, settings=settings, objective=objective, **(usual | more))
 
 
 def verdicts(comparisons):
@@ -53,16 +59,6 @@ def trials():
         trial(4, "gold", HIGH, dev=0.5, role="baseline", rate=2.0),
         trial(5, "emission", dev=0.9, state="FAILED"),
     ]
-
-
-def test_gold_is_the_same_student_trained_the_same_way(trials):
-    assert gold_twin(trials[0], trials) is trials[3]
-    assert gold_twin(trials[1], trials) is trials[3], "λ is nothing on gold labels alone"
-    assert gold_twin(trials[2], trials) is None, "another shape"
-    assert gold_twin(replace(trials[0], settings=trials[4].settings), trials) is trials[4]
-    assert gold_twin(trials[0], [replace(trials[3], state="FAILED")]) is None
-    searched = replace(trials[3], role="search")
-    assert gold_twin(trials[0], [searched]) is searched, "a search may hold gold itself"
 
 
 def test_every_setting_stands_beside_its_own_baseline_the_best_on_dev_first(trials):
@@ -112,7 +108,7 @@ def test_the_best_of_an_objective_is_chosen_on_dev(trials):
 
 
 @pytest.mark.parametrize(
-    ("label", "told"),
+    ("label", "message"),
     [
         (
             "top_wk",
@@ -123,19 +119,19 @@ def test_the_best_of_an_objective_is_chosen_on_dev(trials):
         ("pos:gold", "no sweep 'pos' is compared; there are ner"),
     ],
 )
-def test_an_unknown_baseline_is_refused_with_what_there_is(trials, label, told):
-    with pytest.raises(SpecError, match=told):
+def test_an_unknown_baseline_is_refused_with_what_there_is(trials, label, message):
+    with pytest.raises(SpecError, match=message):
         compare({"ner": trials}, baseline=label)
 
 
-def test_where_nothing_can_be_compared_it_is_said(trials):
-    with pytest.raises(SpecError, match="no complete setting with a test_f1_target"):
-        compare({"ner": trials}, score="test_f1_target")
+def test_where_nothing_can_be_compared_this_is_reported(trials):
+    with pytest.raises(SpecError, match="no complete setting with a target score"):
+        compare({"ner": trials}, score="target")
     with pytest.raises(SpecError, match="no complete setting"):
         compare({"ner": trials[3:]})
 
 
-def test_of_one_seed_nothing_is_said_but_the_mend():
+def test_from_one_seed_nothing_is_concluded_and_the_hint_is_given():
     one = [trial(0, "structural", (0.7,)), trial(1, "gold", (0.6,))]
     (found,) = compare({"ner": one})
     assert (found.verdict, found.epsilon, found.setting.sd) == ("too few seeds", None, None)
@@ -144,7 +140,7 @@ def test_of_one_seed_nothing_is_said_but_the_mend():
     assert found.difference == pytest.approx(0.1)
 
 
-def test_what_did_not_end_well_is_told(trials):
+def test_what_did_not_complete_is_listed(trials):
     failed = replace(trials[5], message="out of memory")
     running = replace(trials[5], number=6, state="RUNNING")
     assert left_out({"ner": [*trials[:5], failed, running]}) == [
@@ -166,13 +162,15 @@ def test_settings_of_two_sweeps_stand_together_each_against_its_own_baseline(tri
 
 def test_the_table_shows_means_spreads_and_verdicts(trials):
     found = compare({"ner": trials})
-    told = drawn(found, languages=True)
-    assert "ner: test F1 against gold only. Almost Stochastic Dominance in 2 comparisons at α = 0.025" in told
-    (row,) = [line for line in told.splitlines() if line.startswith("00") and "better" in line]
+    shown = drawn(found, languages=True)
+    assert (
+        "ner: test F1 against gold only. Almost Stochastic Dominance in 2 comparisons at α = 0.025" in shown
+    )
+    (row,) = [line for line in shown.splitlines() if line.startswith("00") and "better" in line]
     assert " ".join(row.split()) == "00 structural · H8 3 71.0 ±1.0 61.0 ±1.0 +10.0 0.00 better"
-    assert f"cannot tell, ~{found[1].needed}" in told
-    assert "no baseline: a sweep with baseline: gold trains it" in told
-    assert "81.0 +10.0" in told, "English"
+    assert f"cannot tell, ~{found[1].needed}" in shown
+    assert "no baseline: a sweep with baseline: gold trains it" in shown
+    assert "81.0 +10.0" in shown, "English"
     assert "en" not in drawn(found).split()
 
 
@@ -183,30 +181,29 @@ def test_few_seeds_are_warned_of_where_chance_does_as_well(trials):
 
 
 def test_targets_stand_beside_sources():
-    figures = {"targets": ("de",), "test_f1_target_by_seed": (0.3, 0.4, 0.5), "test_f1_target": 0.4}
     pair = [
-        trial(0, "structural", HIGH, **figures),
-        trial(1, "gold", LOW, **figures | {"test_f1_target": 0.1}),
+        trial(0, "structural", HIGH, target=(0.3, 0.4, 0.5)),
+        trial(1, "gold", LOW, target=(0.0, 0.1, 0.2)),
     ]
-    told = drawn(compare({"ner": pair}), languages=True)
-    assert "40.0 ±10.0 +30.0" in told
-    assert "de (target)" in told
-    (apart,) = compare({"ner": pair}, score="test_f1_target")
+    shown = drawn(compare({"ner": pair}), languages=True)
+    assert "40.0 ±10.0 +30.0" in shown
+    assert "de (target)" in shown
+    (apart,) = compare({"ner": pair}, score="target")
     assert apart.setting.by_seed == (0.3, 0.4, 0.5)
     assert "target test F1" in drawn([apart])
 
 
 def test_a_metric_keeps_its_own_name():
-    pair = [trial(0, "structural", HIGH, metric="accuracy"), trial(1, "gold", metric="accuracy")]
-    assert "dev accuracy" in drawn(compare({"pos": pair}, score="dev_f1"))
+    pair = [trial(0, "structural", HIGH, score_label="accuracy"), trial(1, "gold", score_label="accuracy")]
+    assert "dev accuracy" in drawn(compare({"pos": pair}, score="dev"))
 
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_no_figure_is_cut_off_on_a_narrow_terminal(trials, width):
-    told = drawn(compare({"ner": trials}), width=width)
-    assert "…" not in told
+    shown = drawn(compare({"ner": trials}), width=width)
+    assert "…" not in shown
     for whole in ("71.0 ±1.0", "+10.0", "no baseline", "cannot tell,"):
-        assert whole in told
+        assert whole in shown
 
 
 def test_markdown_is_one_table_with_its_legend(trials):
@@ -228,3 +225,7 @@ def test_csv_and_json_hold_what_the_table_rounds(trials):
     assert plain["comparisons"][0]["setting"]["by_seed"] == list(HIGH)
     assert plain["comparisons"][1]["seeds_needed"] == found[1].needed
     assert plain["comparisons"][2]["baseline"] is None
+    assert (plain["comparisons"][0]["score"], plain["comparisons"][0]["setting"]["dev_f1"]) == (
+        "test_f1",
+        pytest.approx(0.7),
+    )

@@ -6,7 +6,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from raykd.report import front, trials_csv, trials_parquet, trials_table
+from raykd.figures import OBJECTIVES
+from raykd.front import front_of
+from raykd.report import trials_csv, trials_parquet, trials_table
 from raykd.trial import Trial
 from tests.report.fake_sweep import fake_trials, with_targets
 
@@ -27,9 +29,11 @@ def test_all_trials_come_back_with_the_front_marked(write, read):
     marked = {
         n for n, on in zip(table["number"].to_pylist(), table["on_front"].to_pylist(), strict=True) if on
     }
-    assert marked == {t.number for t in front(trials)}
-    assert table["dev_f1"].to_pylist() == pytest.approx([t.dev_f1 for t in trials], nan_ok=True)
-    assert table["test_f1_nl"].to_pylist()[0] == pytest.approx(trials[0].test_f1_by_language["nl"])
+    assert marked == {t.number for t in front_of(trials, OBJECTIVES)}
+    assert table["dev_f1"].to_pylist() == pytest.approx([t.scores.mean("dev") for t in trials], nan_ok=True)
+    assert table["test_f1_nl"].to_pylist()[0] == pytest.approx(trials[0].scores.by_language("test")["nl"])
+    assert table["latency_ms"].to_pylist()[0] == trials[0].cost["latency_ms"]
+    assert table["parameters"].to_pylist()[0] == trials[0].cost["parameters"]
     assert table["student.hidden_dim"].to_pylist() == [t.settings["student.hidden_dim"] for t in trials]
 
 
@@ -51,6 +55,7 @@ def test_settings_keep_their_type_where_all_agree_and_become_json_where_not():
 
 def test_no_trials_make_an_empty_table_with_its_headings():
     assert trials_csv([]).startswith(b'"number","name","on_front"')
+    assert b'"dev_f1"' in trials_csv([])
     assert pq.read_table(io.BytesIO(trials_parquet([]))).num_rows == 0
 
 
@@ -62,3 +67,17 @@ def test_target_languages_have_columns_of_their_own_where_there_are_any():
     assert table["test_f1_target"].to_pylist()[0] == 0.4
     assert table["test_f1_sv"].to_pylist()[0] == pytest.approx(0.35)
     assert set(table["metric"].to_pylist()) == {"F1"}
+
+
+def test_columns_of_scores_are_named_after_the_task_s_score():
+    names = trials_table(
+        [with_targets(trial, test=0.4, label="accuracy") for trial in fake_trials()]
+    ).column_names
+    assert {
+        "dev_accuracy",
+        "dev_accuracy_sd",
+        "dev_accuracy_en",
+        "test_accuracy_target",
+        "test_accuracy_sv",
+    } < {*names}
+    assert not [name for name in names if "f1" in name]

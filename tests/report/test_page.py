@@ -8,9 +8,10 @@ from html.parser import HTMLParser
 import pytest
 
 from raykd.report import front_html, front_rows
-from raykd.report.figure import front_figure, hover
+from raykd.report.picture import front_picture, hover
 from raykd.trial import Teacher, Trial
 from tests.report.fake_sweep import LANGUAGES, TEACHER, fake_trials, with_targets
+from tests.scores import score, scores
 
 
 class Reader(HTMLParser):
@@ -23,10 +24,10 @@ class Reader(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        told = dict(attrs)
-        self.loaded += [told[name] for name in ("src", "href") if name in told]
+        given = dict(attrs)
+        self.loaded += [given[name] for name in ("src", "href") if name in given]
         if tag == "tr":
-            self.rows.append((told.get("class"), []))
+            self.rows.append((given.get("class"), []))
         self._script = tag == "script"
         if self._script:
             self.scripts.append("")
@@ -39,6 +40,12 @@ class Reader(HTMLParser):
 
     def handle_endtag(self, tag):
         self._script = False
+
+
+def student(number, dev, latency_ms, parameters=9, *, settings=None, **more) -> Trial:
+    """A complete trial of the search."""
+    cost = {"latency_ms": latency_ms, "parameters": parameters}
+    return Trial(number, "COMPLETE", settings or {}, scores=scores(dev), cost=cost, **more)
 
 
 def by_name(figure, name):
@@ -64,8 +71,8 @@ def test_all_rows_have_as_many_cells_as_the_heading():
 
 
 def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():
-    trials = [with_targets(trial, test=0.4321, metric="aspect F1") for trial in fake_trials()]
-    page = front_html(trials, [with_targets(TEACHER, test=0.5678, metric="aspect F1")], sweep="x")
+    trials = [with_targets(trial, test=0.4321, label="aspect F1") for trial in fake_trials()]
+    page = front_html(trials, [with_targets(TEACHER, test=0.5678, label="aspect F1")], sweep="x")
     table = page[page.index("<table") : page.index("</table>")]
     heads = re.findall(r"<th class='([^']*)'>([^<]*)</th>", table)
     assert [name for css, name in heads if css == "on-dev"] == ["dev aspect F1", "vs gold", *LANGUAGES]
@@ -82,10 +89,9 @@ def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():
 def test_what_a_user_wrote_cannot_leave_its_place():
     evil = "</script><script>alert(1)</script>"
     settings = {"student.embedding_dim": evil, "objective.k": evil}
-    trial = Trial(
-        0, "COMPLETE", settings, objective=evil, dev_f1=0.5, latency_ms=1.0, parameters=5, message=evil
-    )
-    page = front_html([trial], [Teacher(evil, dev_f1=0.6, latency_ms=2.0)], sweep=evil)
+    trial = student(0, 0.5, 1.0, settings=settings, objective=evil, message=evil, score_label=evil)
+    teacher = Teacher(evil, scores(0.6), {"latency_ms": 2.0}, score_label=evil)
+    page = front_html([trial], [teacher], sweep=evil)
     assert "alert(1)" in page
     assert "<script>alert" not in page
     assert json.loads(Reader(page).scripts[1])["dev"]["data"]
@@ -94,34 +100,31 @@ def test_what_a_user_wrote_cannot_leave_its_place():
 @pytest.mark.parametrize("part", ["dev", "test"])
 def test_the_picture_shows_front_baselines_and_dominated(part):
     trials = fake_trials()
-    figure = front_figure(trials, [TEACHER], part=part)
+    figure = front_picture(trials, [TEACHER], part=part)
     rows = front_rows(trials, [TEACHER])
     shown = {}
     for kind in {row.trial.objective for row in rows}:
         trace = by_name(figure, kind)
         shown |= dict(zip(trace.text, zip(trace.x, trace.y, strict=True), strict=True))
     assert shown == {
-        f"{row.trial.number:02d}": (row.trial.latency_ms, 100 * getattr(row.trial, f"{part}_f1"))
+        f"{row.trial.number:02d}": (row.trial.cost["latency_ms"], 100 * row.trial.scores.mean(part))
         for row in rows
     }
     hollow = by_name(figure, "same shape, gold labels only")
-    assert list(hollow.y) == [100 * getattr(row.baseline, f"{part}_f1") for row in rows]
+    assert list(hollow.y) == [100 * row.baseline.scores.mean(part) for row in rows]
     assert len(by_name(figure, "dominated").x) == 25 - 11
-    reference = 100 * getattr(TEACHER, f"{part}_f1")
+    reference = 100 * TEACHER.scores.mean(part)
     assert figure.layout.shapes[0].y0 == pytest.approx(reference, abs=0.1)
 
 
 def test_marker_area_is_in_proportion_to_parameters():
-    trials = [
-        Trial(i, "COMPLETE", dev_f1=0.5 + i / 10, latency_ms=1.0 + i, parameters=p, objective="a")
-        for i, p in enumerate((500_000, 1_000_000))
-    ]
-    small, large = by_name(front_figure(trials), "a").marker.size
+    trials = [student(i, 0.5 + i / 10, 1.0 + i, p, objective="a") for i, p in enumerate((500_000, 1_000_000))]
+    small, large = by_name(front_picture(trials), "a").marker.size
     assert (large / small) ** 2 == pytest.approx(2)
 
 
 def test_steps_never_fall_on_dev():
-    figure = front_figure(fake_trials(), [TEACHER])
+    figure = front_picture(fake_trials(), [TEACHER])
     (line,) = [trace for trace in figure.data if trace.line.shape == "hv"]
     assert list(line.y) == sorted(line.y)
     assert list(line.x) == sorted(line.x)
@@ -129,52 +132,47 @@ def test_steps_never_fall_on_dev():
 
 @pytest.mark.parametrize(("slowest", "kind"), [(3.0, None), (50.0, "log")])
 def test_the_latency_axis_is_logarithmic_where_the_range_needs_it(slowest, kind):
-    trials = [
-        Trial(i, "COMPLETE", dev_f1=0.5 + i / 10, latency_ms=ms, parameters=9)
-        for i, ms in enumerate((1.0, slowest))
-    ]
-    assert front_figure(trials).layout.xaxis.type == kind
+    trials = [student(i, 0.5 + i / 10, ms) for i, ms in enumerate((1.0, slowest))]
+    assert front_picture(trials).layout.xaxis.type == kind
 
 
 @pytest.mark.parametrize(("latency_ms", "star"), [(1.9, True), (2.1, False), (300.0, False)])
 def test_a_teacher_far_slower_does_not_empty_the_picture(latency_ms, star):
-    students = [Trial(0, "COMPLETE", dev_f1=0.5, latency_ms=1.5, parameters=9)]
-    figure = front_figure(students, [Teacher("t", dev_f1=0.6, latency_ms=latency_ms)])
+    students = [student(0, 0.5, 1.5)]
+    figure = front_picture(students, [Teacher("t", scores(0.6), {"latency_ms": latency_ms})])
     assert any(trace.marker.symbol == "star" for trace in figure.data) is star
     assert figure.layout.annotations[-1].text.endswith("→") is not star
 
 
 def test_one_collapsed_student_does_not_squeeze_the_rest():
-    trials = [*fake_trials(), Trial(99, "COMPLETE", dev_f1=0.01, latency_ms=2.0, parameters=900_000)]
-    low, high = front_figure(trials, [TEACHER]).layout.yaxis.range
+    trials = [*fake_trials(), student(99, 0.01, 2.0, 900_000)]
+    low, high = front_picture(trials, [TEACHER]).layout.yaxis.range
     assert 60 < low < high < 95
 
 
-def test_a_picture_without_students_says_so():
-    figure = front_figure([Trial(0, "RUNNING")], [TEACHER])
+def test_a_picture_without_students_shows_a_note():
+    figure = front_picture([Trial(0, "RUNNING")], [TEACHER])
     assert "no complete student yet" in {note.text for note in figure.layout.annotations}
 
 
 def test_the_box_beside_a_marker_holds_the_whole_configuration():
     settings = {"student.hidden_dim": 8, **{f"training.option_{i}": i for i in range(40)}}
-    told = hover(Trial(4, "COMPLETE", settings, dev_f1=0.5, dev_f1_by_language={"en": 0.25}, latency_ms=1.5))
-    plain = re.sub(r"<[^>]+>", " ", told)
+    box = hover(student(4, score(0.5, languages={"en": 0.25}), 1.5, 45_123, settings=settings))
+    plain = re.sub(r"<[^>]+>", " ", box).replace("\u00a0", " ")
     assert "hidden_dim 8" in plain
     assert "option_39 39" in plain
     assert "en 25.0" in plain
-    assert max(len(line) for line in told.split("<br>")) < 110
+    assert "1.50 ms · 45.1k parameters" in plain
+    assert max(len(line) for line in box.split("<br>")) < 110
 
 
-def test_the_box_beside_a_marker_tells_targets_and_the_name_of_the_score():
-    trial = Trial(
-        4, "COMPLETE", {}, dev_f1=0.5, test_f1=0.4, test_f1_target=0.3, targets=("nl",), metric="accuracy"
-    )
+def test_the_box_beside_a_marker_shows_targets_and_the_name_of_the_score():
+    trial = replace(student(4, 0.5, 1.0), scores=scores(0.5, 0.4, 0.3), score_label="accuracy")
     assert "test accuracy 40.0, target 30.0" in hover(trial)
-    figure = front_figure([replace(trial, latency_ms=1.0, parameters=9)], part="test")
+    figure = front_picture([trial], part="test")
     assert figure.layout.yaxis.title.text == "test accuracy, %"
 
 
-def test_the_box_beside_a_marker_tells_each_seed():
-    told = hover(Trial(4, "COMPLETE", {}, dev_f1=0.5, run_ids=("a", "b"), dev_f1_by_seed=(0.4321, 0.5679)))
-    assert "over 2 seeds (43.2, 56.8)" in told
-    assert "seeds ·" in hover(Trial(4, "COMPLETE", {}, dev_f1=0.5, run_ids=("a", "b")))
+def test_the_box_beside_a_marker_shows_each_seed():
+    assert "over 2 seeds (43.2, 56.8)" in hover(student(4, score(0.4321, 0.5679), 1.0))
+    assert "seeds" not in hover(student(4, 0.5, 1.0))

@@ -7,9 +7,10 @@ import pytest
 from rich.console import Console
 
 from raykd.report import front_markdown, front_rows, front_table
-from raykd.report.form import count, gain, milliseconds, percent, spread, times
+from raykd.report.form import count, gain, milliseconds, percent, size, spread, times
 from raykd.trial import Trial
 from tests.report.fake_sweep import TEACHER, fake_trials, with_targets
+from tests.scores import scores
 
 
 def lines(renderable, width):
@@ -22,64 +23,64 @@ def lines(renderable, width):
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
 def test_no_cell_is_cut_at_any_width(width):
     trials = fake_trials()
-    told = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
-    assert all(len(line) <= width for line in told)
-    assert not any("…" in line for line in told)
+    shown = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
+    assert all(len(line) <= width for line in shown)
+    assert not any("…" in line for line in shown)
     for row in front_rows(trials, [TEACHER]):
-        own = [line for line in told if f" {row.trial.shape} " in f" {line} "]
-        assert any(percent(row.trial.dev_f1) in line for line in own)
+        own = [line for line in shown if f" {row.trial.shape} " in f" {line} "]
+        assert any(percent(row.trial.scores.mean("dev")) in line for line in own)
 
 
 def test_the_teacher_comes_first_then_each_student_above_its_baseline():
     trials = fake_trials()
     rows = front_rows(trials, [TEACHER])
-    told = lines(front_table(trials, [TEACHER], sweep="wikiann"), 200)
-    assert "wikiann: 11 of 25 students on the front, 2 stopped early, 1 failed" in told[0]
-    assert all(language in told[1].split() for language in ("en", "de", "es", "nl"))
-    assert "bilstm_crf × 4" in told[3]
-    assert "87.4" in told[3]
-    students = told[4:]
+    shown = lines(front_table(trials, [TEACHER], sweep="wikiann"), 200)
+    assert "wikiann: 11 of 25 students on the front, 2 stopped early, 1 failed" in shown[0]
+    assert all(language in shown[1].split() for language in ("en", "de", "es", "nl"))
+    assert "bilstm_crf × 4" in shown[3]
+    assert "87.4" in shown[3]
+    students = shown[4:]
     assert len(students) == 2 * len(rows)
     for row, (own, twin) in zip(rows, zip(students[::2], students[1::2], strict=True), strict=True):
         assert own.split()[0] == f"{row.trial.number:02d}"
-        assert gain(row.dev_gain) in own
+        assert gain(row.gain("dev")) in own
         assert "└ same, gold only" in twin
-        assert percent(row.baseline.dev_f1) in twin
+        assert percent(row.baseline.scores.mean("dev")) in twin
 
 
 def test_an_ensemble_stands_above_its_members():
-    seed = replace(TEACHER, name="bilstm_crf seed 0 × 4", dev_f1=0.851, parameters=None, latency_ms=None)
+    seed = replace(TEACHER, name="bilstm_crf seed 0 × 4", scores=scores(0.851, 0.85), cost={})
     ensemble = replace(
         TEACHER, name="bilstm_crf (mean of 2) × 4", members=(seed, replace(seed, name="seed 1"))
     )
-    told = lines(front_table(fake_trials(), [ensemble], sweep="wikiann"), 200)
-    assert "mean of 2" in told[3]
-    assert "seed 0" in told[4]
-    assert "85.1" in told[4]
-    assert "seed 1" in told[5]
-    assert len(told) == 2 + len(lines(front_table(fake_trials(), [TEACHER], sweep="wikiann"), 200))
+    shown = lines(front_table(fake_trials(), [ensemble], sweep="wikiann"), 200)
+    assert "mean of 2" in shown[3]
+    assert "seed 0" in shown[4]
+    assert "85.1" in shown[4]
+    assert "seed 1" in shown[5]
+    assert len(shown) == 2 + len(lines(front_table(fake_trials(), [TEACHER], sweep="wikiann"), 200))
 
 
 def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():
-    trials = [with_targets(trial, test=0.4321, metric="accuracy") for trial in fake_trials()]
-    teacher = with_targets(TEACHER, test=0.5678, metric="accuracy")
-    for told in (
+    trials = [with_targets(trial, test=0.4321, label="accuracy") for trial in fake_trials()]
+    teacher = with_targets(TEACHER, test=0.5678, label="accuracy")
+    for shown in (
         "\n".join(lines(front_table(trials, [teacher], sweep="x"), 240)),
         front_markdown(trials, [teacher], sweep="x"),
     ):
-        assert "dev accuracy" in told
-        assert "test accuracy, source" in told
-        assert "target" in told
-        assert "43.2" in told
-        assert "56.8" in told
-        assert "F1" not in told
+        assert "dev accuracy" in shown
+        assert "test accuracy, source" in shown
+        assert "target" in shown
+        assert "43.2" in shown
+        assert "56.8" in shown
+        assert "F1" not in shown
     plain = "\n".join(lines(front_table(fake_trials(), [TEACHER]), 240))
     assert "test F1" in plain
     assert "source" not in plain
     assert "target" not in plain
 
 
-def test_a_sweep_without_students_says_so():
+def test_a_sweep_without_students_shows_a_note():
     assert any("no complete student yet" in line for line in lines(front_table([Trial(0, "FAILED")]), 80))
 
 
@@ -102,14 +103,15 @@ def test_figures_read_with_three_digits():
         "100",
         "1234",
     ]
+    assert [size(n) for n in (None, 7, 1000, 25_649_520)] == ["–", "7 B", "1.00 kB", "25.6 MB"]
     assert (percent(0.85149), spread(0.00312), spread(None), spread(0.0)) == ("85.1", " ±0.3", "", "")
     assert (gain(0.0231), gain(-0.004), gain(None), times(28.22)) == ("+2.3", "-0.4", "–", "28.2×")
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_sources_are_never_shown_without_targets_however_narrow_the_terminal(width):
-    trials = [with_targets(trial, test=0.4321, metric="F1") for trial in fake_trials()]
-    told = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
-    assert "test F1, source" in told[1]
-    assert "target" in told[1]
-    assert all(len(line) <= width for line in told)
+    trials = [with_targets(trial, test=0.4321, label="F1") for trial in fake_trials()]
+    shown = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
+    assert "test F1, source" in shown[1]
+    assert "target" in shown[1]
+    assert all(len(line) <= width for line in shown)

@@ -1,12 +1,17 @@
 """`--where` and `--best`: what they accept, what they choose, and how they refuse."""
 
+from dataclasses import replace
+
 import pytest
 
 from raykd.errors import SpecError
 from raykd.report import best, parse
 from raykd.trial import Trial
+from tests.scores import scores
 
-STUDENT = Trial(0, "COMPLETE", dev_f1=0.8, test_f1=0.1, latency_ms=2.0, parameters=1000, speedup=4.0)
+STUDENT = Trial(
+    0, "COMPLETE", scores=scores(0.8, 0.1), cost={"latency_ms": 2.0, "parameters": 1000, "speedup": 4.0}
+)
 
 
 @pytest.mark.parametrize(
@@ -14,6 +19,7 @@ STUDENT = Trial(0, "COMPLETE", dev_f1=0.8, test_f1=0.1, latency_ms=2.0, paramete
     [
         ("f1 >= 0.8", True),
         ("dev_f1 > 0.8", False),
+        ("score == f1", True),
         ("f1 >= 0.95 * teacher", False),
         ("f1 >= 0.90 * teacher", True),
         ("f1 >= teacher - 0.1 and latency_ms < 3", True),
@@ -34,20 +40,21 @@ def test_conditions(source, accepted):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
-        ("f1 >=", "is no comparison"),
-        ("", "is no comparison"),
-        ("f1 >= 0.9\nimport os", "is no comparison"),
+        ("f1 >=", "is not a comparison"),
+        ("", "is not a comparison"),
+        ("f1 >= 0.9\nimport os", "is not a comparison"),
         ("speed_up > 0.5", r"unknown name 'speed_up'; did you mean 'speedup'\?"),
         ("latency < 3", r"unknown name 'latency'; did you mean 'latency_ms'\?"),
         ("teacher_f1 < 3", "unknown name 'teacher_f1'"),
+        ("accuracy < 3", "unknown name 'accuracy'; .*; for the task's score write f1"),
         ("test_f1 > 0.5", "selection is on dev"),
         ("target > 0.5", "selection is on dev"),
         ("f1", "compare it"),
         ("f1 and latency_ms < 3", "not a condition"),
-        ("f1 > 'high'", "'high' is no number"),
-        ("f1 > True", "True is no number"),
+        ("f1 > 'high'", "'high' is not a number"),
+        ("f1 > True", "True is not a number"),
         ("f1 ** 2 > 0.5", "not understood here"),
         ("abs(f1) > 0.5", "not understood here"),
         ("f1.real > 0.5", "not understood here"),
@@ -57,16 +64,16 @@ def test_conditions(source, accepted):
         ("f1 in (1, 2)", "not understood here"),
         ("(x := f1) > 1", "not understood here"),
         ("__import__('os') > 1", "not understood here|unknown name"),
-        ("(" * 5000 + "f1" + ")" * 5000 + " > 1", "is no comparison"),
+        ("(" * 5000 + "f1" + ")" * 5000 + " > 1", "is not a comparison"),
     ],
 )
-def test_what_is_no_condition_is_refused_in_one_sentence(source, told):
-    with pytest.raises(SpecError, match=told) as refusal:
+def test_what_is_not_a_condition_is_refused_in_one_sentence(source, message):
+    with pytest.raises(SpecError, match=message) as refusal:
         parse(source)
     assert str(refusal.value).startswith("--where")
 
 
-def test_a_missing_teacher_and_a_division_by_zero_are_told():
+def test_a_missing_teacher_and_a_division_by_zero_are_reported():
     with pytest.raises(SpecError, match="no teacher with a dev score"):
         parse("f1 > teacher").accepts(STUDENT, None)
     with pytest.raises(SpecError, match="divides by zero"):
@@ -74,8 +81,8 @@ def test_a_missing_teacher_and_a_division_by_zero_are_told():
 
 
 def test_best_knows_which_way_is_better():
-    fast = Trial(1, "COMPLETE", dev_f1=0.5, latency_ms=1.0, speedup=8.0)
-    equal = Trial(2, "COMPLETE", dev_f1=0.6, latency_ms=1.0)
+    fast = Trial(1, "COMPLETE", scores=scores(0.5), cost={"latency_ms": 1.0, "speedup": 8.0})
+    equal = Trial(2, "COMPLETE", scores=scores(0.6), cost={"latency_ms": 1.0})
     trials = [STUDENT, fast, equal]
     assert [t.number for t in best(trials, "latency_ms")] == [2, 1, 0]
     assert [t.number for t in best(trials, "f1")] == [0, 2, 1]
@@ -84,3 +91,13 @@ def test_best_knows_which_way_is_better():
         best(trials, "latency")
     with pytest.raises(SpecError, match="selection is on dev"):
         best(trials, "test_f1")
+
+
+def test_a_score_is_known_by_the_name_that_its_task_gives_it():
+    student = replace(STUDENT, score_name="accuracy")
+    for name in ("accuracy", "dev_accuracy", "score"):
+        assert parse(f"{name} >= 0.9 * teacher", "accuracy").accepts(student, 0.88)
+        assert best([student], name, "accuracy") == [student]
+    for refused in (lambda: parse("f1 > 0.5", "accuracy"), lambda: best([student], "f1", "accuracy")):
+        with pytest.raises(SpecError, match=r"unknown name 'f1'; .*; for the task's score write accuracy"):
+            refused()

@@ -1,13 +1,15 @@
-"""A search space with conditions, and runs and results as they come of it, nothing of them computed."""
+"""A search space with conditions, and runs and results as it could give them; nothing is computed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from raykd.results import Cost, RunResult, Score
 from raykd.runs.run import Run
 from raykd.sweep.records import Record
 from raykd.trial import Trial
+from tests.scores import scores
 
 TREE = {
     "student": {"embedding_dim": {"choice": [8, 16]}, "decoder": {"choice": ["crf", "maxent"]}},
@@ -22,37 +24,38 @@ TREE = {
 }
 SETTINGS = 2 * 2 * (5 + 3 + 1) * 2
 
-COST = {"parameters": 1000, "bytes": 4000, "latency_ms": 1.5, "compression": 4.0, "speedup": 3.0}
+COST = Cost({"parameters": 1000, "bytes": 4000, "latency_ms": 1.5, "compression": 4.0, "speedup": 3.0})
 
 
 def run_of(tree: dict[str, Any], *, seed: int = 0) -> Run:
-    """The run of a resolved tree: gold forgets how it would have been annealed."""
+    """The run of a resolved tree: annealing has no effect on the identity of a gold run."""
     return Run(
         role="student", task="ner", corpus_id="corpus-0", vocabulary_id="vocabulary-0", model=tree["student"],
         objective=tree["objective"], schedule=tree["schedule"], training={"seed": seed},
     )  # fmt: skip
 
 
-def result_of(run: Run, f1: float) -> dict[str, Any]:
-    """What a finished run stores."""
-    part = {"mean": f1, "standard_deviation": 0.1, "by_language": {"en": f1 - 0.1, "de": f1 + 0.1}}
-    epochs = [{"epoch": epoch, "dev_f1": f1 / (2 - epoch)} for epoch in range(2)]
-    return {"run_id": run.id, "dev": part, "test": part, "epochs": epochs, "wall_s": 2.0}
+def result_of(run: Run, mean: float, *, target: float | None = None) -> RunResult:
+    """What a finished run stores; `target`: its test score on the one target language."""
+    part = Score.of({"en": mean - 0.1, "de": mean + 0.1})
+    epochs = tuple({"epoch": epoch, "stage": 0, "dev": mean / (2 - epoch)} for epoch in range(2))
+    return RunResult(
+        run.id, scores(part, part, None if target is None else Score.of({"nl": target})), best_epoch=1,
+        epochs=epochs, wall_s=2.0, workers=1, parameters=1000, bytes=4000,
+    )  # fmt: skip
 
 
-def ended(record: Record, state: Any, f1: float | None = None) -> Record:
-    """The record of a trial that ended so."""
-    figures = {} if f1 is None else {"dev_f1": f1, "latency_ms": 1.5, "parameters": 1000}
-    return replace(record, trial=replace(record.trial, state=state, **figures))
+def ended(record: Record, state: Any, dev: float) -> Record:
+    """The record of a trial that ended in that state with that score."""
+    return replace(record, trial=replace(record.trial, state=state, scores=scores(dev), cost=COST.figures))
 
 
-def trial(number: int, **fields: Any) -> Trial:
-    """A complete trial unless the fields say otherwise."""
+def trial(number: int, dev: float = 0.5, **fields: Any) -> Trial:
+    """A trial that is complete unless `fields` has another state."""
     usual = {
         "state": "COMPLETE",
-        "dev_f1": 0.5,
-        "latency_ms": 1.0,
-        "parameters": 1000,
+        "scores": scores(dev),
+        "cost": {"latency_ms": 1.0, "parameters": 1000},
         "run_ids": (f"run-{number}",),
     }
     return Trial(number=number, **{**usual, **fields})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from raykd.errors import StoreError
+from raykd.figures import OBJECTIVES
 from raykd.storage import Storage
 from raykd.sweep.records import Record, SweepRecords
 from raykd.trial import Teacher
+from tests.scores import score, scores
 from tests.sweep.samples import trial
 
 
@@ -16,7 +18,7 @@ def records(tmp_path):
     return SweepRecords(Storage(str(tmp_path)), "ner")
 
 
-def test_a_sweep_is_taken_up_only_when_asked_and_only_the_same(records):
+def test_a_sweep_is_resumed_only_when_asked_and_only_the_same(records):
     assert not records.exists()
     records.open(sweep_id="sweep-1", text="{}", resume=True)
     records.save(Record(trial(0), {}))
@@ -27,7 +29,7 @@ def test_a_sweep_is_taken_up_only_when_asked_and_only_the_same(records):
     for resume in (True, False):
         with pytest.raises(StoreError, match=r"another search .*--set name="):
             records.open(sweep_id="sweep-2", text="{}", resume=resume)
-    assert records.sweep_id == "sweep-1"
+    assert records.folder.read_json("sweep.json")["sweep_id"] == "sweep-1"
 
 
 def test_trials_come_back_in_order_each_as_it_was_last_saved(records):
@@ -44,19 +46,16 @@ def test_trials_come_back_in_order_each_as_it_was_last_saved(records):
 
 def test_teachers_come_back(records):
     assert records.teachers() == []
-    rows = [Teacher("bilstm_crf × 2", dev_f1=0.9, dev_f1_by_language={"en": 0.9})]
+    rows = [Teacher("bilstm_crf × 2", scores(score(0.9, languages={"en": 0.9})))]
     records.save_teachers(rows)
     assert records.teachers() == rows
 
 
-def test_a_record_of_means_alone_reads_its_seeds_scores_from_the_runs(records, tmp_path):
-    old = trial(0, run_ids=("run-a", "run-b"))
-    runs = Storage(str(tmp_path)).child("runs")
-    runs.write_json("run-a/result.json", {"dev": {"mean": 0.4}, "test": {"mean": 0.3}})
-    assert records.with_seeds(old) is old, "one of its runs is gone"
-    runs.write_json("run-b/result.json", {"dev": {"mean": 0.6}, "test": {"mean": 0.5}})
-    full = records.with_seeds(old)
-    assert (full.dev_f1_by_seed, full.test_f1_by_seed) == ((0.4, 0.6), (0.3, 0.5))
-    assert records.with_seeds(full) is full
-    running = trial(1, state="RUNNING", run_ids=old.run_ids)
-    assert records.with_seeds(running) is running
+def test_objectives_are_those_of_the_file_or_the_default(tmp_path):
+    for name, text, objectives in (
+        ("usual", "{}", OBJECTIVES),
+        ("own", '{"search": {"objectives": {"f1": "max", "bytes": "min"}}}', {"f1": "max", "bytes": "min"}),
+    ):
+        own = SweepRecords(Storage(str(tmp_path)), name)
+        own.open(sweep_id="sweep-1", text=text, resume=False)
+        assert own.objectives == objectives

@@ -46,21 +46,21 @@ def test_a_setting_asks_only_for_what_its_alternative_has(sampler):
             "top_wk": {"objective.top_wk.k"}, "structural": {"objective.structural.temperature"}, "gold": set()
         }[kind]  # fmt: skip
         kinds.add(kind)
-        study.tell(suggestion, trial(number, dev_f1=number / 25))
+        study.tell(suggestion, trial(number, dev=number / 25))
     assert kinds == {"top_wk", "structural", "gold"}
 
 
-def test_the_study_hears_how_trials_ended(monkeypatch):
+def test_the_study_gets_how_trials_ended(monkeypatch):
     kept = []
     create = optuna.create_study
     monkeypatch.setattr(optuna, "create_study", lambda **how: kept.append(create(**how)) or kept[-1])
     study = study_of()
     for number, state in enumerate(("COMPLETE", "PRUNED", "FAILED")):
         # Half-trained figures of a trial that was stopped must not reach the front that the search sees.
-        study.tell(asked(study), trial(number, state=state, dev_f1=0.5 + number / 10))
-    told = kept[0].trials
-    assert [each.state for each in told] == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
-    assert [each.values for each in told] == [[0.5, 1.0, 1000.0], None, None]
+        study.tell(asked(study), trial(number, state=state, dev=0.5 + number / 10))
+    given = kept[0].trials
+    assert [each.state for each in given] == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
+    assert [each.values for each in given] == [[0.5, 1.0, 1000.0], None, None]
     assert [best.number for best in kept[0].best_trials] == [0]
 
 
@@ -79,7 +79,7 @@ def test_a_resumed_study_knows_what_was_tried(sampler, monkeypatch):
     over = [record for record in records if record.trial.state != "RUNNING"]
     assert [each.params for each in kept[0].trials] == [dict(record.params) for record in over]
     assert [each.values and each.values[0] for each in kept[0].trials] == [
-        record.trial.dev_f1 if record.trial.state == "COMPLETE" else None for record in over
+        record.trial.scores.mean("dev") if record.trial.state == "COMPLETE" else None for record in over
     ]
     study_trees = [asked(again).tree for _ in range(5)]
     assert all(tree in list(assignments(TREE)) for tree in study_trees)
@@ -103,7 +103,7 @@ def test_tpe_learns_what_pays():
         student, kind = suggestion.tree["student"], suggestion.tree["objective"]["kind"]
         pays = student["decoder"] == "crf" and kind == "structural"
         good += pays and number >= 20
-        study.tell(suggestion, trial(number, dev_f1=0.9 if pays else 0.1))
+        study.tell(suggestion, trial(number, dev=0.9 if pays else 0.1))
     # A sixth of all settings pays.
     assert good >= 8
 
@@ -121,3 +121,12 @@ def test_a_grid_gives_every_setting_once_and_ends():
 ])  # fmt: skip
 def test_no_more_trials_are_planned_than_there_are_settings(trials, tree, planned):
     assert planned_trials(tree, SearchConfig(trials=trials)) == planned
+
+
+@pytest.mark.parametrize("figure", ["bytes", "compression", "latency_ms_batch32"])
+def test_any_figure_may_be_an_objective(figure):
+    search = SearchConfig.model_construct(objectives={"f1": "max", figure: "min"}, sampler="random", seed=0)
+    study = Study(TREE, search, [])
+    suggestion = asked(study)
+    study.tell(suggestion, trial(0, 0.75, cost={figure: 8.0}))
+    assert study._study.trials[0].values == [0.75, 8.0]

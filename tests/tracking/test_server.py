@@ -60,14 +60,14 @@ def test_a_database_in_memory_is_refused(uri):
         check(uri)
 
 
-def test_nothing_listening_is_told_at_once(listener):
+def test_nothing_listening_is_reported_at_once(listener):
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(TrackingError, match=rf"nothing answers at 127\.0\.0\.1:{port}.*--set tracking\.uri="):
         check(f"http://127.0.0.1:{port}")
 
 
-def test_a_database_server_that_is_not_there_is_told_at_once():
+def test_a_database_server_that_is_not_there_is_reported_at_once():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(TrackingError, match="nothing answers"):

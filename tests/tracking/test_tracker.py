@@ -1,4 +1,4 @@
-"""Sweeps told to a real SQLite MLflow, resumed, and told while the server is away."""
+"""Sweeps recorded in a real SQLite MLflow, resumed, and recorded while the server is away."""
 
 import json
 import subprocess
@@ -9,9 +9,10 @@ from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.tracking import Tracker, git_commit
-from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, flatten, text
+from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, epoch_values, flatten, text
 from raykd.tracking.views import VIEWS
 from raykd.trial import Trial
+from tests.scores import score, scores
 
 SETTINGS = {
     "student.embedding_dim": 32,
@@ -65,14 +66,12 @@ def points(client, run, key):
 def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
     tracker = opened(database, name, tags={"transfer_id": "transfer-1"})
     tracker.start_trial(trial(state="RUNNING"), tags={"plan": None, "probe": "a"})
-    tracker.log_epoch(7, 0, {"loss": 2.5, "dev_f1": 0.5, "dev_f1_by_language": {"en": 0.4}})
-    tracker.log_epoch(7, 1, {"loss": 1.5, "dev_f1": 0.75})
+    tracker.log_epoch(7, 0, {"loss": 2.5, "dev": 0.5, "dev_by_language": {"en": 0.4}})
+    tracker.log_epoch(7, 1, {"loss": 1.5, "dev": 0.75})
     done = trial(
         run_ids=("run-a", "run-b"),
-        dev_f1=0.75,
-        dev_f1_by_language={"en": 0.7},
-        latency_ms=1.5,
-        parameters=12345,
+        scores=scores(score(0.7, 0.8, languages={"en": 0.7}, languages_sd=0.25)),
+        cost={"latency_ms": 1.5, "parameters": 12345},
     )
     tracker.finish_trial(done)
     assert tracker.close() == ()
@@ -86,7 +85,10 @@ def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
     assert points(client, child, "epoch/loss") == [(0, 2.5), (1, 1.5)]
     assert points(client, child, "epoch/dev_f1/en") == [(0, 0.4)]
     results = {key: value for key, value in child.data.metrics.items() if not key.startswith("epoch/")}
-    assert results == {"dev_f1": 0.75, "dev_f1/en": 0.7, "latency_ms": 1.5, "parameters": 12345}
+    assert results == {
+        "dev_f1": 0.75, "dev_f1_sd": 0.070711, "dev_f1_languages_sd": 0.25, "dev_f1/en": 0.7,
+        "latency_ms": 1.5, "parameters": 12345,
+    }  # fmt: skip
     tags = child.data.tags
     assert tags["run_id"] == "run-a, run-b"
     assert tags["transfer_id"] == parent.data.tags["transfer_id"] == "transfer-1"
@@ -117,20 +119,20 @@ def test_seeds_of_one_setting_have_curves_of_their_own(database, client, name):
 def test_a_resumed_sweep_finds_its_runs_again(database, client, name):
     """The first driver is killed: it never closes. The second repeats an epoch and a whole finished trial."""
     first = opened(database, name)
-    first.finish_trial(trial(1, dev_f1=0.5))
+    first.finish_trial(trial(1, scores=scores(0.5)))
     first.start_trial(trial(2, "RUNNING"))
     first.log_epoch(2, 0, {"loss": 2.0, "tokens_per_second": 900.0})
     assert first.sync() == ()
 
     second = opened(database, name)
-    second.finish_trial(trial(1, dev_f1=0.5))
+    second.finish_trial(trial(1, scores=scores(0.5)))
     second.start_trial(trial(2, "RUNNING"))
     assert second.sync() == ()
     assert runs(client, name)[1][2].info.status == "RUNNING"
     second.log_epoch(2, 0, {"loss": 2.0, "tokens_per_second": 950.0})
     second.log_epoch(2, 1, {"loss": 1.0, "tokens_per_second": 960.0})
-    second.finish_trial(trial(2, dev_f1=0.75))
-    second.finish_trial(trial(3, dev_f1=0.7))
+    second.finish_trial(trial(2, scores=scores(0.75)))
+    second.finish_trial(trial(3, scores=scores(0.7)))
     second.mark_front({1, 2})
     assert second.close() == ()
 
@@ -183,24 +185,24 @@ class Away:
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
 def test_what_a_dead_server_missed_is_written_when_it_answers_again(database, client, name, after):
-    told = []
-    tracker = opened(database, name, warn=told.append)
+    warnings = []
+    tracker = opened(database, name, warn=warnings.append)
     tracker._writer.client = link = Away(tracker._writer.client)
     link.away, link.after = True, after
     tracker.start_trial(trial(1, "RUNNING"))
     for epoch in range(3):
         tracker.log_epoch(1, epoch, {"loss": float(epoch)})
         tracker.sync()
-    tracker.finish_trial(trial(1, dev_f1=0.5))
+    tracker.finish_trial(trial(1, scores=scores(0.5)))
     tracker.log_front(1, hypervolume=0.25, students=1)
     assert any(line.startswith("#01 top_wk") for line in tracker.sync())
-    assert len(told) == 1, "one sentence, not one per write"
-    assert "the server is away" in told[0]
+    assert len(warnings) == 1, "one sentence, not one per write"
+    assert "the server is away" in warnings[0]
 
     link.away = False
     assert tracker.close() == ()
-    assert len(told) == 2
-    assert "answers again" in told[1]
+    assert len(warnings) == 2
+    assert "answers again" in warnings[1]
     parent, children = runs(client, name)
     assert points(client, children[1], "epoch/loss") == [(0, 0.0), (1, 1.0), (2, 2.0)]
     assert points(client, children[1], "dev_f1") == [(0, 0.5)]
@@ -211,7 +213,7 @@ def test_close_names_what_a_dead_server_never_got(database, name):
     tracker = opened(database, name)
     tracker._writer.client = link = Away(tracker._writer.client)
     link.away = True
-    tracker.finish_trial(trial(1, dev_f1=0.5))
+    tracker.finish_trial(trial(1, scores=scores(0.5)))
     missing = tracker.close()
     assert "the server is away" in missing[0]
     assert any("#01 top_wk k=3" in line for line in missing[1:])
@@ -219,7 +221,7 @@ def test_close_names_what_a_dead_server_never_got(database, name):
 
 def test_the_thread_writes_without_being_asked(database, client, name):
     tracker = Tracker.open(database, sweep=name, sweep_id="sweep-1", flush_seconds=0.05)
-    tracker.finish_trial(trial(1, dev_f1=0.5))
+    tracker.finish_trial(trial(1, scores=scores(0.5)))
     for _ in range(400):
         if not tracker.missing():
             break
@@ -263,9 +265,9 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     assert [f.path for f in client.list_artifacts(parent.info.run_id)] == ["front.html"]
     got = client.download_artifacts(parent.info.run_id, "front.html", str(tmp_path))
     assert Path(got).read_bytes() == b"new"
-    told = parent.data.tags["mlflow.note.content"]
-    assert told.endswith("\n\n| a front |")
-    assert f"/runs/{parent.info.run_id}/artifacts/front.html" in told
+    note = parent.data.tags["mlflow.note.content"]
+    assert note.endswith("\n\n| a front |")
+    assert f"/runs/{parent.info.run_id}/artifacts/front.html" in note
 
 
 def test_a_front_student_is_logged_as_a_model_once(database, client, name, tmp_path):
@@ -273,7 +275,7 @@ def test_a_front_student_is_logged_as_a_model_once(database, client, name, tmp_p
     (tmp_path / "run.json").write_text("{}")
     for _ in range(2):
         tracker = opened(database, name)
-        tracker.finish_trial(trial(1, dev_f1=0.5))
+        tracker.finish_trial(trial(1, scores=scores(0.5)))
         tracker.log_model(1, tmp_path)
         assert tracker.close() == ()
     (model,) = client.search_logged_models([client.get_experiment_by_name(name).experiment_id])
@@ -283,7 +285,7 @@ def test_a_front_student_is_logged_as_a_model_once(database, client, name, tmp_p
         "run.json",
     }
     assert model.params["student.decoder"] == "crf"
-    assert {m.key: m.value for m in model.metrics} == {"dev_f1": 0.5}
+    assert {m.key: m.value for m in model.metrics} == {"dev_f1": 0.5, "dev_f1_languages_sd": 0.0}
     (output,) = runs(client, name)[1][1].outputs.model_outputs
     assert output.model_id == model.model_id
 
@@ -302,25 +304,26 @@ def test_more_values_than_one_request_takes(database, client, name):
     with opened(database, name) as tracker:
         tracker.start_trial(Trial(1, "RUNNING", {f"setting.{i}": i for i in range(250)}))
         for epoch in range(600):
-            tracker.log_epoch(1, epoch, {"loss": 1.0, "dev_f1": 0.5})
+            tracker.log_epoch(1, epoch, {"loss": 1.0, "dev": 0.5})
     child = runs(client, name)[1][1]
     assert len(child.data.params) == 250
     assert len(points(client, child, "epoch/loss")) == 600
 
 
-def test_a_deleted_experiment_is_told_with_the_mend(database, client, name):
+def test_a_deleted_experiment_is_reported_with_the_hint(database, client, name):
     opened(database, name).close()
     client.delete_experiment(client.get_experiment_by_name(name).experiment_id)
     with pytest.raises(TrackingError, match="mlflow experiments restore"):
         opened(database, name)
 
 
-def test_what_is_known_before_training_is_shown_and_not_told_twice(database, client, name):
+def test_what_is_known_before_training_is_shown_once(database, client, name):
     tracker = opened(database, name)
-    tracker.start_trial(trial(1, "RUNNING", latency_ms=1.5, parameters=100))
+    cost = {"latency_ms": 1.5, "parameters": 100}
+    tracker.start_trial(trial(1, "RUNNING", cost=cost))
     assert tracker.sync() == ()
     assert runs(client, name)[1][1].data.metrics == {"latency_ms": 1.5, "parameters": 100}
-    tracker.finish_trial(trial(1, latency_ms=1.5, parameters=100, dev_f1=0.123456789))
+    tracker.finish_trial(trial(1, cost=cost, scores=scores(0.123456789)))
     assert tracker.close() == ()
     child = runs(client, name)[1][1]
     assert points(client, child, "latency_ms") == [(0, 1.5)]
@@ -330,7 +333,7 @@ def test_what_is_known_before_training_is_shown_and_not_told_twice(database, cli
 def test_the_experiment_offers_views_that_name_what_is_shown(database, client, name):
     """The format is MLflow's own Save view: an envelope with a name, and the state of the page as JSON."""
     tracker = opened(database, name)
-    tracker.finish_trial(trial(1, dev_f1=0.5, test_f1=0.5, latency_ms=1.0, parameters=5))
+    tracker.finish_trial(trial(1, scores=scores(0.5, 0.5), cost={"latency_ms": 1.0, "parameters": 5}))
     tracker.mark_front({1})
     assert tracker.close() == ()
     experiment = client.get_experiment_by_name(name)
@@ -351,22 +354,24 @@ def test_the_experiment_offers_views_that_name_what_is_shown(database, client, n
 
 
 def test_scores_stand_by_the_name_that_their_task_gives_them(database, client, name):
-    tracker = opened(database, name, metric="accuracy", targets=True)
-    done = trial(1, dev_f1=0.5, test_f1=0.4, test_f1_target=0.3, targets=("nl",), metric="accuracy")
+    called = {"score_name": "accuracy", "score_label": "aspect accuracy"}
+    tracker = opened(database, name, targets=True, **called)
+    done = trial(1, scores=scores(0.5, 0.4, 0.3), **called)
     tracker.start_trial(done)
-    tracker.log_epoch(1, 0, {"dev_f1": 0.45, "dev_f1_by_language": {"en": 0.45}, "loss": 1.0})
+    tracker.log_epoch(1, 0, {"dev": 0.45, "dev_by_language": {"en": 0.45}, "loss": 1.0})
     tracker.finish_trial(done)
     assert tracker.close() == ()
     found = runs(client, name)[1][1].data.metrics
-    scores = {"dev_accuracy": 0.5, "test_accuracy": 0.4, "test_accuracy_target": 0.3}
+    means = {"dev_accuracy": 0.5, "test_accuracy": 0.4, "test_accuracy_target": 0.3}
+    spreads = {f"{key}_languages_sd": 0.0 for key in means}
     curves = {"epoch/dev_accuracy": 0.45, "epoch/dev_accuracy/en": 0.45, "epoch/loss": 1.0}
-    assert found == scores | curves
+    assert found == means | spreads | curves
     tags = client.get_experiment_by_name(name).tags
     view = json.loads(tags["mlflow.sharedViewState.raykd-front"])
-    assert view["name"] == "The front, by dev accuracy"
+    assert view["name"] == "The front, by dev aspect accuracy"
     state = json.loads(view["state"])
     assert state["orderByKey"] == "metrics.`dev_accuracy`"
-    assert state["selectedColumns"][:3] == [f"metrics.`{key}`" for key in scores]
+    assert state["selectedColumns"][:3] == [f"metrics.`{key}`" for key in means]
     assert "_f1" not in json.dumps(tags)
 
 
@@ -376,12 +381,25 @@ def test_what_people_wrote_about_an_experiment_stays(database, client, name):
     assert client.get_experiment_by_name(name).tags["mlflow.note.content"] == "mine"
 
 
-def test_what_is_no_number_is_left_out():
+def test_what_is_not_a_number_is_left_out():
     assert flatten({"a": float("nan"), "b": float("inf"), "c": None, "d": "x", "e": True, "f": 2}) == {
         "e": 1.0,
         "f": 2.0,
     }
     assert text(None) == ""
+
+
+def test_an_epoch_s_numbers_have_the_names_of_the_score():
+    metrics = {
+        "stage": 1, "lambda": 0.5, "loss": 2.0, "losses": {"structural": 1.5, "gold": 0.5},
+        "dev": 0.75, "dev_languages_sd": 0.1, "dev_by_language": {"en": 0.7}, "device": 3,
+    }  # fmt: skip
+    assert epoch_values(metrics, "accuracy", "epoch/") == {
+        "epoch/stage": 1, "epoch/lambda": 0.5, "epoch/loss": 2.0, "epoch/loss/structural": 1.5,
+        "epoch/loss/gold": 0.5, "epoch/dev_accuracy": 0.75, "epoch/dev_accuracy_languages_sd": 0.1,
+        "epoch/dev_accuracy/en": 0.7, "epoch/device": 3,
+    }  # fmt: skip
+    assert epoch_values({"dev": 0.5}, "f1", "epoch/seed 1/") == {"epoch/seed 1/dev_f1": 0.5}
 
 
 def test_the_commit_says_when_the_tree_differs(tmp_path):

@@ -1,7 +1,7 @@
-"""The front as a picture: F1 against latency, marker area for size, the teacher as the line to reach.
+"""The front as a picture: score against latency, marker area for parameters, the teacher as the line to reach.
 
-What is loud matters: the front is large and coloured by objective, the gold baselines of the same shapes
-are hollow and tied to their students, dominated students are small and grey.
+The front is large and coloured by objective, the gold baselines of its students are hollow and tied to them by a line,
+dominated students are small and grey.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from textwrap import wrap
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import plotly.graph_objects as go
 
-from raykd.front import OBJECTIVES, Directions
-from raykd.report.form import count, gain, milliseconds, percent, spread, times
-from raykd.report.front_rows import FrontRow, competes, front_rows
-from raykd.trial import Teacher, Trial, metric_of, teacher_f1
-
-Part = Literal["dev", "test"]
+from raykd.figures import LATENCY, OBJECTIVES, PARAMETERS, Directions
+from raykd.front import candidates
+from raykd.report.form import costs_in_words, gain, in_words, main_costs, percent, spread
+from raykd.report.front_rows import FrontRow, front_rows
+from raykd.results import Part
+from raykd.trial import Scored, Teacher, Trial, score_label_of, teacher_score
 
 INK, QUIET, GRID, GREY = "#1d2733", "#66727f", "#edf0f3", "#b9c2cb"
 GOLD, TIE = "#c58a00", "#e3c47d"
@@ -36,43 +36,42 @@ LOG_FROM = 6.0
 """Slowest over fastest from which the latency axis is logarithmic."""
 
 
-def front_figure(
+def front_picture(
     trials: Iterable[Trial],
     teachers: Sequence[Teacher] = (),
     *,
     part: Part = "dev",
     objectives: Directions = OBJECTIVES,
 ) -> go.Figure:
-    """F1 of dev or test (percent) against latency (ms, p50 at batch 1).
+    """Score on dev or test (percent) against latency (ms, p50 at batch 1).
 
     The front is chosen on dev whichever part is shown, so on test its line may bend.
     """
     trials = list(trials)
-    rows = [
-        row for row in front_rows(trials, teachers, objectives=objectives) if _f1(row.trial, part) is not None
-    ]
+    rows = [row for row in front_rows(trials, teachers, objectives=objectives) if _has(row.trial, part)]
     standing = {row.trial.number for row in rows}
-    others = [t for t in trials if competes(t) and t.number not in standing and _f1(t, part) is not None]
-    size = Sizes([row.trial for row in rows] + others)
-    latencies = [t.latency_ms for t in (*(row.trial for row in rows), *others) if t.latency_ms]
-    reach = _reach(latencies)
-    near = [t.latency_ms for t in teachers if t.latency_ms and t.latency_ms <= reach]
-    loud = [
-        _percent(t, part) for row in rows for t in (row.trial, row.baseline) if t and _f1(t, part) is not None
+    others = [
+        trial
+        for trial in candidates(trials, objectives)
+        if trial.number not in standing and _has(trial, part)
     ]
+    students = [*(row.trial for row in rows), *others]
+    size = Sizes(students)
+    latencies = [latency for trial in students if (latency := LATENCY.read(trial))]
+    reach = _reach(latencies)
+    near = [latency for t in teachers if (latency := LATENCY.read(t)) and latency <= reach]
     figure = go.Figure()
     _dominated(figure, others, part, size)
     _front_line(figure, rows, part)
     _baselines(figure, rows, part, size)
     _front(figure, rows, part, size)
     _teacher(figure, teachers, part, reach)
-    _layout(figure, f"{part} {metric_of([*teachers, *trials])}")
+    _layout(figure, f"{part} {score_label_of([*teachers, *trials])}")
     figure.update_xaxes(_latency_axis(latencies + near))
-    quiet = [_percent(t, part) for t in others]
-    figure.update_yaxes(range=_f1_range(loud, quiet, teacher_f1(teachers, part)))
+    figure.update_yaxes(range=_score_range(rows, others, part, teacher_score(teachers, part)))
     if not rows:
-        told = {"size": 18, "color": QUIET}
-        figure.add_annotation(text="no complete student yet", showarrow=False, font=told)
+        font = {"size": 18, "color": QUIET}
+        figure.add_annotation(text="no complete student yet", showarrow=False, font=font)
         figure.update_xaxes(visible=False).update_yaxes(visible=False)
     return figure
 
@@ -81,11 +80,11 @@ class Sizes:
     """Marker diameters in pixels, their areas in proportion to parameters."""
 
     def __init__(self, trials: Sequence[Trial]):
-        self._largest = max((t.parameters or 0 for t in trials), default=0) or 1
+        self._largest = max((PARAMETERS.read(trial) or 0 for trial in trials), default=0) or 1
 
     def of(self, trial: Trial) -> float:
         """Never below SMALLEST: a tiny student must stay easy to hit."""
-        return max(SMALLEST, LARGEST * math.sqrt((trial.parameters or 0) / self._largest))
+        return max(SMALLEST, LARGEST * math.sqrt((PARAMETERS.read(trial) or 0) / self._largest))
 
 
 def colours(trials: Iterable[Trial]) -> Mapping[str, str]:
@@ -97,7 +96,7 @@ def colours(trials: Iterable[Trial]) -> Mapping[str, str]:
 def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Sizes) -> None:
     if others:
         figure.add_scatter(
-            x=[t.latency_ms for t in others],
+            x=[LATENCY.read(t) for t in others],
             y=[_percent(t, part) for t in others],
             mode="markers",
             name="dominated",
@@ -113,7 +112,7 @@ def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Siz
 
 
 def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None:
-    """Steps along the best F1 for any latency; students that stand for their size alone lie below it."""
+    """Steps along the best score for any latency; students that stand there only for their size lie below it."""
     steps: list[Trial] = []
     for row in rows:
         if not steps or _percent(row.trial, part) > _percent(steps[-1], part):
@@ -121,7 +120,7 @@ def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None
     if len(steps) < 2:
         return
     figure.add_scatter(
-        x=[trial.latency_ms for trial in steps],
+        x=[LATENCY.read(trial) for trial in steps],
         y=[_percent(trial, part) for trial in steps],
         mode="lines",
         line={"shape": "hv", "color": INK, "width": 2},
@@ -132,18 +131,16 @@ def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None
 
 
 def _baselines(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes) -> None:
-    twins = [
-        (row.trial, row.baseline) for row in rows if row.baseline and _f1(row.baseline, part) is not None
-    ]
+    twins = [(row.trial, row.baseline) for row in rows if row.baseline and _has(row.baseline, part)]
     if not twins:
         return
-    ties_x = [x for student, _ in twins for x in (student.latency_ms, student.latency_ms, None)]
+    ties_x = [x for student, _ in twins for x in (*[LATENCY.read(student)] * 2, None)]
     ties_y = [y for student, twin in twins for y in (_percent(twin, part), _percent(student, part), None)]
     tie = {"color": TIE, "width": 1.2, "dash": "dot"}
     figure.add_scatter(x=ties_x, y=ties_y, mode="lines", line=tie, hoverinfo="skip", showlegend=False)
     figure.add_scatter(
         # At the student's latency: it is the same shape, so a difference would be noise of the probe.
-        x=[student.latency_ms for student, _ in twins],
+        x=[LATENCY.read(student) for student, _ in twins],
         y=[_percent(twin, part) for _, twin in twins],
         mode="markers",
         name="same shape, gold labels only",
@@ -162,7 +159,7 @@ def _front(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes)
     for kind, colour in colours(row.trial for row in rows).items():
         own = [row for row in rows if row.trial.objective == kind]
         figure.add_scatter(
-            x=[row.trial.latency_ms for row in own],
+            x=[LATENCY.read(row.trial) for row in own],
             y=[_percent(row.trial, part) for row in own],
             mode="markers+text",
             name=kind,
@@ -185,14 +182,14 @@ def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: 
 
     One far slower than `reach` stands beyond the edge.
     """
-    reference = teacher_f1(teachers, part)
+    reference = teacher_score(teachers, part)
     if reference is None:
         return
     y = 100 * reference
-    latency = max((t.latency_ms or 0.0 for t in teachers), default=0.0)
+    latency = max((LATENCY.read(t) or 0.0 for t in teachers), default=0.0)
     figure.add_hline(y=y, line={"color": GOLD, "width": 1.5, "dash": "dash"}, layer="below")
     far = latency > reach
-    cost = f" · at {milliseconds(latency)} ms{' →' if far else ''}" if latency else ""
+    cost = f" · at {in_words(LATENCY, latency)}{' →' if far else ''}" if latency else ""
     figure.add_annotation(
         x=0, xref="paper", xanchor="left", xshift=4, y=y, yanchor="bottom", showarrow=False,
         text=f"<b>teacher {percent(reference)}</b>{cost}", font={"color": GOLD, "size": 13},
@@ -210,17 +207,16 @@ def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: 
 
 
 def _teacher_line(teacher: Teacher, part: Part) -> str:
-    f1 = percent(getattr(teacher, f"{part}_f1"))
-    there = _target(teacher) if part == "test" else ""
-    cost = f"{count(teacher.parameters)} parameters · {milliseconds(teacher.latency_ms)} ms"
-    return f"<b>{escape(teacher.name)}</b><br>{part} {escape(teacher.metric)} {f1}{there} · {cost}"
+    score = percent(teacher.scores.mean(part))
+    target = _target(teacher) if part == "test" else ""
+    label = f"{part} {escape(teacher.score_label)}"
+    return f"<b>{escape(teacher.name)}</b><br>{label} {score}{target} · {main_costs(teacher)}"
 
 
-def _target(scored: Trial | Teacher) -> str:
+def _target(scored: Scored) -> str:
     """The mean over target languages, to stand behind the test's score; nothing where there are none."""
-    if scored.test_f1_target is None:
-        return ""
-    return f", target {percent(scored.test_f1_target)}{spread(getattr(scored, 'test_f1_target_sd', None))}"
+    score = scored.scores.get("test", "target")
+    return "" if score is None else f", target {percent(score.mean)}{spread(score.sd)}"
 
 
 def _reach(latencies: Sequence[float]) -> float:
@@ -231,12 +227,12 @@ def _reach(latencies: Sequence[float]) -> float:
 
 
 def _layout(figure: go.Figure, score: str) -> None:
-    words = {"family": FONT, "size": 13, "color": INK}
+    font = {"family": FONT, "size": 13, "color": INK}
     figure.update_layout(
         template="plotly_white",
-        font=words,
+        font=font,
         margin={"l": 60, "r": 16, "t": 44, "b": 56},
-        hoverlabel={"bgcolor": "white", "bordercolor": GREY, "font": words, "align": "left"},
+        hoverlabel={"bgcolor": "white", "bordercolor": GREY, "font": font, "align": "left"},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
         hovermode="closest",
         height=560,
@@ -263,36 +259,48 @@ def _latency_axis(latencies: Sequence[float]) -> dict[str, Any]:
     return {"type": "log", "range": [low - room, high + room], "tickvals": ticks, "ticktext": text}
 
 
-def _f1_range(loud: Sequence[float], quiet: Sequence[float], reference: float | None) -> list[float] | None:
-    """From below the front and its baselines to above the teacher: a collapsed student must not squeeze the
+def _score_range(
+    rows: Sequence[FrontRow], others: Sequence[Trial], part: Part, reference: float | None
+) -> list[float] | None:
+    """From below the front and its baselines to above the teacher; a student that collapsed must not squeeze the
     rest.
     """
-    if not loud:
+    front = [_percent(t, part) for row in rows for t in (row.trial, row.baseline) if t and _has(t, part)]
+    if not front:
         return None
-    shown = [*loud, *quiet]
+    shown = [*front, *(_percent(trial, part) for trial in others)]
     high = max(shown) if reference is None else max(*shown, 100 * reference)
-    span = max(high - min(loud), 1.0)
-    low = max(min(shown), min(loud) - 0.4 * span)
+    span = max(high - min(front), 1.0)
+    low = max(min(shown), min(front) - 0.4 * span)
     return [low - 0.07 * span, high + 0.09 * span]
 
 
 def hover(trial: Trial, row: FrontRow | None = None) -> str:
     """All that is known of a trial, for the box beside its marker: figures first, then every setting."""
-    own = ", ".join(map(percent, trial.dev_f1_by_seed))
-    seeds = f" over {len(trial.run_ids)} seeds" + f" ({own})" * bool(own) if len(trial.run_ids) > 1 else ""
-    metric = escape(trial.metric)
     lines = [
         f"<b>{escape(trial.name)}</b>",
-        f"dev {metric} <b>{percent(trial.dev_f1)}</b>{spread(trial.dev_f1_sd)}{seeds}"
-        f" · test {metric} {percent(trial.test_f1)}{spread(trial.test_f1_sd)}{_target(trial)}",
-        " ".join(f"{language} {percent(f1)}" for language, f1 in trial.dev_f1_by_language.items()),
-        f"{milliseconds(trial.latency_ms)} ms (p90 {milliseconds(trial.latency_ms_p90)})"
-        f" · {count(trial.parameters)} parameters",
-        f"{times(trial.speedup)} faster and {times(trial.compression)} smaller than the teacher",
+        f"dev {_with_spread(trial, 'dev')} · test {_with_spread(trial, 'test')}{_target(trial)}",
+        " ".join(f"{name} {percent(score)}" for name, score in trial.scores.by_language("dev").items()),
+        # A figure is not broken between its number and its words.
+        *wrap(" · ".join(cost.replace(" ", "\u00a0") for cost in costs_in_words(trial)), HOVER_WIDTH),
     ]
-    if row is not None and row.dev_gain is not None:
-        lines.append(f"<b>{gain(row.dev_gain)}</b> dev {metric} over the same shape on gold labels alone")
+    gained = row and row.gain("dev")
+    if gained is not None:
+        label = escape(trial.score_label)
+        lines.append(f"<b>{gain(gained)}</b> dev {label} over the same student on gold labels alone")
     return "<br>".join([line for line in lines if line] + ["", *_settings(trial)])
+
+
+def _with_spread(trial: Trial, part: Part) -> str:
+    """A score; that of dev in bold, and with each seed's own where there are several."""
+    label, score = escape(trial.score_label), trial.scores.get(part)
+    if score is None:
+        return f"{label} {percent(None)}"
+    if part == "test":
+        return f"{label} {percent(score.mean)}{spread(score.sd)}"
+    own, number = ", ".join(map(percent, score.by_seed)), len(score.by_seed)
+    seeds = f" over {number} seeds ({own})" if number > 1 else ""
+    return f"{label} <b>{percent(score.mean)}</b>{spread(score.sd)}{seeds}"
 
 
 def _settings(trial: Trial) -> list[str]:
@@ -301,15 +309,17 @@ def _settings(trial: Trial) -> list[str]:
     for path, value in trial.settings.items():
         section, _, name = path.partition(".")
         sections.setdefault(section, []).append(f"{name} {value}".strip())
-    told = (f"{section}: {', '.join(values)}" for section, values in sections.items())
+    paragraphs = (f"{section}: {', '.join(values)}" for section, values in sections.items())
     return [
-        escape(line) for paragraph in told for line in wrap(paragraph, HOVER_WIDTH, subsequent_indent="    ")
+        escape(line)
+        for paragraph in paragraphs
+        for line in wrap(paragraph, HOVER_WIDTH, subsequent_indent="    ")
     ]
 
 
-def _f1(trial: Trial, part: Part) -> float | None:
-    return getattr(trial, f"{part}_f1")
+def _has(trial: Trial, part: Part) -> bool:
+    return trial.scores.get(part) is not None
 
 
 def _percent(trial: Trial, part: Part) -> float:
-    return 100 * (_f1(trial, part) or 0.0)
+    return 100 * (trial.scores.mean(part) or 0.0)

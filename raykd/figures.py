@@ -1,0 +1,179 @@
+"""Everything that is known of a trial as one number: scores and costs, in one table.
+
+The search, the front, `--where` and `--best`, the terminal, the HTML page, CSV, Parquet and MLflow read it. To add a
+cost, measure it by its name in `runs/cost.py` and add an entry to `COSTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from types import MappingProxyType
+from typing import Any, Literal
+
+from raykd.results import Group, Part
+from raykd.spec.messages import unknown
+from raykd.trial import Scored
+
+Direction = Literal["max", "min"]
+Directions = Mapping[str, Direction]
+"""What is searched for: the name of a figure → whether it is to be large or small."""
+Form = Literal["percent", "count", "bytes", "milliseconds", "seconds", "times"]
+
+HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a trial, or of the teacher it is compared with."""
+
+    name: str
+    """In sweep files, `--where`, MLflow and CSV; `{score}` stands for the name of the task's score."""
+    direction: Direction
+    """Which way is better."""
+    form: Form
+    """How `report/form.py` writes it."""
+    read: Callable[[Scored], float | None]
+    """None: not known."""
+    heading: str = ""
+    """Of its column; `{label}` stands for what people call the task's score."""
+    short: str = ""
+    """Its heading where space is short, if that is another one."""
+    words: str = ""
+    """What follows the number in a sentence."""
+    column: int | None = None
+    """None: no column in tables. On a narrow terminal higher numbers are left out first; 0 always stays."""
+    over_models: Literal["sum", "mean"] = "sum"
+    """Of several models that share the work by language: sizes add up, a sentence is labelled by one of them."""
+    selects: bool = True
+    """Whether students may be searched and chosen by it."""
+    aliases: tuple[str, ...] = ()
+    """Other names by which `--where` and `--best` know it."""
+    score: tuple[Part, Group] | None = None
+    """Of a score: which part, and which group of languages."""
+
+    def called(self, score_name: str) -> str:
+        """Its name in a sweep whose task has that score."""
+        return self.name.format(score=score_name)
+
+    def answers_to(self, score_name: str) -> tuple[str, ...]:
+        """Its name and its other names, in a sweep whose task has that score."""
+        return tuple(name.format(score=score_name) for name in (self.name, *self.aliases))
+
+
+def _score(name: str, part: Part, group: Group, heading: str, **more: Any) -> Figure:
+    def read(scored: Scored) -> float | None:
+        return scored.scores.mean(part, group)
+
+    return Figure(name, "max", "percent", read, heading, score=(part, group), **more)
+
+
+def _cost(name: str, direction: Direction, form: Form, words: str, **more: Any) -> Figure:
+    def read(scored: Scored) -> float | None:
+        return scored.cost.get(name)
+
+    return Figure(name, direction, form, read, words=words, **more)
+
+
+def _wall_s(scored: Scored) -> float | None:
+    return getattr(scored, "wall_s", None)
+
+
+DEV = _score("dev_{score}", "dev", "source", "dev {label}", aliases=("{score}", "score"))
+TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
+TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
+# p50 of one sentence at batch 1.
+LATENCY = _cost("latency_ms", "min", "milliseconds", "ms", heading="ms", column=0, over_models="mean")
+PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="parameters", short="params", column=0)
+BYTES = _cost("bytes", "min", "bytes", "")
+SPEEDUP = _cost("speedup", "max", "times", "faster", heading="faster", column=3)
+COMPRESSION = _cost("compression", "max", "times", "smaller", heading="smaller", column=3)
+
+SCORES = (DEV, TEST, TARGET)
+COSTS = (
+    LATENCY,
+    _cost("latency_ms_p90", "min", "milliseconds", "ms p90", over_models="mean"),
+    # p50 and p90 of one whole batch of 32 sentences.
+    _cost("latency_ms_batch32", "min", "milliseconds", "ms per batch of 32", over_models="mean"),
+    _cost("latency_ms_batch32_p90", "min", "milliseconds", "ms p90 per batch of 32", over_models="mean"),
+    PARAMETERS,
+    BYTES,
+    # The teachers' latency over the student's, and their parameters over the student's.
+    SPEEDUP,
+    COMPRESSION,
+    Figure("wall_s", "min", "seconds", _wall_s, words="s of training"),
+)
+FIGURES: tuple[Figure, ...] = (*SCORES, *COSTS)
+COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
+"""Costs that stand in tables, from left to right."""
+
+
+def default_objectives(score_name: str) -> dict[str, Direction]:
+    """What a sweep searches for by default."""
+    return {score_name: DEV.direction, **{figure.name: figure.direction for figure in (LATENCY, PARAMETERS)}}
+
+
+OBJECTIVES: Directions = MappingProxyType(default_objectives("score"))
+"""The same for any task: `score` is another name of its own score."""
+
+
+def selecting(score_name: str) -> dict[str, Figure]:
+    """The figures that students may be chosen by, under each of their names."""
+    return {name: figure for figure in FIGURES if figure.selects for name in figure.answers_to(score_name)}
+
+
+def selection_fault(name: str, known: Sequence[str], score_name: str) -> str | None:
+    """Why `name` cannot select students where `known` can; None if it is one of them."""
+    if name in known:
+        return None
+    if name.startswith(("test", "target")):
+        return f"{name!r} cannot select; {HIDDEN}"
+    message = unknown(name, tuple(known), what="name ")
+    return message if "did you mean" in message else f"{message}; for the task's score write {score_name}"
+
+
+def objective_fault(name: str, direction: str, score_name: str) -> str | None:
+    """What is wrong with one entry of `search.objectives` in a sweep whose task has that score; None: nothing."""
+    # One name each: a score that is asked for twice under two names would count twice.
+    known = {score_name: DEV, **{figure.name: figure for figure in COSTS if figure.selects}}
+    fault = selection_fault(name, tuple(known), score_name)
+    if fault is None and direction != known[name].direction:
+        return f"got {direction!r}; {name} is wanted at its {known[name].direction}"
+    return fault
+
+
+def values(scored: Scored, objectives: Directions) -> list[float | None]:
+    """The figures that `objectives` names, in their order. Raises KeyError for a name that cannot select."""
+    known = selecting(scored.score_name)
+    return [known[name].read(scored) for name in objectives]
+
+
+def score_values(figure: Figure, scored: Scored) -> dict[str, float | None]:
+    """A score's mean and its standard deviations over seeds and over languages, by their names in CSV and MLflow."""
+    if figure.score is None:
+        raise ValueError(f"{figure.name} is not a score")
+    name, score = figure.called(scored.score_name), scored.scores.get(*figure.score)
+    return {
+        name: score and score.mean,
+        f"{name}_sd": score and score.sd,
+        f"{name}_languages_sd": score and score.languages_sd,
+    }
+
+
+def language_values(figure: Figure, scored: Scored) -> dict[str, float]:
+    """Each language's own mean on the part that the score is of; on test source and target languages."""
+    if figure.score is None:
+        raise ValueError(f"{figure.name} is not a score")
+    return scored.scores.by_language(figure.score[0])
+
+
+def over_models(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The cost of several models that share the work by language, each figure as its entry says."""
+    every = list(costs)
+    combined: dict[str, float] = {}
+    for figure in COSTS:
+        known = [cost[figure.name] for cost in every if figure.name in cost]
+        if known and len(known) == len(every):
+            combined[figure.name] = sum(known) if figure.over_models == "sum" else fmean(known)
+    return combined

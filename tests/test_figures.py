@@ -1,0 +1,144 @@
+"""Every entry of the table appears wherever figures are read; what cannot select is refused with a hint."""
+
+from __future__ import annotations
+
+import io
+import string
+
+import pytest
+from rich.console import Console
+
+from raykd.errors import SpecError
+from raykd.figures import (
+    COLUMNS,
+    COSTS,
+    FIGURES,
+    OBJECTIVES,
+    Figure,
+    default_objectives,
+    objective_fault,
+    over_models,
+    selecting,
+)
+from raykd.front import front_of, hypervolume_of
+from raykd.report import best, front_html, front_table, parse, trials_table
+from raykd.report.form import FORMS
+from raykd.report.picture import hover
+from raykd.tracking.record import results
+from raykd.trial import Teacher, Trial
+from tests.scores import score, scores
+
+SCORES = scores(score(0.5, languages={"en": 0.5}), 0.4, score(0.3, languages={"nl": 0.3}))
+COST = {figure.name: 3.0 + number for number, figure in enumerate(COSTS) if figure.name != "wall_s"}
+TRIAL = Trial(
+    0, "COMPLETE", {}, scores=SCORES, cost=COST, wall_s=60.0, score_name="uas", score_label="attachment"
+)
+TEACHER = Teacher("t", SCORES, COST, score_name="uas", score_label="attachment")
+
+each = pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+each_cost = pytest.mark.parametrize("figure", COSTS, ids=lambda figure: figure.name)
+each_selecting = pytest.mark.parametrize(
+    "figure", [figure for figure in FIGURES if figure.selects], ids=lambda figure: figure.name
+)
+
+
+@each
+def test_it_is_well_formed(figure: Figure):
+    fields = {name for _, name, _, _ in string.Formatter().parse(figure.name) if name}
+    assert fields == ({"score"} if figure.score else set())
+    assert figure.form in FORMS
+    assert figure.read(TRIAL) is not None
+    assert figure.read(Trial(1, "RUNNING")) is None
+    assert figure.heading or figure.column is None
+
+
+def test_no_name_is_used_twice():
+    names = [name for figure in FIGURES for name in figure.answers_to("uas")]
+    assert len(set(names)) == len(names)
+
+
+@each
+def test_it_is_a_column_of_csv_and_parquet(figure: Figure):
+    column = trials_table([TRIAL])[figure.called("uas")]
+    assert column.to_pylist() == [pytest.approx(figure.read(TRIAL))]
+    assert str(column.type) == ("int64" if figure.form in ("count", "bytes") else "double")
+
+
+@each
+def test_it_is_a_metric_in_mlflow(figure: Figure):
+    assert results(TRIAL)[figure.called("uas")] == pytest.approx(figure.read(TRIAL))
+
+
+@each_cost
+def test_it_is_in_the_box_beside_a_marker(figure: Figure):
+    assert FORMS[figure.form](figure.read(TRIAL)).replace(" ", "\u00a0") in hover(TRIAL)
+
+
+@pytest.mark.parametrize("figure", COLUMNS, ids=lambda figure: figure.name)
+def test_it_is_a_column_of_terminal_and_page(figure: Figure):
+    console = Console(width=300, file=io.StringIO())
+    console.print(front_table([TRIAL], [TEACHER], objectives=OBJECTIVES))
+    headings = console.file.getvalue().splitlines()[2].split()  # type: ignore[attr-defined]
+    assert (figure.short or figure.heading) in headings
+    page = front_html([TRIAL], [TEACHER]).partition("<script>")[0]
+    assert f"<th class=''>{figure.heading}</th>" in page
+    assert page.count(f'data-value="{figure.read(TRIAL)}"') == 2, "student and teacher"
+
+
+@each_selecting
+def test_students_are_chosen_by_it(figure: Figure):
+    value = figure.read(TRIAL)
+    worse = Trial(1, "COMPLETE", score_name="uas")
+    for name in figure.answers_to("uas"):
+        assert parse(f"{name} == {value}", "uas").accepts(TRIAL, None)
+        assert best([worse, TRIAL], name, "uas") == [TRIAL]
+
+
+@each_selecting
+def test_it_may_be_an_objective(figure: Figure):
+    name = "uas" if figure.score else figure.name
+    assert objective_fault(name, figure.direction, "uas") is None
+    other = "min" if figure.direction == "max" else "max"
+    fault = objective_fault(name, other, "uas")
+    assert fault == f"got {other!r}; {name} is wanted at its {figure.direction}"
+    assert front_of([TRIAL], {name: figure.direction}) == [TRIAL]
+    assert 0 <= hypervolume_of([TRIAL], [TEACHER], {name: figure.direction}) <= 1
+
+
+@pytest.mark.parametrize(
+    "figure", [figure for figure in FIGURES if not figure.selects], ids=lambda figure: figure.name
+)
+def test_what_is_only_reported_cannot_select(figure: Figure):
+    name = figure.called("uas")
+    assert "selection is on dev" in (objective_fault(name, figure.direction, "uas") or "")
+    for refused in (lambda: parse(f"{name} > 0", "uas"), lambda: best([TRIAL], name, "uas")):
+        with pytest.raises(SpecError, match="selection is on dev"):
+            refused()
+
+
+@pytest.mark.parametrize(
+    ("name", "score_name", "hint"),
+    [
+        ("f1", "accuracy", "unknown name 'f1'; allowed: accuracy, latency_ms"),
+        ("f1", "accuracy", "; for the task's score write accuracy"),
+        ("accuracy", "f1", "; for the task's score write f1"),
+        ("latency", "f1", "unknown name 'latency'; did you mean 'latency_ms'?"),
+        ("dev_f1", "f1", "; for the task's score write f1"),
+        ("score", "f1", "; for the task's score write f1"),
+    ],
+)
+def test_an_unknown_objective_is_refused_with_a_hint(name, score_name, hint):
+    assert hint in (objective_fault(name, "max", score_name) or "")
+
+
+def test_the_default_objectives_are_valid_for_every_task():
+    for score_name in ("f1", "accuracy"):
+        for name, direction in default_objectives(score_name).items():
+            assert objective_fault(name, direction, score_name) is None
+        assert set(OBJECTIVES) <= set(selecting(score_name))
+
+
+def test_sizes_of_several_models_add_up_and_a_sentence_is_labelled_by_one():
+    costs = [{"parameters": 10, "latency_ms": 2.0, "bytes": 40}, {"parameters": 5, "latency_ms": 4.0}]
+    assert over_models(costs) == {"parameters": 15, "latency_ms": 3.0}
+    assert over_models([]) == {}

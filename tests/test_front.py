@@ -1,0 +1,136 @@
+"""Which trials compete, how much of the space they dominate, and whose gold-label twin is whose."""
+
+from dataclasses import replace
+
+import pytest
+
+from raykd.figures import OBJECTIVES
+from raykd.front import candidates, front_of, gold_twin, hypervolume_of
+from raykd.report.compare import compare
+from raykd.report.front_rows import front_rows
+from raykd.trial import Teacher, Trial
+from tests.scores import scores
+
+TEACHER = Teacher("t", scores(0.9), {"latency_ms": 10.0, "parameters": 1000})
+
+
+def trial(number, dev, ms, parameters, *, test=None, role="search", state="COMPLETE", objective="structural"):
+    cost = {"latency_ms": ms, "parameters": parameters}
+    known = {name: value for name, value in cost.items() if value is not None}
+    return Trial(number, state, {}, role, objective, scores=scores(dev, test), cost=known)
+
+
+def numbers(trials):
+    return [each.number for each in trials]
+
+
+@pytest.mark.parametrize(
+    "odd", [{"state": "PRUNED"}, {"state": "FAILED"}, {"state": "RUNNING"}, {"role": "baseline"}]
+)
+def test_only_complete_students_of_the_search_compete(odd):
+    assert numbers(front_of([trial(0, 0.9, 9, 900), trial(1, 0.99, 1, 1, **odd)], OBJECTIVES)) == [0]
+
+
+@pytest.mark.parametrize("unknown", ["dev", "ms", "parameters"])
+def test_a_student_that_was_not_measured_does_not_compete(unknown):
+    figures = {"dev": 0.99, "ms": 1, "parameters": 1} | {unknown: None}
+    trials = [trial(0, 0.9, 9, 900), trial(1, **figures)]
+    assert numbers(candidates(trials, OBJECTIVES)) == numbers(front_of(trials, OBJECTIVES)) == [0]
+
+
+def test_what_is_not_an_objective_need_not_be_measured():
+    trials = [trial(0, 0.9, 9, 900), trial(1, 0.99, 1, None)]
+    assert numbers(front_of(trials, {"f1": "max", "latency_ms": "min"})) == [1]
+
+
+def test_test_scores_have_no_effect():
+    trials = [trial(0, 0.9, 9, 900, test=0.1), trial(1, 0.8, 9, 900, test=0.99)]
+    assert numbers(front_of(trials, OBJECTIVES)) == [0]
+
+
+def test_no_trials_no_front():
+    assert front_of([], OBJECTIVES) == []
+    assert hypervolume_of([], [TEACHER], OBJECTIVES) == 0.0
+
+
+def test_the_hypervolume_is_a_share_of_the_box_of_the_teacher():
+    # Score 0.8 at half the teacher's latency and a tenth of its parameters.
+    assert hypervolume_of([trial(0, 0.8, 5, 100)], [TEACHER], OBJECTIVES) == pytest.approx(0.8 * 0.5 * 0.9)
+    assert hypervolume_of([trial(0, 0.8, 5, 100)], [], OBJECTIVES) == 0.0
+    worse = trial(1, 0.7, 20, 100)
+    assert hypervolume_of([worse], [TEACHER], OBJECTIVES) == 0.0, "slower than the teacher"
+
+
+def test_a_cost_that_the_teacher_lacks_is_measured_against_the_largest():
+    trials = [
+        replace(trial(number, score, 5, 100), wall_s=seconds)
+        for number, score, seconds in ((0, 0.5, 10.0), (1, 0.8, 40.0))
+    ]
+    objectives = {"f1": "max", "wall_s": "min"}
+    assert hypervolume_of(trials, [TEACHER], objectives) == pytest.approx(0.5 * 0.75)
+
+
+def twin_of(student, *others):
+    return gold_twin(student, [student, *others])
+
+
+def setting(number, objective, dev=0.5, *, role="search", state="COMPLETE", **settings) -> Trial:
+    """`student__hidden_dim=8` sets `student.hidden_dim`."""
+    paths = {path.replace("__", "."): value for path, value in settings.items()}
+    usual = {"student.hidden_dim": 8, "training.learning_rate": 1.0, "schedule.epochs": 3}
+    cost = {"latency_ms": 1.0 + number, "parameters": 1000 - number}
+    return Trial(
+        number, state, {**usual, "objective.kind": objective, **paths}, role, objective,
+        scores=scores(dev, dev), cost=cost,
+    )  # fmt: skip
+
+
+def test_the_gold_twin_is_the_same_student_trained_in_the_same_way():
+    student = setting(0, "structural", schedule__anneal_rate=1.0, objective__temperature=2)
+    twin = setting(1, "gold", role="baseline", schedule__anneal_rate=0.5)
+    assert twin_of(student, twin) is twin, "how λ moves has no effect on gold labels alone"
+    for other in (
+        setting(1, "gold", student__hidden_dim=16),
+        setting(1, "gold", training__learning_rate=2.0),
+        setting(1, "gold", schedule__epochs=4),
+        setting(1, "gold", corpus__cap=100),
+        setting(1, "gold", state="FAILED"),
+        setting(1, "top_k"),
+    ):
+        assert twin_of(student, other) is None
+    assert twin_of(twin, setting(2, "gold")) is None, "it learns from gold labels itself"
+
+
+def test_a_baseline_is_found_by_the_whole_student_not_by_its_short_name():
+    student = setting(0, "structural", student__vocabulary__size=1000)
+    other = setting(1, "gold", student__vocabulary__size=2000, role="baseline")
+    assert student.shape == other.shape
+    assert twin_of(student, other) is None
+
+
+def test_of_several_twins_the_best_on_dev_is_taken():
+    student, low, high = setting(0, "structural"), setting(1, "gold", 0.4), setting(2, "gold", 0.6)
+    assert twin_of(student, low, high) is high
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        # Gold is one of the search's choices, and there is no other baseline.
+        [setting(0, "structural", 0.9), setting(1, "gold", 0.4), setting(2, "gold", 0.6, schedule__anneal_rate=2.0)],
+        # The shape has a baseline of another training, with the higher score, and one of its own.
+        [
+            setting(0, "structural", 0.9),
+            setting(1, "gold", 0.8, role="baseline", training__learning_rate=2.0),
+            setting(2, "gold", 0.6, role="baseline"),
+        ],
+    ],
+    ids=["gold is searched", "training differs"],
+)  # fmt: skip
+def test_front_and_compare_agree_on_the_twin(trials):
+    (row,) = [row for row in front_rows(trials) if row.trial.number == 0]
+    (compared,) = [each for each in compare({"ner": trials}) if each.setting.trial.number == 0]
+    assert row.baseline is trials[2]
+    assert compared.baseline is not None
+    assert compared.baseline.trial is trials[2]
+    assert row.gain("test") == compared.difference
