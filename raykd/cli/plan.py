@@ -1,4 +1,4 @@
-"""`raykd plan`: what a sweep would do, what is there already, and what every student shape costs. Trains nothing."""
+"""`raykd plan`: what a sweep would do, what the store already has, and what every student shape costs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def plan(
     small: Small = False,
     address: Address = None,
 ) -> None:
-    """Show trials, teachers, transfer sets with their bytes, and size and latency of every student shape."""
+    """Show what a sweep would compute, and size and latency of every student shape; trains nothing."""
     sweep = Sweep(document(file, set_, variant, small))
-    with at_work(sweep, address) as (cluster, heard):
+    with at_work(sweep, address) as (cluster, listener):
         at_once = concurrency(sweep.file.resources, cluster)
-        measure_costs(sweep, heard)
+        measure_costs(sweep, listener)
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
@@ -42,18 +42,20 @@ def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) ->
     ended = sum(trial.role == "search" and trial.state != "RUNNING" for trial in known)
     sets = "no transfer set"
     if found is not None:
-        there, lacking = found.cached_bytes / 2**20, found.missing_bytes / 2**20
+        cached, missing = found.cached_bytes / 2**20, found.missing_bytes / 2**20
         word = "set" if found.sets == 1 else "sets"
         sets = (
-            f"{found.sets} transfer {word} ({found.cached_sets} cached; {there:.1f} MiB there, "
-            f"{lacking:.1f} MiB to compute)"
+            f"{found.sets} transfer {word} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
+            f"{missing:.1f} MiB to compute)"
         )
     trials = f"{sweep.trials} trials ({ended} done), {at_once} at once"
     return f"plan: {trials}, {sets}. Next: raykd sweep {file}{' --resume' if known else ''}"
 
 
 def _corpus(sweep: Sweep) -> Table:
-    table = Table(title=f"corpus {sweep.preparation.corpus_id}", title_justify="left")
+    several = len({each.preparation.corpus_id for each in sweep.preparations.values()})
+    title = f"corpus {sweep.preparation.corpus_id}" + (f", the largest of {several}" if several > 1 else "")
+    table = Table(title=title, title_justify="left")
     report = sweep.preparation.corpus.report
     counts = report.sentences
     table.add_column("language")
@@ -71,7 +73,7 @@ def _teachers(sweep: Sweep) -> Table:
     table = Table("teacher", "", f"dev {metric}", f"test {metric}", title="teachers", title_justify="left")
     if sweep.preparation.corpus.targets:
         table.add_column("target")
-    # Of an ensemble, the members first: they are what is trained.
+    # The members of an ensemble come first: they are what is trained.
     for name, run in dict([*sweep.members, *sweep.teachers]).items():
         result = find_result(sweep.storage, run)
         scores = [f"{100 * result[part]['mean']:.1f}" for part in ("dev", "test")] if result else ["", ""]

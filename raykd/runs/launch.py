@@ -13,7 +13,7 @@ from ray.train.torch import TorchConfig, TorchTrainer
 from ray.tune.integration.ray_train import TuneReportCallback
 
 from raykd.errors import RunError
-from raykd.runs.distil import Worker
+from raykd.runs.distil import EpochReport, Worker
 from raykd.runs.execute import execute, find_result
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run
@@ -23,9 +23,9 @@ from raykd.storage import Storage
 def launch(
     store_uri: str, run: Run, resources: Resources, report: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Execute `run` with `resources.workers` workers from inside a Tune trial; `report` hears of every epoch.
+    """Execute `run` with `resources.workers` workers from inside a Tune trial; each epoch is passed to `report`.
 
-    Starting Ray Train costs 17–32 s a run, an actor that is already there next to nothing: so one worker computes here.
+    Starting Ray Train takes 17–32 s for each run, a running actor almost nothing: so a single worker computes here.
 
     Raises:
         RunError: if the run's workers failed more often than `resources.max_failures`.
@@ -36,9 +36,7 @@ def launch(
     if resources.workers == 1:
         torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
         worker = Worker(device=_device(resources.gpus_per_worker))
-        return execute(
-            store_uri, run, worker=worker, report=lambda epoch: report({**epoch.metrics(), "run_id": run.id})
-        )
+        return execute(store_uri, run, worker=worker, report=lambda epoch: report(_epoch_report(run, epoch)))
     return _through_ray_train(store_uri, run, resources)
 
 
@@ -54,7 +52,7 @@ def _through_ray_train(store_uri: str, run: Run, resources: Resources) -> dict[s
         ),
         run_config=ray.train.RunConfig(
             name=run.id,
-            # Checkpoints are the run's own, in the store; Train keeps only its bookkeeping here.
+            # The run keeps its checkpoints in the store itself; Train has only its bookkeeping here.
             storage_path=tempfile.mkdtemp(prefix="raykd-train-"),
             callbacks=[TuneReportCallback()],
             failure_config=ray.train.FailureConfig(
@@ -82,8 +80,13 @@ def _worker(config: dict[str, Any]) -> None:
         config["store"],
         run,
         worker=worker,
-        report=lambda epoch: ray.train.report({**epoch.metrics(), "run_id": run.id}),
+        report=lambda epoch: ray.train.report(_epoch_report(run, epoch)),
     )
+
+
+def _epoch_report(run: Run, epoch: EpochReport) -> dict[str, Any]:
+    """What is reported of an epoch: its metrics below one key, apart from what Tune adds beside it."""
+    return {"epoch_report": epoch.metrics(), "run_id": run.id}
 
 
 def _device(gpus: float) -> torch.device:

@@ -1,4 +1,4 @@
-"""A sweep as the tracking server is to see it: opened before anything is computed, closed whatever happens."""
+"""What of a sweep is shown on the tracking server: opened before anything is computed, closed whatever happens."""
 
 from __future__ import annotations
 
@@ -25,30 +25,32 @@ def tracked(sweep: Sweep, listener: Listener) -> Iterator[Tracker]:
         TrackingError: if the server cannot be reached, before anything is computed.
     """
     tags = {"transfer_id": sweep.transfer_id, "git_commit": git_commit()}
+    preparations = [each.preparation for each in sweep.preparations.values()]
     tracker = Tracker.open(
         sweep.file.tracking.uri, sweep=sweep.file.name, sweep_id=search_identity(sweep.document),
-        metric=TASKS[sweep.file.task].label, targets=bool(sweep.preparation.corpus.targets),
+        metric=TASKS[sweep.file.task].label, targets=any(bool(each.corpus.targets) for each in preparations),
         tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
     )  # fmt: skip
-    corpus, name = sweep.preparation.corpus, sweep.preparation.corpus_id
+    corpora = {each.corpus_id: each.corpus for each in preparations}
     source = str(getattr(sweep.file.corpus, "root", sweep.file.corpus.source))
-    tracker.log_corpus(
-        f"{sweep.file.corpus.source} {' '.join(corpus.languages)}", name, source=source,
-        schema={"tags": list(corpus.tag_set.tags)}, profile=corpus.report.to_plain(),
-    )  # fmt: skip
+    for corpus_id, corpus in corpora.items():
+        tracker.log_corpus(
+            f"{sweep.file.corpus.source} {' '.join(corpus.languages)}", corpus_id, source=source,
+            schema={"tags": list(corpus.tag_set.tags)}, profile=corpus.report.to_plain(),
+        )  # fmt: skip
     try:
         yield tracker
     except BaseException:
         tracker.close("FAILED")
         raise
     for missing in tracker.close("COMPLETE"):
-        listener.warn(f"not shown in MLflow: {missing}; everything stands in the store")
+        listener.warn(f"not shown in MLflow: {missing}; the store has everything")
 
 
 def publish(
     sweep: Sweep, tracker: Tracker, trials: list[Trial], files: dict[str, bytes], table: str, scratch: Path
 ) -> None:
-    """Put the front where people look: tags, table and files on the parent run, the front's students as models.
+    """Show the front on the tracking server: tags, table and files at the sweep's run, the front's students as models.
 
     `scratch` holds copies of the models until the tracker is closed.
     """
