@@ -11,7 +11,7 @@ from raykd.pareto import hypervolume, non_dominated
 from raykd.trial import Teacher, Trial
 
 GOLD = "gold"
-TEACHING = frozenset({"objective", "teachers", "teacher_corpus", "transfer"})
+TEACHING = frozenset({"objective", "stages", "layers", "select", "teachers", "teacher_corpus", "transfer"})
 """Words of the settings that matter only where something besides gold labels is learnt from."""
 
 

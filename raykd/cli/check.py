@@ -13,10 +13,10 @@ from raykd.sweep.spec import check_sweep, plain_sweep
 
 
 def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
-    """Validate FILE, every alternative of it, and show the first one with all defaults."""
+    """Validate FILE with all its alternatives, and show the first one with every default."""
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
-    # A variant is an alternative too: a fault in one is told now, not when it is asked for.
+    # A fault in a variant is reported now, not when the variant is used.
     for name in loaded.variants:
         check_sweep(document(file, set_, [*(variant or ()), name], small))
     resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")

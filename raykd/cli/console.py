@@ -1,4 +1,4 @@
-"""The consoles that verbs print to, and how a listener's phases are drawn."""
+"""The consoles that verbs print to, and the listeners that show phases there."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Drawn:
     """A listener that draws a bar per phase on a terminal."""
 
     def __init__(self) -> None:
-        # Where the terminal is narrow it is the last column that gives way, not the figures.
-        told = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        # Where the terminal is narrow the last column is cut, not the figures.
+        detail = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
             TextColumn("[bold]{task.description:<10}", table_column=Column(min_width=10)),
             BarColumn(bar_width=12, table_column=Column(min_width=12)),
             MofNCompleteColumn(table_column=Column(min_width=7)),
             TimeElapsedColumn(table_column=Column(min_width=7)),
-            TextColumn("[dim]{task.fields[told]}", table_column=told),
+            TextColumn("[dim]{task.fields[detail]}", table_column=detail),
             console=stdout,
             expand=True,
         )
@@ -50,13 +50,13 @@ class Drawn:
         self._progress.stop()
 
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
-        self._tasks[phase] = self._progress.add_task(phase, total=max(total, 1), completed=done, told="")
+        self._tasks[phase] = self._progress.add_task(phase, total=max(total, 1), completed=done, detail="")
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
-        self._progress.update(self._tasks[phase], advance=units, told=_safe(detail))
+        self._progress.update(self._tasks[phase], advance=units, detail=_safe(detail))
 
     def detail(self, phase: str, detail: str) -> None:
-        self._progress.update(self._tasks[phase], told=_safe(detail))
+        self._progress.update(self._tasks[phase], detail=_safe(detail))
 
     def note(self, text: str) -> None:
         self._progress.console.print(_safe(text), highlight=False)
@@ -67,15 +67,15 @@ class Drawn:
     def end(self, phase: str, summary: str = "") -> None:
         task = self._tasks[phase]
         total = next(t.total for t in self._progress.tasks if t.id == task)
-        self._progress.update(task, completed=total, told=_safe(summary))
+        self._progress.update(task, completed=total, detail=_safe(summary))
 
 
 @dataclass
 class Lines:
-    """A listener for logs: a line when a phase begins, ends, and now and then between."""
+    """A listener for logs: a line when a phase begins, when it ends, and every few seconds between."""
 
     totals: dict[str, tuple[int, int]] = field(default_factory=dict)
-    told: dict[str, float] = field(default_factory=dict)
+    printed: dict[str, float] = field(default_factory=dict)
 
     def __enter__(self) -> Lines:
         return self
@@ -85,7 +85,7 @@ class Lines:
 
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
         self.totals[phase] = (done, total)
-        self.told[phase] = time.monotonic()
+        self.printed[phase] = time.monotonic()
         _line(f"{phase}: {done} of {total} done")
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
@@ -94,8 +94,8 @@ class Lines:
         self.detail(phase, detail)
 
     def detail(self, phase: str, detail: str) -> None:
-        if time.monotonic() - self.told[phase] >= SECONDS_BETWEEN_LINES:
-            self.told[phase] = time.monotonic()
+        if time.monotonic() - self.printed[phase] >= SECONDS_BETWEEN_LINES:
+            self.printed[phase] = time.monotonic()
             done, total = self.totals[phase]
             _line(f"{phase}: {done} of {total}" + (f" ({detail})" if detail else ""))
 
@@ -110,7 +110,7 @@ class Lines:
 
 
 def listener() -> Drawn | Lines:
-    """What fits where standard output goes."""
+    """Bars on a terminal, lines anywhere else."""
     return Drawn() if stdout.is_terminal else Lines()
 
 

@@ -1,12 +1,14 @@
-"""Entry point: verbs, exit codes, and errors told in one sentence."""
+"""Entry point: verbs, exit codes, and errors in one sentence."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import signal
 import sys
-from types import FrameType, MappingProxyType
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import typer
@@ -17,32 +19,30 @@ from raykd.cli.console import stderr
 from raykd.errors import RaykdError
 
 INTERRUPTED = 130
-VERBS = MappingProxyType(
-    {
-        "check": "Validate FILE, every alternative of it, and show the first one with all defaults.",
-        "plan": "Show trials, teachers, transfer sets with their bytes, and size and latency of every student shape.",
-        "sweep": "Train teachers, compute what they know once, search students, and end with their front.",
-        "precompute": "Train the teachers that are missing and compute what they know, once.",
-        "distill": "Distil one student: FILE's values, the first alternative of each choice (fix others with --set).",
-        "front": "Show the front of SWEEP, and with --where and --best the student to ship.",
-        "compare": "Compare settings of finished sweeps over their seeds, by Almost Stochastic Dominance.",
-        "corpus": "Make and look at corpora.",
-    }
-)
+VERBS = ("check", "plan", "sweep", "precompute", "distill", "front", "compare", "corpus")
+"""Each is a function, or an `app` of its own verbs, in the module of this package that has its name."""
 
 
 class Verbs(TyperGroup):
-    """A verb's module is imported when the verb is called: Ray and MLflow take seconds, `raykd check` needs neither."""
+    """Imports a verb's module when the verb is called: Ray and MLflow take seconds, and `raykd check` needs neither."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return TyperCommand(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
+        return TyperCommand(cmd_name, help=summary(cmd_name)) if cmd_name in VERBS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and _imported(str(name)), rest
+
+
+def summary(verb: str) -> str:
+    """What a verb says of itself, read without importing it: the docstring of its function or of its module."""
+    tree = ast.parse(Path(__file__).with_name(f"{verb}.py").read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == verb]
+    docstring = ast.get_docstring(functions[0] if functions else tree) or ""
+    return docstring.removeprefix(f"`raykd {verb}`: ").capitalize() if not functions else docstring
 
 
 def _imported(verb: str) -> Any:
@@ -62,14 +62,14 @@ app = typer.Typer(
 
 @app.callback()
 def _verbs() -> None:
-    """Makes a group of `app`, whose verbs `Verbs` knows."""
+    """Makes `app` a group; `Verbs` has its verbs."""
 
 
 def main() -> None:
     """Run the command; a user's mistake ends in a message and its exit code, never in a traceback."""
-    # `ray job stop` sends SIGTERM and kills three seconds later: leave by the same door as Ctrl-C.
+    # `ray job stop` sends SIGTERM and kills three seconds later: end as with Ctrl-C.
     signal.signal(signal.SIGTERM, _interrupt)
-    # Without this Ray's workers may be started by another uv/venv wrapper than this one.
+    # Without this Ray may start its workers through uv, in another environment than this one.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     try:
         code = app(standalone_mode=False, prog_name="raykd")
@@ -83,12 +83,12 @@ def main() -> None:
         sys.exit(error.exit_code)
     except TyperException as error:  # unknown verbs and flags
         # Without arguments there is no message: the help was shown.
-        if told := str(error).rstrip("."):
-            stderr.print(f"[red]error[/red] {escape(told)}; see raykd --help", highlight=False)
+        if message := str(error).rstrip("."):
+            stderr.print(f"[red]error[/red] {escape(message)}; see raykd --help", highlight=False)
         sys.exit(2)
     if code == INTERRUPTED:  # Typer makes this code of a KeyboardInterrupt
         stderr.print(
-            "interrupted: what is computed is kept; the same command goes on with it (a sweep with --resume)"
+            "interrupted: what is computed is kept; the same command continues from there (a sweep with --resume)"
         )
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -19,11 +19,12 @@ Overrides = Annotated[
 ]
 Variants = Annotated[
     list[str] | None,
-    typer.Option("--variant", metavar="NAME", help="Lay one of FILE's variants over it; may be repeated."),
+    typer.Option("--variant", metavar="NAME", help="Apply one of FILE's variants; may be repeated."),
 ]
-Small = Annotated[bool, typer.Option("--small", help="The same as --variant small: minutes, not hours.")]
+Small = Annotated[bool, typer.Option("--small", help="Short for --variant small: minutes, not hours.")]
 Address = Annotated[
-    str | None, typer.Option(help="Ray cluster to join; by default $RAY_ADDRESS, or Ray is started here.")
+    str | None,
+    typer.Option(help="Ray cluster to join. Default: $RAY_ADDRESS, else Ray is started on this machine."),
 ]
 
 
@@ -33,16 +34,16 @@ def document(
     """Load a sweep file with its variants and overrides.
 
     Raises:
-        SpecError: if it cannot be read, or runs as a Ray job with paths that vanish with the job.
+        SpecError: if it cannot be read, or has relative paths in a Ray job, which are lost when the job ends.
     """
     loaded = load(path, overrides or (), variants=_names(variants, small))
-    if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # Ray tells a job's entry point so
+    if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # set by Ray for a job's command
         _refuse_relative(loaded)
     return loaded
 
 
 def again(file: str | Path, variants: list[str] | None, small: bool) -> str:
-    """The file with its variants, as the next command wants them."""
+    """The file with its variants, as arguments of the next command."""
     return " ".join([str(file), *(f"--variant {name}" for name in _names(variants, small))])
 
 
@@ -51,7 +52,7 @@ def _names(variants: list[str] | None, small: bool) -> list[str]:
 
 
 def _refuse_relative(loaded: Document) -> None:
-    # In a job the working directory is a throw-away copy: what is written there is gone with the job.
+    # A job works in a temporary copy of the directory: what is written there is lost with the job.
     from raykd.tracking import is_relative  # MLflow takes seconds to import, and few commands run in a job
 
     tracking = loaded.tree.get("tracking")
@@ -59,14 +60,14 @@ def _refuse_relative(loaded: Document) -> None:
     uri = tracking.get("uri", "sqlite:///mlflow.db") if isinstance(tracking, dict) else "sqlite:///mlflow.db"
     faults = []
     if isinstance(store, str) and not urlsplit(store).scheme and not store.startswith("/"):
-        faults.append(_gone(loaded, "store", store, "store=/shared/raykd"))
+        faults.append(_relative(loaded, "store", store, "store=/shared/raykd"))
     if isinstance(uri, str) and is_relative(uri):
-        faults.append(_gone(loaded, "tracking.uri", uri, "tracking.uri=http://mlflow:5000"))
+        faults.append(_relative(loaded, "tracking.uri", uri, "tracking.uri=http://mlflow:5000"))
     if faults:
         raise SpecError(tuple(faults))
 
 
-def _gone(loaded: Document, path: str, value: str, example: str) -> Fault:
+def _relative(loaded: Document, path: str, value: str, example: str) -> Fault:
     return Fault(
         loaded.file, loaded.line(tuple(path.split("."))), path,
         f"{value!r} is relative, and a job's working directory is a throw-away copy; "

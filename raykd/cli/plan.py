@@ -1,4 +1,4 @@
-"""`raykd plan`: what a sweep would do, what is there already, and what every student shape costs. Trains nothing."""
+"""`raykd plan`: what a sweep would do, what the store already has, and what every student shape costs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from rich.table import Table
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.figures import COSTS
+from raykd.report.form import FORMS, percent
+from raykd.results import Scores
 from raykd.runs.cluster import concurrency
-from raykd.runs.cost import find_cost
 from raykd.runs.execute import find_result
 from raykd.runs.precompute import Estimate, estimate
-from raykd.runs.recipe import TASKS
 from raykd.runs.run import Run
 from raykd.sweep.driver import Sweep, measure_costs
+from raykd.sweep.settings import known_cost
 from raykd.trial import shape_name
 
 
@@ -24,11 +26,11 @@ def plan(
     small: Small = False,
     address: Address = None,
 ) -> None:
-    """Show trials, teachers, transfer sets with their bytes, and size and latency of every student shape."""
+    """Show what a sweep would compute, and size and latency of every student shape; trains nothing."""
     sweep = Sweep(document(file, set_, variant, small))
-    with at_work(sweep, address) as (cluster, heard):
+    with at_work(sweep, address) as (cluster, listener):
         at_once = concurrency(sweep.file.resources, cluster)
-        measure_costs(sweep, heard)
+        measure_costs(sweep, listener)
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
@@ -42,18 +44,20 @@ def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) ->
     ended = sum(trial.role == "search" and trial.state != "RUNNING" for trial in known)
     sets = "no transfer set"
     if found is not None:
-        there, lacking = found.cached_bytes / 2**20, found.missing_bytes / 2**20
+        cached, missing = found.cached_bytes / 2**20, found.missing_bytes / 2**20
         word = "set" if found.sets == 1 else "sets"
         sets = (
-            f"{found.sets} transfer {word} ({found.cached_sets} cached; {there:.1f} MiB there, "
-            f"{lacking:.1f} MiB to compute)"
+            f"{found.sets} transfer {word} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
+            f"{missing:.1f} MiB to compute)"
         )
     trials = f"{sweep.trials} trials ({ended} done), {at_once} at once"
     return f"plan: {trials}, {sets}. Next: raykd sweep {file}{' --resume' if known else ''}"
 
 
 def _corpus(sweep: Sweep) -> Table:
-    table = Table(title=f"corpus {sweep.preparation.corpus_id}", title_justify="left")
+    several = len({each.preparation.corpus_id for each in sweep.preparations.values()})
+    title = f"corpus {sweep.preparation.corpus_id}" + (f", the largest of {several}" if several > 1 else "")
+    table = Table(title=title, title_justify="left")
     report = sweep.preparation.corpus.report
     counts = report.sentences
     table.add_column("language")
@@ -67,16 +71,16 @@ def _corpus(sweep: Sweep) -> Table:
 
 
 def _teachers(sweep: Sweep) -> Table:
-    metric = TASKS[sweep.file.task].label
+    metric = sweep.file.labels.score_label
     table = Table("teacher", "", f"dev {metric}", f"test {metric}", title="teachers", title_justify="left")
     if sweep.preparation.corpus.targets:
         table.add_column("target")
-    # Of an ensemble, the members first: they are what is trained.
+    # The members of an ensemble come first: they are what is trained.
     for name, run in dict([*sweep.members, *sweep.teachers]).items():
         result = find_result(sweep.storage, run)
-        scores = [f"{100 * result[part]['mean']:.1f}" for part in ("dev", "test")] if result else ["", ""]
-        if result and (target := result["test"].get("target_mean")) is not None:
-            scores.append(f"{100 * target:.1f}")
+        own = result.scores if result else Scores()
+        means = [own.mean("dev"), own.mean("test"), own.mean("test", "target")]
+        scores = ["" if mean is None else percent(mean) for mean in means[: len(table.columns) - 2]]
         table.add_row(f"{name}  [dim]{run.id}", _state(run, found=result is not None), *scores)
     return table
 
@@ -86,14 +90,14 @@ def _state(run: Run, *, found: bool) -> str:
 
 
 def _shapes(sweep: Sweep) -> Table:
-    columns = ("student", "parameters", "MiB", "ms, batch 1", "p90", "ms, batch 32")
+    runs = sweep.shapes()
+    costs = [known_cost(sweep.storage, run) for run in runs]
+    known = [figure for figure in COSTS if figure.name in costs[0].figures]
     table = Table(title="student shapes", title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="left" if column == "student" else "right")
-    for run in sweep.shapes():
-        cost = find_cost(sweep.storage, run) or {}
-        table.add_row(
-            shape_name(run.model), f"{cost['parameters']:,}", f"{cost['bytes'] / 2**20:.1f}",
-            f"{cost['latency_ms']:.2f}", f"{cost['latency_ms_p90']:.2f}", f"{cost['latency_ms_batch32']:.1f}",
-        )  # fmt: skip
+    table.add_column("student")
+    for figure in known:
+        table.add_column(figure.short or figure.heading or figure.words or figure.name, justify="right")
+    for run, cost in zip(runs, costs, strict=True):
+        cells = (FORMS[figure.form](cost[figure.name]) for figure in known)
+        table.add_row(shape_name(run.model), *cells)
     return table

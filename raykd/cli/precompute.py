@@ -1,4 +1,4 @@
-"""`raykd precompute`: teachers and transfer sets of a sweep, and nothing else."""
+"""`raykd precompute`: the first two phases of a sweep, teachers and transfer sets."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def precompute(
     small: Small = False,
     address: Address = None,
 ) -> None:
-    """Train the teachers that are missing and compute what they know, once."""
+    """Train the teachers and compute the transfer sets that are missing, and stop there."""
     sweep = Sweep(document(file, set_, variant, small))
-    with at_work(sweep, address) as (cluster, heard):
-        train_teachers(sweep, concurrency(sweep.file.resources, cluster), heard)
-        done = compute_transfer(sweep.transfer(), sweep.file.resources, cluster, heard)
-    told = "no objective reads a teacher"
+    with at_work(sweep, address) as (cluster, listener):
+        train_teachers(sweep, concurrency(sweep.file.resources, cluster), listener)
+        done = compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
+    summary = "no objective reads a teacher"
     if done is not None:
-        told = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest float16 error {done.largest_error:.1e}"
+        summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest float16 error {done.largest_error:.1e}"
     stdout.print(
-        f"precompute: {told}. Next: raykd sweep {again(file, variant, small)}",
+        f"precompute: {summary}. Next: raykd sweep {again(file, variant, small)}",
         highlight=False,
         soft_wrap=True,
     )

@@ -1,4 +1,4 @@
-"""`raykd sweep`: the whole of it, from the file to the front."""
+"""`raykd sweep`: all phases, from the sweep file to the front."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def sweep(
     address: Address = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on with a sweep that was started before; start it if it was not."),
+        typer.Option("--resume", help="Continue a sweep that was started before; start it if it was not."),
     ] = False,
 ) -> None:
-    """Train teachers, compute what they know once, search students, and end with their front."""
+    """Train teachers, precompute their signals once, search students, and show the Pareto front."""
     planned = Sweep(document(file, set_, variant, small))
-    objectives = planned.file.search.objectives
-    # All that can refuse the sweep comes before anything is computed, kept or told to MLflow.
+    objectives = planned.file.objectives
+    # Whatever can refuse the sweep comes before anything is computed, stored or logged.
     check_tracking(planned.file.tracking.uri)
-    with at_work(planned, address) as (cluster, heard):
+    with at_work(planned, address) as (cluster, listener):
         concurrency(planned.file.resources, cluster)
         planned.begin(resume=resume)
-        with tempfile.TemporaryDirectory(prefix="raykd-") as scratch, tracked(planned, heard) as tracker:
-            trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=heard)
+        with tempfile.TemporaryDirectory(prefix="raykd-") as scratch, tracked(planned, listener) as tracker:
+            trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=listener)
             files = report_files(trials, teachers, planned.records)
             for name, data in files.items():
                 planned.records.folder.write(name, data)

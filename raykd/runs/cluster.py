@@ -1,4 +1,4 @@
-"""Meeting the cluster: connect, say what it has, and refuse what cannot be placed before Ray waits for it for ever."""
+"""The Ray cluster: connect to it or start it, and refuse what does not fit: Ray would wait for it for ever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import ray
 from raykd.errors import PlacementError
 from raykd.runs.recipe import Resources
 
-# A trial that leads its own Ray Train run computes nothing itself.
+# The process that starts a run under Ray Train computes nothing itself.
 DRIVER_CPUS = 0.1
 PROBE = "raykd_probe"
 
@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    # Tune would answer Ctrl-C by ending its run as if all were done.
+    # On Ctrl-C Tune would end its run as if everything were done.
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
@@ -47,7 +47,7 @@ def connected(address: str | None = None) -> Iterator[dict[str, float]]:
     if ray.is_initialized():
         yield _resources()
         return
-    with _signals_kept():
+    with _sigterm_restored():
         _start(address or os.environ.get("RAY_ADDRESS"))
     try:
         yield _resources()
@@ -66,10 +66,10 @@ def _start(address: str | None) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address:
-        _refuse_silent(address)
+        _check_answers(address)
         ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
         return
-    # Ray asks for a token since 2.60; a cluster that only this process can reach needs none.
+    # Ray requires a token since 2.60; a cluster that only this process can reach needs none.
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     # The dashboard stays on: Train's placement-group cleaner polls it, and hangs without.
     cpus = int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1))
@@ -82,8 +82,8 @@ def _start(address: str | None) -> None:
     )
 
 
-def _refuse_silent(address: str) -> None:
-    """Ray would knock for minutes at a host that does not answer."""
+def _check_answers(address: str) -> None:
+    """Refuse a host that does not answer: Ray would try for minutes."""
     where = urlsplit(address if "://" in address else f"ray://{address}")
     try:
         if where.hostname and where.port:
@@ -91,13 +91,13 @@ def _refuse_silent(address: str) -> None:
     except (OSError, ValueError) as error:
         raise PlacementError(
             f"no Ray cluster answers at {address} ({error}); check --address and $RAY_ADDRESS, "
-            "or leave both away to start Ray here"
+            "or omit both to start Ray on this machine"
         ) from error
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Ray takes SIGTERM for itself when it starts, and dies of it with a dump of its stack."""
+def _sigterm_restored() -> Iterator[None]:
+    """Restores the handler of SIGTERM, which Ray replaces when it starts by one that prints its stack."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -113,7 +113,7 @@ def trial_cpus(resources: Resources) -> float:
 
 
 def concurrency(resources: Resources, cluster: dict[str, float]) -> int:
-    """How many runs go at once: what is asked for, or what fits.
+    """How many runs are done at once: as many as are asked for, else as many as fit.
 
     Raises:
         PlacementError: if one run, or as many as are asked for, cannot be placed; the arithmetic is shown.

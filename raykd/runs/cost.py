@@ -5,9 +5,7 @@ A new cost is a function here, a line of `MEASURES`, and an entry of `raykd/figu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
@@ -41,11 +39,6 @@ def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
 MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (_parameters, _latency)
 """Each gives figures of an untrained model, which is not to be changed, by their names in `raykd/figures.py`."""
 
-_OF_SEVERAL: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
-    {"parameters": sum, "bytes": sum}
-)
-"""How the figures of one model per language become one: sizes add up, all others are means."""
-
 
 def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
     """All that a run's cost depends on; two runs of one shape cost the same."""
@@ -70,15 +63,6 @@ def find_cost(storage: Storage, run: Run) -> Cost | None:
     """The cost of the run's shape, if it was measured on this hardware before."""
     name = f"costs/{cost_key(storage, run)}.json"
     return Cost.from_plain(storage.read_json(name)) if storage.exists(name) else None
-
-
-def joint_cost(costs: Sequence[Cost]) -> Cost:
-    """The cost of models that are used side by side, one for each language."""
-    if len(costs) == 1:
-        return costs[0]
-    names = costs[0].figures
-    joined = {name: _OF_SEVERAL.get(name, fmean)([cost[name] for cost in costs]) for name in names}
-    return Cost(joined, {"models": [cost.shape for cost in costs]}, costs[0].hardware)
 
 
 def measure_cost(store_uri: str, run: Run) -> Cost:

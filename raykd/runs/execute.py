@@ -36,6 +36,8 @@ from raykd.training import ScheduleConfig, TrainingConfig
 
 RESULT, WEIGHTS, MODEL = "result.json", "model.safetensors", "model.json"
 VOCABULARY, LABELS = "vocabulary.json", "labels.json"
+FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT)
+"""What the folder of a finished run holds: all that using the model takes."""
 
 
 def find_result(storage: Storage, run: Run) -> RunResult | None:

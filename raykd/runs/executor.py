@@ -1,91 +1,104 @@
-"""Many jobs on one cluster through Ray Tune. Who proposes jobs, and why, is the scheduler's business.
+"""Many jobs on one cluster through Ray Tune. Which jobs, and in which order, is decided by a scheduler.
 
-Tune places jobs, reuses their actors and restarts an actor that died. What was done stands in the store, not in
-Tune's own snapshots (they lag): taking a sweep up again needs nothing of Tune.
+Tune places runs, reuses their actors and restarts an actor that died. Results are kept in the store, not in
+Tune's own snapshots (they lag behind): resuming a sweep needs nothing of Tune.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ray import tune
 from ray.exceptions import OutOfMemoryError
 from ray.tune.search import Searcher
 
 from raykd.errors import RaykdError, RunError
+from raykd.results import RunResult
 from raykd.runs.cluster import DRIVER_CPUS
 from raykd.runs.launch import launch
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run
 
-# What an epoch reports; Tune adds its own bookkeeping to it, which is nobody's business here.
-EPOCH_METRICS = (
-    "epoch", "lambda", "loss", "kd_loss", "gold_loss", "learning_rate", "tokens_per_second",
-    "dev_f1", "dev_f1_languages_sd", "dev_f1_by_language", "run_id",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that belong together (one setting, several seeds); each is placed by itself."""
+    """Runs that belong together (those of one setting); each is placed by itself."""
 
     key: str
     runs: tuple[Run, ...]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: COMPLETE with a result for each of its runs, in their order; otherwise with a message."""
+
+    state: Literal["COMPLETE", "PRUNED", "FAILED"]
+    results: tuple[RunResult, ...] = ()
+    message: str = ""
+
+
 class Scheduler(Protocol):
-    """Proposes jobs and hears how they go; lives in the driver."""
+    """Proposes jobs and is informed of their progress; lives in the driver."""
 
     def next(self) -> Job | None:
-        """The next job, or None when there is no more."""
+        """The next job, or None when there are no more."""
         ...
 
-    def epoch(self, key: str, metrics: dict[str, Any]) -> None:
-        """One epoch of one of the job's runs is done."""
+    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+        """One of the job's runs finished an epoch. "stop" ends the whole job: its outcome is PRUNED."""
         ...
 
-    def ended(self, key: str, results: list[dict[str, Any]] | None, error: str | None) -> None:
-        """The job is done, with a result per run, or it failed."""
+    def ended(self, key: str, outcome: Outcome) -> None:
+        """The job ended."""
         ...
 
 
 def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurrent: int) -> None:
-    """Do all jobs that `scheduler` proposes, `concurrent` at a time. A failed job is told and the rest goes on."""
+    """Do all jobs that `scheduler` proposes, `concurrent` runs at a time.
+
+    A job that fails is reported to the scheduler, and the others go on.
+
+    Raises:
+        RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
+    """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
-    own = resources.workers == 1
+    alone = resources.workers == 1
     demand = (
-        {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker} if own else {"CPU": DRIVER_CPUS}
+        {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker}
+        if alone
+        else {"CPU": DRIVER_CPUS}
     )
-    callback = _Callback(scheduler)
+    jobs = _OpenJobs(scheduler)
 
     def fit(name: str) -> None:
         tune.Tuner(
             tune.with_resources(_job, demand),
             param_space={"store": store_uri, "resources": resources.model_dump()},
             tune_config=tune.TuneConfig(
-                search_alg=_Proposals(scheduler, callback),
+                search_alg=_Proposals(jobs),
                 num_samples=-1,
                 max_concurrent_trials=concurrent,
-                reuse_actors=True,
+                # A run under Ray Train that is stopped does not leave its actor in time to be used again.
+                reuse_actors=alone,
             ),
             run_config=tune.RunConfig(
-                name=name, storage_path=scratch, verbose=0, callbacks=[callback],
+                name=name, storage_path=scratch, verbose=0, callbacks=[_Endings(jobs)], stop=_Reports(jobs),
                 failure_config=tune.FailureConfig(max_failures=resources.max_failures),
             ),
         ).fit()  # fmt: skip
 
     try:
-        _survived(fit, resources.max_failures)
+        _retried(fit, resources.max_failures)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _survived(fit: Callable[[str], None], most: int) -> None:
-    """Tune gives up when Ray kills a worker because memory is short; the unfinished jobs are proposed again."""
+def _retried(fit: Callable[[str], None], most: int) -> None:
+    """Tune gives up when Ray kills a worker for lack of memory; the unfinished jobs are proposed again."""
     for attempt in range(most + 1):
         try:
             fit(f"executor-{attempt}")
@@ -100,98 +113,138 @@ def _survived(fit: Callable[[str], None], most: int) -> None:
 
 
 def _job(config: dict[str, Any]) -> None:
-    """A Tune trial: one run. Errors that would come again are reported, not raised."""
+    """A Tune trial: one run. Errors that would occur again are reported, not raised: Tune would try them again."""
     resources, run = Resources(**config["resources"]), Run.from_plain(config["run"])
     try:
         result = launch(config["store"], run, resources, tune.report)
     except RaykdError as error:
-        tune.report({"ended": True, "result": None, "error": str(error)})
+        tune.report({"run_end": {"result": None, "error": str(error)}})
     except Exception as error:
-        tune.report({"ended": True, "result": None, "error": f"{type(error).__name__}: {error}"})
+        tune.report({"run_end": {"result": None, "error": f"{type(error).__name__}: {error}"}})
     else:
-        tune.report({"ended": True, "result": result, "error": None})
+        tune.report({"run_end": {"result": result.to_plain(), "error": ""}})
 
 
 @dataclass
-class _Open:
+class _OpenJob:
     """A job that was proposed and has not ended; results by the place of their run in it."""
 
     job: Job
-    results: dict[int, dict[str, Any]] = field(default_factory=dict)
+    results: dict[int, RunResult] = field(default_factory=dict)
 
-    def lacks(self) -> list[int]:
+    def missing(self) -> list[int]:
         return [place for place in range(len(self.job.runs)) if place not in self.results]
 
 
-class _Callback(tune.Callback):
-    """Hands what Tune hears to the scheduler, whose job ends with its last run or with the first that fails."""
+class _OpenJobs:
+    """The jobs that are being done. A job ends with its last run, or with the first that fails or is stopped."""
 
     def __init__(self, scheduler: Scheduler):
         self.scheduler = scheduler
         self.places: dict[str, tuple[str, int]] = {}
         """Tune's trial id → the job's key and the run's place in it."""
-        self.open: dict[str, _Open] = {}
+        self.open: dict[str, _OpenJob] = {}
 
-    def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
-        key, _ = self.places[trial.trial_id]
-        if result.get("ended"):
-            self._tell(trial, result["result"], result["error"])
-        elif "run_id" in result and key in self.open:
-            self.scheduler.epoch(key, {name: result[name] for name in EPOCH_METRICS if name in result})
+    def propose(self) -> Job | None:
+        """The scheduler's next job, which is open from now on."""
+        job = self.scheduler.next()
+        if job is not None:
+            self.open[job.key] = _OpenJob(job)
+        return job
+
+    def epoch(self, trial_id: str, run_id: str, metrics: Mapping[str, Any]) -> bool:
+        """Pass an epoch on to the scheduler; whether its run is to be stopped."""
+        key, _ = self.places[trial_id]
+        if key in self.open and self.scheduler.epoch(key, run_id, metrics) == "stop":
+            self._end(key, Outcome("PRUNED", message=f"stopped after epoch {metrics['epoch'] + 1}"))
+        # Nothing uses what the other runs of an ended job would still compute.
+        return key not in self.open
+
+    def run_ended(self, trial_id: str, result: dict[str, Any] | None, error: str) -> None:
+        """Keep a run's result. Ends its job if it is the last one or failed; later reports of a run are ignored."""
+        key, place = self.places[trial_id]
+        job = self.open.get(key)
+        if job is None or place in job.results:
+            return
+        if result is None:
+            self._end(key, Outcome("FAILED", message=error))
+            return
+        job.results[place] = RunResult.from_plain(result)
+        if not job.missing():
+            self._end(key, Outcome("COMPLETE", tuple(job.results[each] for each in range(len(job.results)))))
+
+    def _end(self, key: str, outcome: Outcome) -> None:
+        del self.open[key]
+        self.scheduler.ended(key, outcome)
+
+
+def _no_state(self: object) -> dict[str, Any]:
+    """Tune pickles stopper, callback and searcher into its snapshots; nothing of ours is kept there."""
+    return {}
+
+
+class _Reports(tune.Stopper):
+    """Receives what the runs report. Of all Tune's hooks only a stopper gets a report unflattened and may stop."""
+
+    __getstate__ = _no_state
+
+    def __init__(self, jobs: _OpenJobs):
+        self._jobs = jobs
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        if result.get("done"):  # Tune repeats the last report of a trial that returned
+            return False
+        if "epoch_report" in result:
+            return self._jobs.epoch(trial_id, result["run_id"], result["epoch_report"])
+        if "run_end" in result:
+            self._jobs.run_ended(trial_id, **result["run_end"])
+        return False
+
+    def stop_all(self) -> bool:
+        return False
+
+
+class _Endings(tune.Callback):
+    """Receives the ends of runs that could not report one."""
+
+    __getstate__ = _no_state
+
+    def __init__(self, jobs: _OpenJobs):
+        self._jobs = jobs
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         reason = (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
         last = [line for line in str(reason).splitlines() if line.strip()][-1].strip()
-        self._tell(trial, None, last)
+        self._jobs.run_ended(trial.trial_id, None, last)
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        self._tell(trial, None, "it ended without a result")
-
-    def _tell(self, trial: Any, result: dict[str, Any] | None, error: str | None) -> None:
-        key, place = self.places[trial.trial_id]
-        one = self.open.get(key)
-        if one is None or place in one.results:
-            return
-        if result is None:
-            del self.open[key]
-            self.scheduler.ended(key, None, error)
-            return
-        one.results[place] = result
-        if not one.lacks():
-            del self.open[key]
-            self.scheduler.ended(key, [one.results[each] for each in range(len(one.job.runs))], None)
-
-    def __getstate__(self) -> dict:
-        # Tune writes a copy of every callback into its snapshot; ours has nothing to keep there.
-        return {}
+        self._jobs.run_ended(trial.trial_id, None, "it ended without a result")
 
 
 class _Proposals(Searcher):
     """Tune asks here for the next run."""
 
-    def __init__(self, scheduler: Scheduler, callback: _Callback):
+    __getstate__ = _no_state
+
+    def __init__(self, jobs: _OpenJobs):
         super().__init__()
-        self._scheduler, self._callback = scheduler, callback
-        self._queue = [(key, place) for key, one in callback.open.items() for place in one.lacks()]
+        self._jobs = jobs
+        self._queue = [(key, place) for key, one in jobs.open.items() for place in one.missing()]
 
     def suggest(self, trial_id: str) -> Any:
-        # The other runs of a job that failed are not begun.
-        self._queue = [(key, place) for key, place in self._queue if key in self._callback.open]
+        # The other runs of a job that ended early are not begun.
+        self._queue = [(key, place) for key, place in self._queue if key in self._jobs.open]
         if not self._queue:
-            job = self._scheduler.next()
+            job = self._jobs.propose()
             if job is None:
                 return Searcher.FINISHED
-            self._callback.open[job.key] = _Open(job)
             self._queue = [(job.key, place) for place in range(len(job.runs))]
         key, place = self._queue.pop(0)
-        self._callback.places[trial_id] = (key, place)
-        return {"run": self._callback.open[key].job.runs[place].to_plain()}
+        self._jobs.places[trial_id] = (key, place)
+        return {"run": self._jobs.open[key].job.runs[place].to_plain()}
 
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
         return None
-
-    def __getstate__(self) -> dict:
-        return {}
 
     def save(self, checkpoint_path: str) -> None:
         return None

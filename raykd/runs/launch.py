@@ -14,7 +14,7 @@ from ray.tune.integration.ray_train import TuneReportCallback
 
 from raykd.errors import RunError
 from raykd.results import RunResult
-from raykd.runs.distil import Worker
+from raykd.runs.distil import EpochReport, Worker
 from raykd.runs.execute import execute, find_result
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run
@@ -24,9 +24,9 @@ from raykd.storage import Storage
 def launch(
     store_uri: str, run: Run, resources: Resources, report: Callable[[dict[str, Any]], None]
 ) -> RunResult:
-    """Execute `run` with `resources.workers` workers from inside a Tune trial; `report` hears of every epoch.
+    """Execute `run` with `resources.workers` workers from inside a Tune trial; each epoch is passed to `report`.
 
-    Starting Ray Train costs 17–32 s a run, an actor that is already there next to nothing: so one worker computes here.
+    Starting Ray Train takes 17–32 s for each run, a running actor almost nothing: so a single worker computes here.
 
     Raises:
         RunError: if the run's workers failed more often than `resources.max_failures`.
@@ -37,9 +37,7 @@ def launch(
     if resources.workers == 1:
         torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
         worker = Worker(device=_device(resources.gpus_per_worker))
-        return execute(
-            store_uri, run, worker=worker, report=lambda epoch: report({**epoch.metrics(), "run_id": run.id})
-        )
+        return execute(store_uri, run, worker=worker, report=lambda epoch: report(_epoch_report(run, epoch)))
     return _through_ray_train(store_uri, run, resources)
 
 
@@ -55,7 +53,7 @@ def _through_ray_train(store_uri: str, run: Run, resources: Resources) -> RunRes
         ),
         run_config=ray.train.RunConfig(
             name=run.id,
-            # Checkpoints are the run's own, in the store; Train keeps only its bookkeeping here.
+            # The run keeps its checkpoints in the store itself; Train has only its bookkeeping here.
             storage_path=tempfile.mkdtemp(prefix="raykd-train-"),
             callbacks=[TuneReportCallback()],
             failure_config=ray.train.FailureConfig(
@@ -83,8 +81,13 @@ def _worker(config: dict[str, Any]) -> None:
         config["store"],
         run,
         worker=worker,
-        report=lambda epoch: ray.train.report({**epoch.metrics(), "run_id": run.id}),
+        report=lambda epoch: ray.train.report(_epoch_report(run, epoch)),
     )
+
+
+def _epoch_report(run: Run, epoch: EpochReport) -> dict[str, Any]:
+    """What is reported of an epoch: its metrics below one key, apart from what Tune adds beside it."""
+    return {"epoch_report": epoch.metrics(), "run_id": run.id}
 
 
 def _device(gpus: float) -> torch.device:

@@ -11,16 +11,30 @@ from raykd.results import Cost, RunResult, Scores
 from raykd.runs.run import Run
 from raykd.trial import Teacher, Trial
 
+PLAIN = ("all", "dev")
+"""What `layers` and `select` of a stage are where nothing is said."""
+
 
 def flat_settings(run: Run) -> dict[str, Any]:
-    """Dotted path → value of all that was set for the run: `student.embedding_dim`, `training.learning_rate`, …"""
-    sections = {
-        "student": run.model, "objective": run.objective, "schedule": run.schedule, "training": run.training
-    }  # fmt: skip
+    """Dotted path → value of all that was set for the run: `student.embedding_dim`, `training.learning_rate`, …
+
+    The one stage of a run shows as its objective and schedule, several as `stages.0.objective.kind`, …
+    """
+    sections: dict[str, Any] = {"student": run.model}
+    if len(run.stages) == 1:
+        sections |= {name: run.stages[0][name] for name in ("objective", "schedule")}
+        sections |= {
+            name: run.stages[0][name] for name in ("layers", "select") if run.stages[0][name] not in PLAIN
+        }
+    else:
+        sections |= {"stages": dict(enumerate(run.stages)), "schedule": {"epochs": run.epochs}}
+    sections["training"] = run.training
     return {path: value for name, section in sections.items() for path, value in _flat(name, section)}
 
 
 def _flat(prefix: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        value = dict(enumerate(value))
     if isinstance(value, Mapping):
         return [item for key, inner in value.items() for item in _flat(f"{prefix}.{key}", inner)]
     return [(prefix, value)]

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from raykd.errors import Fault, SpecError
-from raykd.front import OBJECTIVES, Metric
+from raykd.figures import Direction, Directions, default_objectives, objective_fault
 from raykd.identity import identity
 from raykd.runs.recipe import Recipe, recipe_faults
-from raykd.spec import Document, Frozen, KeyPath, check, grid_size, is_searched
+from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline"})
-SEARCHABLE = ("student", "objective", "schedule", "training")
+PREPARED = ("corpus", "teachers", "teacher_corpus")
+"""Sections that are computed before the search: where they are searched, once for every alternative."""
+SEARCHABLE = (*PREPARED, "student", "objective", "stages", "schedule", "training")
+# Every corpus is read and every teacher trained before the search.
+MOST_PREPARATIONS = 16
 # Every student shape is measured before the search; more of them than this is a space written too finely.
 MOST_SHAPES = 256
 
 
 class SearchConfig(Frozen):
-    """Which trials are run. `f1` is the dev score; latency, parameters and bytes follow from the student's shape."""
+    """Which trials are run. The task's score is that on dev; what a student costs follows from its shape."""
 
     trials: Annotated[int, Field(ge=1)] = 16
     sampler: Literal["tpe", "random", "nsga2", "grid"] = "tpe"
-    objectives: dict[Metric, Literal["max", "min"]] = Field(default_factory=lambda: dict(OBJECTIVES))
+    objectives: dict[str, Direction] | None = None
+    """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`. By
+    default the score, latency_ms and parameters."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Of the search. Suggestions repeat exactly only with `resources.concurrency: 1`."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
@@ -54,20 +63,24 @@ class SweepFile(Recipe):
     budget: BudgetConfig = BudgetConfig()
     tracking: TrackingConfig = TrackingConfig()
 
+    @property
+    def objectives(self) -> Directions:
+        """What is searched for."""
+        return self.search.objectives or default_objectives(self.labels.score_name)
+
 
 def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     """Mismatches between sections of a plain sweep."""
-    faults = recipe_faults(sweep)
-    if "f1" not in sweep.search.objectives:
-        faults.append(
-            (("search", "objectives"), "f1 must be among them: without it the smallest student wins")
-        )
-    for metric, direction in sweep.search.objectives.items():
-        expected = "max" if metric == "f1" else "min"
-        if direction != expected:
-            faults.append(
-                (("search", "objectives", metric), f"got {direction!r}; {metric} is wanted at its {expected}")
-            )
+    return recipe_faults(sweep) + objective_faults(sweep.objectives, sweep.labels.score_name)
+
+
+def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:
+    """What is wrong with `search.objectives`: the score is missing, or a name or a direction makes no sense."""
+    path = ("search", "objectives")
+    found = {name: objective_fault(name, way, score_name) for name, way in objectives.items()}
+    faults = [((*path, name), message) for name, message in found.items() if message is not None]
+    if score_name not in objectives and not faults:
+        faults.append((path, f"{score_name} must be among them: without it the smallest student wins"))
     return faults
 
 
@@ -76,25 +89,47 @@ def plain_sweep(tree: Any) -> SweepFile:
     return SweepFile.model_validate_json(json.dumps(tree))
 
 
+def preparation_trees(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The sections in `PREPARED` of a sweep file's tree, every value plain: one mapping for each alternative.
+
+    Raises:
+        ValueError: they search a `float` without a step, so that there are infinitely many.
+    """
+    return list(assignments({section: tree[section] for section in PREPARED if section in tree}))
+
+
 def check_sweep(document: Document) -> None:
     """Validate every alternative of the sweep file, and that its space can be searched as it says.
 
     Raises:
         SpecError: with all faults together, in the order of the file.
     """
-    faults = _searched_in_vain(document)
+    # What is written wrongly has no size, and what is too large is not gone through.
+    faults = _faults(document) or _too_large(document) or _combined(document)
+    faults += _not_searchable(document)
+    if faults:
+        raise SpecError(document.ordered(faults))
+
+
+def _faults(document: Document) -> list[Fault]:
     try:
         check(document, SweepFile, extra=sweep_faults)
     except SpecError as error:
-        faults += error.faults
-    else:
-        faults += _unbounded(document)
-    if faults:
-        raise SpecError(tuple(sorted(faults, key=lambda fault: (fault.line or 0, fault.path))))
+        return list(error.faults)
+    return []
 
 
-def _searched_in_vain(document: Document) -> list[Fault]:
-    """Searches where none is possible. A malformed one is told by `check`."""
+def _combined(document: Document) -> list[Fault]:
+    """Alternatives of corpus and teachers that do not fit one of the other sections, or each other."""
+    trees = preparation_trees(document.tree)
+    if len(trees) == 1:
+        return []  # checked already
+    fixed = (replace(document, tree={**document.tree, **sections}) for sections in trees)
+    return [fault for each in fixed for fault in _faults(each)]
+
+
+def _not_searchable(document: Document) -> list[Fault]:
+    """Searches where none is possible. A malformed one is reported by `check`."""
     faults = []
     for section, value in document.tree.items():
         try:
@@ -106,21 +141,34 @@ def _searched_in_vain(document: Document) -> list[Fault]:
     return faults
 
 
-def _unbounded(document: Document) -> list[Fault]:
-    """Spaces with more settings than can be gone through one by one."""
-    faults = []
-    shapes = grid_size(document.tree["student"])
+def _too_large(document: Document) -> list[Fault]:
+    """Spaces with more settings than can be computed one by one."""
+    tree, faults = document.tree, []
+    shapes = grid_size(tree["student"])
     if shapes is None or shapes > MOST_SHAPES:
-        many = "infinitely many" if shapes is None else shapes
         message = (
-            f"its space has {many} shapes, and each is measured before the search; "
+            f"its space has {_many(shapes)} shapes, and each is measured before the search; "
             f"write choices, or ranges with a step (at most {MOST_SHAPES} shapes)"
         )
         faults.append(document.fault(("student",), message))
-    if document.tree.get("search", {}).get("sampler") == "grid" and grid_size(document.tree) is None:
+    sizes = {section: grid_size(tree[section]) for section in PREPARED if section in tree}
+    known = [size for size in sizes.values() if size is not None]
+    several = None if len(known) < len(sizes) else math.prod(known)
+    if several is None or several > MOST_PREPARATIONS:
+        searched = [section for section, size in sizes.items() if size != 1]
+        message = (
+            f"{_many(several)} settings of {' and '.join(searched)}, and each is computed before the search; "
+            f"write choices, or ranges with a step (at most {MOST_PREPARATIONS} settings)"
+        )
+        faults.append(document.fault((searched[0],), message))
+    if tree.get("search", {}).get("sampler") == "grid" and grid_size(tree) is None:
         message = "a grid needs a step in every float range; give one, or use sampler: tpe"
         faults.append(document.fault(("search", "sampler"), message))
     return faults
+
+
+def _many(count: int | None) -> str:
+    return "infinitely many" if count is None else str(count)
 
 
 def search_identity(document: Document) -> str:

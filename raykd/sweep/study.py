@@ -11,7 +11,7 @@ import optuna
 from optuna.distributions import distribution_to_json, json_to_distribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from raykd.figures import values
+from raykd.figures import OBJECTIVES, values
 from raykd.spec import FloatRange, IntRange, assignments, grid_size, resolve
 from raykd.sweep.records import Record
 from raykd.sweep.spec import SearchConfig
@@ -43,8 +43,9 @@ class Study:
     def __init__(self, tree: dict[str, Any], search: SearchConfig, records: Sequence[Record]):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._tree, self._search = tree, search
+        self._objectives = search.objectives or OBJECTIVES
         self._study = optuna.create_study(
-            directions=["maximize" if d == "max" else "minimize" for d in search.objectives.values()],
+            directions=["maximize" if d == "max" else "minimize" for d in self._objectives.values()],
             sampler=_sampler(search, len(records)),
         )
         for record in records:
@@ -77,7 +78,7 @@ class Study:
         if trial.state != "COMPLETE":
             return None
         # Optuna refuses a list that is too short.
-        return [float(value) for value in values(trial, self._search.objectives) if value is not None]
+        return [float(value) for value in values(trial, self._objectives) if value is not None]
 
     def _frozen(self, record: Record) -> FrozenTrial:
         return create_trial(
@@ -117,7 +118,7 @@ def _sampler(search: SearchConfig, done: int) -> optuna.samplers.BaseSampler:
     # A resumed search must not draw its first random settings again: the seed depends on the trials done.
     seed = search.seed + 7919 * done
     if search.sampler == "tpe":
-        start = STARTUP_PER_OBJECTIVE * len(search.objectives)
+        start = STARTUP_PER_OBJECTIVE * len(search.objectives or OBJECTIVES)
         # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

@@ -1,4 +1,4 @@
-"""A sweep as the tracking server is to see it: opened before anything is computed, closed whatever happens."""
+"""What of a sweep is shown on the tracking server: opened before anything is computed, closed whatever happens."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from raykd.front import front_of
-from raykd.runs.execute import MODEL, RESULT, WEIGHTS
+from raykd.runs.execute import FILES
 from raykd.runs.progress import Listener
-from raykd.runs.recipe import TASKS
 from raykd.storage import Storage
 from raykd.sweep.driver import Sweep
 from raykd.sweep.spec import search_identity
@@ -25,34 +24,36 @@ def tracked(sweep: Sweep, listener: Listener) -> Iterator[Tracker]:
         TrackingError: if the server cannot be reached, before anything is computed.
     """
     tags = {"transfer_id": sweep.transfer_id, "git_commit": git_commit()}
+    preparations = [each.preparation for each in sweep.preparations.values()]
     tracker = Tracker.open(
         sweep.file.tracking.uri, sweep=sweep.file.name, sweep_id=search_identity(sweep.document),
-        metric=TASKS[sweep.file.task].label, targets=bool(sweep.preparation.corpus.targets),
+        metric=TASKS[sweep.file.task].label, targets=any(bool(each.corpus.targets) for each in preparations),
         tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
     )  # fmt: skip
-    corpus, name = sweep.preparation.corpus, sweep.preparation.corpus_id
+    corpora = {each.corpus_id: each.corpus for each in preparations}
     source = str(getattr(sweep.file.corpus, "root", sweep.file.corpus.source))
-    tracker.log_corpus(
-        f"{sweep.file.corpus.source} {' '.join(corpus.languages)}", name, source=source,
-        schema={"tags": list(corpus.tag_set.tags)}, profile=corpus.report.to_plain(),
-    )  # fmt: skip
+    for corpus_id, corpus in corpora.items():
+        tracker.log_corpus(
+            f"{sweep.file.corpus.source} {' '.join(corpus.languages)}", corpus_id, source=source,
+            schema={"tags": list(corpus.tag_set.tags)}, profile=corpus.report.to_plain(),
+        )  # fmt: skip
     try:
         yield tracker
     except BaseException:
         tracker.close("FAILED")
         raise
     for missing in tracker.close("COMPLETE"):
-        listener.warn(f"not shown in MLflow: {missing}; everything stands in the store")
+        listener.warn(f"not shown in MLflow: {missing}; the store has everything")
 
 
 def publish(
     sweep: Sweep, tracker: Tracker, trials: list[Trial], files: dict[str, bytes], table: str, scratch: Path
 ) -> None:
-    """Put the front where people look: tags, table and files on the parent run, the front's students as models.
+    """Show the front on the tracking server: tags, table and files at the sweep's run, the front's students as models.
 
     `scratch` holds copies of the models until the tracker is closed.
     """
-    front = front_of(trials, sweep.file.search.objectives)
+    front = front_of(trials, sweep.file.objectives)
     tracker.mark_front([trial.number for trial in front])
     for name, data in files.items():
         tracker.log_file(name, data)
@@ -66,6 +67,6 @@ def publish(
 def _model_files(storage: Storage, run_id: str, folder: Path) -> Path:
     """The files of a student in one local folder, wherever the store is."""
     folder.mkdir(parents=True)
-    for name in (WEIGHTS, MODEL, RESULT):
+    for name in FILES:
         (folder / name).write_bytes(storage.read(f"runs/{run_id}/{name}"))
     return folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import raykd.runs.cluster as meeting
+import raykd.runs.cluster as cluster_module
 from raykd.errors import PlacementError
 from raykd.runs.cluster import concurrency, connected
 from raykd.runs.recipe import Resources
@@ -32,7 +32,7 @@ def test_as_many_runs_as_fit(asked, cluster, fit):
 
 
 @pytest.mark.parametrize(
-    ("asked", "cluster", "told"),
+    ("asked", "cluster", "message"),
     [
         (
             {"workers": 2}, {"CPU": 2.0},
@@ -60,16 +60,15 @@ def test_as_many_runs_as_fit(asked, cluster, fit):
     ],
     ids=["workers", "cpus", "gpus", "concurrency by CPUs", "concurrency by GPUs"],
 )  # fmt: skip
-def test_what_cannot_be_placed_is_refused_with_its_arithmetic(asked, cluster, told):
+def test_what_cannot_be_placed_is_refused_with_its_arithmetic(asked, cluster, message):
     with pytest.raises(PlacementError) as refused:
         concurrency(Resources(**asked), cluster)
-    assert str(refused.value) == told
+    assert str(refused.value) == message
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:port"])
 def test_a_cluster_that_does_not_answer_is_refused_at_once(monkeypatch, address):
-    monkeypatch.setattr(meeting.ray, "is_initialized", lambda: False)
-    told = f"no Ray cluster answers at {address}"
-    with pytest.raises(PlacementError, match=told), connected(address):
+    monkeypatch.setattr(cluster_module.ray, "is_initialized", lambda: False)
+    with pytest.raises(PlacementError, match=f"no Ray cluster answers at {address}"), connected(address):
         pass

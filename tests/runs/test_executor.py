@@ -1,9 +1,10 @@
-"""How the executor hands out runs: seeds apart, a job's end with its last run, and again what short memory cut off."""
+"""How the executor places runs: each seed by itself, a job ends with its last run, unfinished runs come again."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from ray.exceptions import OutOfMemoryError
@@ -11,8 +12,13 @@ from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
 from raykd.errors import RunError
-from raykd.runs.executor import Job, work
+from raykd.runs.execute import find_result
+from raykd.runs.executor import Job, Outcome, work
+from raykd.runs.prepare import prepare, student_run, with_seed
 from raykd.runs.recipe import Resources
+from raykd.runs.run import Run
+from raykd.storage import Storage
+from tests.runs.small import recipe
 from tests.sweep.samples import run_of
 
 SETTING = {
@@ -21,20 +27,23 @@ SETTING = {
 
 
 class Scheduler:
-    def __init__(self, names: str, seeds: int = 2):
-        self.names, self.seeds = list(names), seeds
-        self.heard: list[tuple[str, Any]] = []
+    """Proposes jobs by name, and writes down what it is informed of; `stops` after the first epoch of these jobs."""
+
+    def __init__(self, names: str, seeds: int = 2, stops: str = ""):
+        self.names, self.seeds, self.stops = list(names), seeds, stops
+        self.reports: list[tuple[str, Any]] = []
 
     def next(self) -> Job | None:
         if not self.names:
             return None
         return Job(self.names.pop(0), tuple(run_of(SETTING, seed=seed) for seed in range(self.seeds)))
 
-    def epoch(self, key: str, metrics: dict[str, Any]) -> None:
-        self.heard.append((key, metrics["run_id"]))
+    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+        self.reports.append((key, run_id))
+        return "stop" if key in self.stops else "continue"
 
-    def ended(self, key: str, results: Any, error: str | None) -> None:
-        self.heard.append((key, error or [result["seed"] for result in results]))
+    def ended(self, key: str, outcome: Outcome) -> None:
+        self.reports.append((key, outcome.message or [result["seed"] for result in outcome.results]))
 
 
 class Tuner:
@@ -48,7 +57,7 @@ class Tuner:
         self.proposed: list[tuple[str, int]] = []
 
     def __call__(self, trainable: Any, *, param_space: Any, tune_config: Any, run_config: Any) -> Any:
-        search, callback = tune_config.search_alg, run_config.callbacks[0]
+        search, report, callback = tune_config.search_alg, run_config.stop, run_config.callbacks[0]
 
         def begin() -> Any:
             trial = SimpleNamespace(trial_id=f"trial-{len(self.proposed)}", number=len(self.proposed))
@@ -56,15 +65,16 @@ class Tuner:
             if plain == Searcher.FINISHED:
                 return None
             trial.seed = plain["run"]["training"]["seed"]
-            self.proposed.append((callback.places[trial.trial_id][0], trial.seed))
+            self.proposed.append((search._jobs.places[trial.trial_id][0], trial.seed))
             return trial
 
         def end(trial: Any) -> None:
-            callback.on_trial_result(0, [], trial, {"run_id": f"seed {trial.seed}"})
-            result, error = {"seed": trial.seed}, None
-            if trial.number in self.fails:
-                result, error = None, "it diverged"
-            callback.on_trial_result(0, [], trial, {"ended": True, "result": result, "error": error})
+            epoch = {"run_id": f"seed {trial.seed}", "epoch_report": {"epoch": 0}, "done": False}
+            if not report(trial.trial_id, epoch):
+                result, error = {"seed": trial.seed}, ""
+                if trial.number in self.fails:
+                    result, error = None, "it diverged"
+                assert not report(trial.trial_id, {"run_end": {"result": result, "error": error}})
             callback.on_trial_complete(0, [], trial)
 
         def fit() -> None:
@@ -90,22 +100,29 @@ def run(monkeypatch, tmp_path):
 
 
 def ends(scheduler: Scheduler) -> list[tuple[str, Any]]:
-    return [(key, told) for key, told in scheduler.heard if not str(told).startswith("seed ")]
+    return [(key, end) for key, end in scheduler.reports if not str(end).startswith("seed ")]
 
 
-def test_seeds_are_placed_by_themselves_and_told_together_in_order(run):
+def test_seeds_are_placed_by_themselves_and_reported_together_in_order(run):
     scheduler = Scheduler("ab", seeds=3)
     assert run(Tuner(), scheduler) == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("b", 2)]
     assert ends(scheduler) == [("a", [0, 1, 2]), ("b", [0, 1, 2])]
-    assert scheduler.heard[0] == ("a", "seed 1")
+    assert scheduler.reports[0] == ("a", "seed 1")
 
 
 def test_a_job_ends_with_its_first_failure_and_the_rest_goes_on(run):
     scheduler = Scheduler("ab", seeds=3)
-    # Seed 1 of "a" fails while seed 0 runs: seed 2 is not begun, and what seed 0 says is nobody's business any more.
+    # Seed 1 of "a" fails while seed 0 runs: seed 2 is not begun, and reports of seed 0 are ignored from then on.
     assert run(Tuner(fails=(1,)), scheduler) == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
     assert ends(scheduler) == [("a", "it diverged"), ("b", [0, 1, 2])]
-    assert ("a", "seed 0") not in scheduler.heard
+    assert ("a", "seed 0") not in scheduler.reports
+
+
+def test_a_stopped_job_ends_with_all_its_runs_and_the_rest_goes_on(run):
+    scheduler = Scheduler("ab", seeds=3, stops="a")
+    assert run(Tuner(), scheduler) == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
+    assert ends(scheduler) == [("a", "stopped after epoch 1"), ("b", [0, 1, 2])]
+    assert ("a", "seed 0") not in scheduler.reports
 
 
 def test_unfinished_runs_come_again_and_finished_ones_do_not(run):
@@ -115,7 +132,7 @@ def test_unfinished_runs_come_again_and_finished_ones_do_not(run):
     assert ends(scheduler) == [("a", [0, 1]), ("b", [0, 1])]
 
 
-def test_memory_that_stays_short_is_told_with_the_mend(run):
+def test_memory_that_stays_short_is_an_error_with_a_hint(run):
     with pytest.raises(RunError, match=r"memory was short 3 times.*resources\.concurrency"):
         run(Tuner(cut=tuple(range(9))), Scheduler("abcde"))
 
@@ -127,3 +144,34 @@ def test_other_errors_of_tune_are_not_swallowed(monkeypatch, tmp_path):
     monkeypatch.setattr(executor.tune, "Tuner", broken)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         work(Scheduler(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
+
+
+class Stopping:
+    """Two jobs, of which it stops the first after an epoch."""
+
+    def __init__(self, *runs: Run):
+        self.todo = [Job(f"job {number}", (run,)) for number, run in enumerate(runs)]
+        self.epochs: list[tuple[str, int]] = []
+        self.outcomes: dict[str, Outcome] = {}
+
+    def next(self) -> Job | None:
+        return self.todo.pop(0) if self.todo else None
+
+    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+        self.epochs.append((key, metrics["epoch"]))
+        return "stop" if key == "job 0" else "continue"
+
+    def ended(self, key: str, outcome: Outcome) -> None:
+        self.outcomes[key] = outcome
+
+
+def test_tune_stops_what_the_scheduler_stops(ray_cluster, tmp_path):
+    gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 3}, corpus={"unlabelled": 0})
+    run = student_run(gold, prepare(gold, Storage(str(tmp_path))))
+    runs = [with_seed(run, seed) for seed in range(2)]
+    scheduler = Stopping(*runs)
+    work(scheduler, store_uri=str(tmp_path), resources=Resources(), concurrent=1)
+    assert scheduler.outcomes["job 0"] == Outcome("PRUNED", message="stopped after epoch 1")
+    assert scheduler.outcomes["job 1"].state == "COMPLETE"
+    assert scheduler.epochs == [("job 0", 0), ("job 1", 0), ("job 1", 1), ("job 1", 2)]
+    assert [find_result(Storage(str(tmp_path)), run) is None for run in runs] == [True, False]

@@ -1,4 +1,4 @@
-"""What the driver says beside what it does; whole sweeps run in the end-to-end tests."""
+"""Phases of the driver one by one; whole sweeps run in the end-to-end tests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute, find_result
+from raykd.runs.executor import Outcome
 from raykd.runs.progress import Silent
-from raykd.spec import load
+from raykd.spec import assignments, load
 from raykd.sweep import driver
-from raykd.sweep.driver import Sweep, tell_text_left_out, train_teachers
+from raykd.sweep.driver import Sweep, cost_of, note_unused_text, teacher_rows, train_teachers
 from tests.runs.small import recipe
 
 ENSEMBLE = """\
@@ -27,7 +28,7 @@ objective: {kind: structural}
 
 
 @pytest.mark.parametrize(
-    ("kinds", "baseline", "rows", "told"),
+    ("kinds", "baseline", "rows", "noted"),
     [
         (["structural", "top_1"], "none", 20, False),
         (["structural", "top_1"], "gold", 20, True),
@@ -35,7 +36,7 @@ objective: {kind: structural}
         (["gold", "structural"], "gold", 0, False),
     ],
 )
-def test_it_is_said_that_gold_hears_no_unlabelled_text(kinds, baseline, rows, told):
+def test_it_is_noted_that_gold_uses_no_unlabelled_text(kinds, baseline, rows, noted):
     parts = {"unlabelled": SimpleNamespace(num_rows=rows)}
     variants = [recipe(objective={"kind": kind}) for kind in kinds]
     sweep: Any = SimpleNamespace(
@@ -45,8 +46,8 @@ def test_it_is_said_that_gold_hears_no_unlabelled_text(kinds, baseline, rows, to
     )
     notes: list[str] = []
     listener: Any = SimpleNamespace(note=notes.append)
-    tell_text_left_out(sweep, listener)
-    assert notes == ["gold is trained without the 20 unlabelled sentences; other objectives hear them"] * told
+    note_unused_text(sweep, listener)
+    assert notes == ["gold is trained without the 20 unlabelled sentences; other objectives use them"] * noted
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def ensemble(tmp_path, monkeypatch):
         while (job := scheduler.next()) is not None:
             results = [execute(store_uri, run, worker=Worker(), report=lambda _: None) for run in job.runs]
             done.extend(job.runs)
-            scheduler.ended(job.key, results, None)
+            scheduler.ended(job.key, Outcome("COMPLETE", tuple(results)))
 
     monkeypatch.setattr(driver, "work", work)
     monkeypatch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
@@ -81,7 +82,7 @@ def test_an_ensembles_row_has_its_own_scores_above_those_of_its_members(ensemble
     train_teachers(sweep, 1, Silent())
     for _, run in sweep.teachers:
         measure_cost(sweep.storage.uri, run)
-    row = driver._teacher_row(sweep)
+    (row,) = teacher_rows(sweep)
     assert row.name == "bilstm_crf (mean of 2) × 2"
     assert [member.name for member in row.members] == ["bilstm_crf seed 0 × 2", "bilstm_crf seed 1 × 2"]
     for name, run in sweep.teachers:
@@ -91,3 +92,70 @@ def test_an_ensembles_row_has_its_own_scores_above_those_of_its_members(ensemble
     assert row.parameters == sum(
         (find_result(sweep.storage, run) or {})["parameters"] for _, run in sweep.members
     )
+
+
+PREPARATIONS = """\
+name: several
+corpus:
+  {source: builtin, languages: [en, de], train: 16, dev: 6, test: 6, unlabelled: 12, unlabelled_cap: {choice: [4, 8]}}
+teachers: {kind: bilstm_crf, embedding_dim: 6, hidden_dim: {choice: [6, 8]}, character_dim: 0, epochs: 1}
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+objective: {choice: [{kind: structural}, {kind: gold}]}
+"""
+
+
+@pytest.fixture
+def several(tmp_path):
+    """A sweep that searches the size of its transfer set and of its teachers."""
+    (tmp_path / "sweep.yaml").write_text(PREPARATIONS)
+    return Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"]))
+
+
+def test_each_alternative_of_corpus_and_teachers_is_prepared(several):
+    assert several.trials == 8
+    assert [each.differences for each in several.preparations.values()] == [
+        {"corpus.unlabelled_cap": cap, "teachers.hidden_dim": size} for cap in (4, 8) for size in (6, 8)
+    ]
+    assert several.preparation.corpus.parts["unlabelled"].num_rows == 16, "the larger one is shown"
+
+
+def test_teachers_that_alternatives_share_are_trained_once_and_named_apart(several):
+    assert [name for name, _ in several.members] == [
+        f"bilstm_crf {language} (teachers.hidden_dim={size})" for size in (6, 8) for language in ("en", "de")
+    ]
+    assert several.teachers == several.members
+    assert [title for title, _ in several.teacher_groups] == [
+        f"bilstm_crf (teachers.hidden_dim={size})" for size in (6, 8)
+    ]
+
+
+def test_a_setting_learns_from_its_own_teachers_and_is_resolved_once(several):
+    settings = [several.settings.of(tree) for tree in assignments(several.document.tree)]
+    assert [several.settings.of(dict(setting.tree)) for setting in settings] == settings
+    for setting in settings:
+        assert setting.recipe.corpus.unlabelled_cap == setting.prepared.differences["corpus.unlabelled_cap"]
+        (run,) = setting.runs
+        own = [teacher.run.id for teacher in setting.prepared.preparation.teachers]
+        assert [source.teacher_id for source in run.sources] == (own if run.sources else [])
+    # What a teacher could tell has no effect on gold.
+    assert len({setting.run_ids for setting in settings}) == 4 + 2
+
+
+def test_one_plan_has_the_transfer_sets_of_all_alternatives(several):
+    plan = several.transfer()
+    assert plan is not None
+    assert {task.teacher.teacher_id for task in plan.tasks} == {run.id for _, run in several.teachers}
+    wanted = {t.text.id for each in several.preparations.values() for t in each.preparation.teachers}
+    assert wanted <= {task.text.id for task in plan.tasks}
+
+
+def test_a_student_is_compared_with_its_own_teachers(several, monkeypatch):
+    monkeypatch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
+    for run in [*several.shapes(), *(run for _, run in several.teachers)]:
+        measure_cost(several.storage.uri, run)
+    compression = {}
+    for tree in assignments(several.document.tree):
+        setting = several.settings.of(tree)
+        size = setting.prepared.differences["teachers.hidden_dim"]
+        compression.setdefault(size, set()).add(cost_of(several, setting)["compression"])
+    assert min(compression[8]) > max(compression[6])

@@ -8,7 +8,7 @@ import pytest
 
 from raykd.errors import SpecError
 from raykd.spec import load
-from raykd.sweep.spec import check_sweep, search_identity
+from raykd.sweep.spec import check_sweep, preparation_trees, search_identity
 
 ROOT = Path(__file__).parents[2]
 SWEEPS = sorted((ROOT / "sweeps").rglob("*.yaml"))
@@ -50,28 +50,48 @@ def test_every_sweep_file_is_valid_and_says_what_it_is_for(path):
     assert f"raykd sweep {path.relative_to(ROOT)}" in path.read_text()
 
 
-def test_faults_of_every_kind_are_told_together(written):
-    text = GOOD.replace("builtin}", "builtin, seed: {choice: [0, 1]}}").replace("top_wk, k", "top_wk, kk")
+def test_faults_of_every_kind_are_reported_together(written):
+    text = "baseline: {choice: [gold, none]}\n" + GOOD.replace("top_wk, k", "top_wk, kk")
     document = written(
         text + "teachers_: 1\nsearch: {sampler: tpee}\ntraining: {learning_rate: {float: [1, 0]}}\n"
     )
-    told = faults(document)
-    assert [line.split(": ")[0] for line in told] == [
-        "2 corpus", "5 objective.kk", "6 teachers_", "7 search.sampler", "8 training.learning_rate"
+    reported = faults(document)
+    assert [line.split(": ")[0] for line in reported] == [
+        "1 baseline", "6 objective.kk", "7 teachers_", "8 search.sampler", "9 training.learning_rate"
     ]  # fmt: skip
-    assert "plain value" in told[0]
-    assert "did you mean 'k'" in told[1]
+    assert "plain value" in reported[0]
+    assert "did you mean 'k'" in reported[1]
 
 
 def test_a_malformed_search_where_none_is_allowed_is_a_fault_like_others(written):
-    (told,) = faults(written(GOOD.replace("bilstm_crf", "bilstm_crf, hidden_dim: {choice: 64}")))
-    assert told.startswith("3 teachers.hidden_dim: choice takes a list")
+    (fault,) = faults(written(GOOD + "budget: {minutes: {choice: 64}}\n"))
+    assert fault.startswith("6 budget.minutes: choice takes a list")
+
+
+def test_corpus_and_teachers_are_searched_in_every_combination(written):
+    text = GOOD.replace("builtin}", "builtin, unlabelled_cap: {choice: [50, 100]}}")
+    document = written(text.replace("bilstm_crf}", "bilstm_crf, hidden_dim: {int: [8, 24], step: 8}}"))
+    check_sweep(document)
+    trees = preparation_trees(document.tree)
+    assert [(tree["corpus"]["unlabelled_cap"], tree["teachers"]["hidden_dim"]) for tree in trees] == [
+        (cap, size) for cap in (50, 100) for size in (8, 16, 24)
+    ]
+
+
+def test_a_teacher_is_checked_against_every_objective(written):
+    # One alternative beside the other both would pass: the first teacher with the first objective, and so on.
+    text = GOOD.replace("kind: bilstm_crf", "choice: [{kind: bilstm_crf}, {kind: bilstm_maxent}]")
+    text = text.replace("{kind: top_wk, k: {int: [1, 5]}}", "{choice: [{kind: structural}, {kind: token}]}")
+    (fault,) = faults(written(text.replace("hidden_dim: 8", "hidden_dim: 8, decoder: maxent")))
+    assert "'token' is between MaxEnt models, got teachers: crf" in fault
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("hidden_dim: 8", "hidden_dim: {int: [1, 1000]}", "4 student: its space has 2000 shapes"),
+        ("builtin}", "builtin, seed: {int: [0, 19]}}", "2 corpus: 20 settings of corpus, and each"),
+        ("bilstm_crf}", "bilstm_crf, word_dropout: {float: [0, 0.5]}}", "3 teachers: infinitely many settings"),
         ("", "search: {sampler: grid}\ntraining: {learning_rate: {float: [1e-4, 1e-2]}}\n", "search.sampler: a grid"),
         ("", "search: {objectives: {latency_ms: min}}\n", "f1 must be among them"),
         ("", "search: {objectives: {f1: min}}\n", "search.objectives.f1: got 'min'; f1 is wanted at its max"),
@@ -79,11 +99,11 @@ def test_a_malformed_search_where_none_is_allowed_is_a_fault_like_others(written
         ("{kind: top_wk, k: {int: [1, 5]}}", "{kind: token}", "5 objective.kind: 'token' is between MaxEnt models"),
         ("name: good", "name: ../elsewhere", "1 name:"),
     ],
-    ids=["shapes", "grid", "f1 missing", "direction", "fp16", "token", "name"],
+    ids=["shapes", "corpora", "teachers", "grid", "f1 missing", "direction", "fp16", "token", "name"],
 )  # fmt: skip
-def test_sections_that_do_not_fit_together_are_refused(written, old, new, told):
+def test_sections_that_do_not_fit_together_are_refused(written, old, new, message):
     text = GOOD.replace(old, new) if old else GOOD + new
-    assert any(told in line for line in faults(written(text)))
+    assert any(message in line for line in faults(written(text)))
 
 
 @pytest.mark.parametrize("decoder", ["crf", "maxent"])

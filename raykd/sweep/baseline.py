@@ -1,0 +1,84 @@
+"""The baseline: which settings are trained without a teacher as well, so that a sweep shows what its teachers gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from raykd.figures import Directions
+from raykd.front import GOLD, front_of
+from raykd.sweep.recorder import Recorder
+from raykd.sweep.records import Record
+from raykd.sweep.scheduler import Trials
+from raykd.sweep.settings import Setting
+from raykd.trial import Trial
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A setting with gold labels alone; proposed, not searched for."""
+
+    tree: Mapping[str, Any]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
+
+
+class TwinList:
+    """Proposes the gold-label twins of some records, one after the other."""
+
+    exhaustive = True
+
+    def __init__(self, records: Sequence[Record]):
+        self.twins = [Twin(gold_tree(record)) for record in records]
+        self._rest = iter(self.twins)
+
+    def ask(self) -> Twin | None:
+        """The next twin."""
+        return next(self._rest, None)
+
+    def tell(self, suggestion: Any, trial: Trial) -> None:
+        """Nothing depends on how a twin ended."""
+
+    def add(self, record: Record) -> None:
+        """Nothing depends on how a twin ended."""
+
+
+def gold_tree(record: Record) -> dict[str, Any]:
+    """The same setting with gold labels alone, for as many epochs as all of its stages together."""
+    tree = {key: value for key, value in record.resolved.items() if key not in ("stages", "start_from")}
+    if "stages" in record.resolved:
+        tree["schedule"] = {"epochs": record.trial.settings["schedule.epochs"]}
+    return {**tree, "objective": {"kind": GOLD}}
+
+
+def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[Record]:
+    """Records of the front and of each objective's best trial by its dev score, but for those on gold labels."""
+    done = [r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE"]
+    front = {trial.number for trial in front_of([record.trial for record in done], objectives)}
+    best: dict[str, Record] = {}
+    for record in done:
+        other = best.get(record.trial.objective)
+        if other is None or _dev(record) > _dev(other):
+            best[record.trial.objective] = record
+    chosen = {record.trial.number for record in best.values()} | front
+    return [r for r in done if r.trial.number in chosen and r.trial.objective != GOLD]
+
+
+def train_twins(
+    recorder: Recorder, resolve: Callable[[Mapping[str, Any]], Setting], execute: Callable[[Trials], None]
+) -> None:
+    """The phase `baseline`: train the twins that are not trained yet."""
+    records = recorder.records.load()
+    twins = TwinList(worth_a_baseline(records, recorder.objectives))
+    complete = [record for record in records if record.trial.state == "COMPLETE"]
+    known = {record.trial.run_ids for record in complete}
+    todo = {resolve(twin.tree).run_ids for twin in twins.twins} - known
+    recorder.listener.begin(recorder.phase, len(todo))
+    if todo:
+        execute(Trials(recorder, twins, resolve, role="baseline", known=complete, most=len(todo)))
+    recorder.listener.end(recorder.phase, recorder.summary("baseline"))
+
+
+def _dev(record: Record) -> float:
+    return record.trial.scores.mean("dev") or 0.0

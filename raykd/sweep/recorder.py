@@ -1,0 +1,93 @@
+"""The recorder: what becomes of trials goes into the store, to the tracking server and onto the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from raykd.figures import LATENCY, Directions
+from raykd.front import front_of, hypervolume_of
+from raykd.results import Cost, RunResult
+from raykd.runs.progress import Listener
+from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.settings import Setting
+from raykd.tracking import Tracker
+from raykd.trial import Role, Trial
+
+
+@dataclass
+class Recorder:
+    """What every scheduler of trials reports to."""
+
+    records: SweepRecords
+    tracker: Tracker
+    listener: Listener
+    objectives: Directions
+    cost_of: Callable[[Setting], Cost]
+    """What a setting's student costs, absolutely and against its teachers."""
+    phase: str = "trials"
+    logged: set[tuple[int, str, int]] = field(default_factory=set)
+    """(trial, run, epoch) that the tracking server has."""
+
+    def start(self, record: Record) -> None:
+        """A trial begins."""
+        self.records.save(record)
+        self.tracker.start_trial(record.trial)
+
+    def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
+        """One of the trial's runs finished an epoch."""
+        self._log(trial, setting, run_id, metrics)
+        seed = setting.seed_of(run_id)
+        which = f"#{trial.number:02d}" + ("" if seed is None else f" seed {seed}")
+        # Figures first: on a narrow terminal the end of the line is cut off.
+        self.listener.detail(
+            self.phase, f"{which} {epoch_text(metrics, trial.score_label)}, {trial.method} · {trial.shape}"
+        )
+
+    def end(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
+        """A trial ended, in whichever state."""
+        trial = record.trial
+        self.records.save(record)
+        self.log(trial, setting, results)
+        self._log_front()
+        message = f"{trial.name}: {trial.state} {trial.message}"
+        if trial.state == "COMPLETE":
+            score = f"dev {trial.score_label} {100 * (trial.scores.mean('dev') or 0):.1f}"
+            message = f"{trial.name}: {score}, {LATENCY.read(trial) or 0:.2f} {LATENCY.words}"
+        if trial.state == "FAILED":
+            self.listener.warn(message)
+        self.listener.advance(self.phase, detail=message)
+
+    def log(self, trial: Trial, setting: Setting, results: Sequence[RunResult]) -> None:
+        """Log all of a trial that ended; what the tracking server has of it already changes nothing."""
+        self.tracker.finish_trial(trial)
+        for result in results:
+            # Epochs of a run that was found in the store, or that ran before the driver was killed, are logged now.
+            for metrics in result.epochs:
+                self._log(trial, setting, result.run_id, metrics)
+
+    def summary(self, role: Role) -> str:
+        """How the trials of one role ended: `5 complete, 1 failed`."""
+        states = [record.trial.state for record in self.records.load() if record.trial.role == role]
+        counts = (f"{states.count(state)} {state.lower()}" for state in sorted(set(states)))
+        return ", ".join(counts) or "none"
+
+    def _log(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
+        epoch = int(metrics["epoch"])
+        if (trial.number, run_id, epoch) in self.logged:
+            return
+        self.logged.add((trial.number, run_id, epoch))
+        values = {name: value for name, value in metrics.items() if name != "epoch"}
+        self.tracker.log_epoch(trial.number, epoch, values, seed=setting.seed_of(run_id))
+
+    def _log_front(self) -> None:
+        trials = [record.trial for record in self.records.load() if record.trial.state != "RUNNING"]
+        volume = hypervolume_of(trials, self.records.teachers(), self.objectives)
+        students = len(front_of(trials, self.objectives))
+        self.tracker.log_front(len(trials), hypervolume=volume, students=students)
+
+
+def epoch_text(metrics: Mapping[str, Any], metric: str) -> str:
+    """An epoch's metrics as people read them: `epoch 3, dev F1 81.2`."""
+    return f"epoch {metrics['epoch'] + 1}, dev {metric} {100 * metrics['dev']:.1f}"

@@ -1,0 +1,232 @@
+"""Settings: a plain tree of a sweep, what it says and the runs it comes to, resolved once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from raykd.errors import RunError
+from raykd.figures import over_models
+from raykd.results import Cost, RunResult, Scores
+from raykd.runs.cost import find_cost
+from raykd.runs.execute import find_result
+from raykd.runs.prepare import (
+    Preparation,
+    prepare,
+    shared_texts,
+    student_runs,
+    transfer_needs,
+    with_seed,
+)
+from raykd.runs.run import Run
+from raykd.signals import Need
+from raykd.spec import covering
+from raykd.storage import Storage
+from raykd.sweep.spec import PREPARED, SweepFile, plain_sweep, preparation_trees
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One alternative of corpus and teachers, computed before the search."""
+
+    preparation: Preparation
+    needs: tuple[Need, ...]
+    """The stored signals that serve every setting that has them."""
+    differences: Mapping[str, Any]
+    """Dotted key path → value, of what distinguishes it from the sweep's other alternatives."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a sweep: its tree, every value plain, what the tree says, and the runs that it comes to."""
+
+    tree: Mapping[str, Any]
+    recipe: SweepFile
+    prepared: Prepared
+    seeds: tuple[tuple[Run, ...], ...]
+    """For each seed the runs that are one student together."""
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, seed by seed."""
+        return tuple(run for runs in self.seeds for run in runs)
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """The id of each of `runs`."""
+        return tuple(run.id for run in self.runs)
+
+    def seed_of(self, run_id: str) -> int | None:
+        """The place of a run's seed among `seeds`; None where there is only one."""
+        if len(self.seeds) == 1:
+            return None
+        return next(place for place, runs in enumerate(self.seeds) if any(run.id == run_id for run in runs))
+
+    def by_seed(self, results: Sequence[T]) -> list[tuple[T, ...]]:
+        """What the `runs` gave, in their order, grouped as `seeds` is."""
+        rest = iter(results)
+        return [tuple(next(rest) for _ in runs) for runs in self.seeds]
+
+    def seed_results(self, results: Sequence[RunResult]) -> list[RunResult]:
+        """One result for each seed, from those of `runs`."""
+        return [joined_result(of_seed) for of_seed in self.by_seed(results)]
+
+    def cost(self, storage: Storage) -> Cost:
+        """What the student costs; every seed costs the same.
+
+        Raises:
+            RunError: it was not measured yet.
+        """
+        return joined_cost([known_cost(storage, run) for run in self.seeds[0]])
+
+    def found_results(self, storage: Storage) -> list[RunResult]:
+        """The results of those `runs` that are finished."""
+        found = (find_result(storage, run) for run in self.runs)
+        return [result for result in found if result is not None]
+
+
+def joined_result(results: Sequence[RunResult]) -> RunResult:
+    """The result of one seed, from those of the runs that are one student together: one for each language."""
+    if len(results) == 1:
+        return results[0]
+    return RunResult(
+        run_id=" ".join(result.run_id for result in results),
+        scores=Scores.over_languages(result.scores for result in results),
+        best_epoch=max(result.best_epoch for result in results),
+        epochs=(),
+        wall_s=sum(result.wall_s for result in results),
+        workers=results[0].workers,
+        parameters=sum(result.parameters for result in results),
+        bytes=sum(result.bytes for result in results),
+    )
+
+
+def joined_cost(costs: Sequence[Cost]) -> Cost:
+    """What one student costs, from the costs of its runs."""
+    if len(costs) == 1:
+        return costs[0]
+    figures = over_models(cost.figures for cost in costs)
+    return Cost(figures, {"models": [dict(cost.shape) for cost in costs]}, costs[0].hardware)
+
+
+def known_cost(storage: Storage, run: Run) -> Cost:
+    """The measured cost of a run's shape; RunError where it was not measured."""
+    cost = find_cost(storage, run)
+    if cost is None:
+        raise RunError(f"{run.id}: what it costs was not measured on this machine; run raykd plan first")
+    return cost
+
+
+class Settings:
+    """Resolves the trees of one sweep, each once. `tree` is the sweep file's, with its searches."""
+
+    def __init__(self, storage: Storage, tree: Mapping[str, Any]):
+        self._storage, self._tree = storage, tree
+        self._resolved: dict[str, Setting] = {}
+        self._recipes: dict[str, SweepFile] = {}
+
+    def of(self, tree: Mapping[str, Any]) -> Setting:
+        """The setting of a plain tree.
+
+        Raises:
+            CorpusError: if a corpus of the sweep cannot be read; they are read when first asked for.
+        """
+        name = _text(tree)
+        if name not in self._resolved:
+            recipe = self.recipe(tree)
+            prepared = self.prepared[preparation_key(recipe)]
+            runs = student_runs(recipe, prepared.preparation)
+            seeds = tuple(
+                tuple(with_seed(run, offset) for run in runs)
+                for offset in range(recipe.search.runs_per_setting)
+            )
+            self._resolved[name] = Setting(tree, recipe, prepared, seeds)
+        return self._resolved[name]
+
+    def recipe(self, tree: Mapping[str, Any]) -> SweepFile:
+        """What a plain tree says, validated once."""
+        name = _text(tree)
+        if name not in self._recipes:
+            self._recipes[name] = plain_sweep(tree)
+        return self._recipes[name]
+
+    @cached_property
+    def covering(self) -> dict[str, list[dict[str, Any]]]:
+        """By `preparation_key`, plain trees in which every alternative of the other sections occurs."""
+        every = [{**self._tree, **sections} for sections in preparation_trees(self._tree)]
+        trees = [[variant.tree for variant in covering(tree)] for tree in every]
+        return {preparation_key(self.recipe(first)): [first, *rest] for first, *rest in trees}
+
+    @cached_property
+    def prepared(self) -> dict[str, Prepared]:
+        """Corpus and teachers of every alternative, in the store, by `preparation_key`; in the order of the file."""
+        recipes = {key: [self.recipe(tree) for tree in trees] for key, trees in self.covering.items()}
+        firsts = {key: own[0] for key, own in recipes.items()}
+        preparations = _with_shared_teachers(
+            firsts, {k: prepare(r, self._storage) for k, r in firsts.items()}
+        )
+        preparations = dict(zip(preparations, shared_texts(list(preparations.values())), strict=True))
+        differences = _differences({key: _sections(recipe) for key, recipe in firsts.items()})
+        return {
+            key: Prepared(
+                preparation, transfer_needs(recipes[key], unlabelled=preparation.unlabelled), differences[key]
+            )
+            for key, preparation in preparations.items()
+        }
+
+
+def preparation_key(recipe: SweepFile) -> str:
+    """Equal for settings that have the same corpus and teachers: canonical JSON of the sections that say so."""
+    return _text({"task": recipe.task, **_sections(recipe)})
+
+
+def _with_shared_teachers(
+    recipes: Mapping[str, SweepFile], preparations: Mapping[str, Preparation]
+) -> dict[str, Preparation]:
+    """Alternatives that differ in `corpus.unlabelled_cap` alone have the teachers of the largest.
+
+    Unlabelled text brings a teacher nothing but pieces of its vocabulary; so the teachers are trained once, and
+    differ only in the text of which they are asked.
+    """
+    largest: dict[str, Preparation] = {}
+    for key, own in preparations.items():
+        one = largest.setdefault(_text_without_cap(recipes[key]), own)
+        if own.corpus.parts["unlabelled"].num_rows > one.corpus.parts["unlabelled"].num_rows:
+            largest[_text_without_cap(recipes[key])] = own
+    shared = {}
+    for key, own in preparations.items():
+        pairs = zip(largest[_text_without_cap(recipes[key])].teachers, own.teachers, strict=True)
+        shared[key] = replace(own, teachers=tuple(replace(one, text=other.text) for one, other in pairs))
+    return shared
+
+
+def _text_without_cap(recipe: SweepFile) -> str:
+    sections = _sections(recipe)
+    return _text({**sections, "corpus": {**sections["corpus"], "unlabelled_cap": None}})
+
+
+def _sections(recipe: SweepFile) -> dict[str, Any]:
+    return recipe.model_dump(mode="json", include=set(PREPARED))
+
+
+def _differences(plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of each mapping, dotted key path → value wherever the mappings are not all the same."""
+    flat = {key: dict(_flat("", value)) for key, value in plain.items()}
+    paths = dict.fromkeys(path for values in flat.values() for path in values)
+    differing = [path for path in paths if len({_text(values.get(path)) for values in flat.values()}) > 1]
+    return {key: {path: values[path] for path in differing if path in values} for key, values in flat.items()}
+
+
+def _flat(prefix: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        return [item for key, inner in value.items() for item in _flat(f"{prefix}.{key}".lstrip("."), inner)]
+    return [(prefix, value)]
+
+
+def _text(plain: Any) -> str:
+    return json.dumps(plain, sort_keys=True)
