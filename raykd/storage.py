@@ -182,8 +182,8 @@ class Storage:
         hint = "make it accessible" if self.is_local else "check the address, the network and the credentials"
         return StoreError(self._address(name), f"cannot be {verb} ({_reason(error)})", hint)
 
-    def _unwritten(self, name: str, wanted: int, error: OSError) -> StoreError:
-        problem = f"cannot be written ({_reason(error)}): {wanted:,} bytes needed"
+    def _unwritten(self, name: str, needed: int, error: OSError) -> StoreError:
+        problem = f"cannot be written ({_reason(error)}): {needed:,} bytes needed"
         if self.is_local:
             problem += f", {_free_bytes(Path(self._at(name))):,} free"
         if error.errno in _FULL:

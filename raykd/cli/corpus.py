@@ -21,17 +21,19 @@ from raykd.spec import covering
 from raykd.storage import Storage
 from raykd.sweep.spec import check_sweep, plain_sweep
 
+DEFAULTS = {name: field.default for name, field in BuiltinSource.model_fields.items()}
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make and look at corpora.")
 
 
 @app.command()
 def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
-    """Read the corpus of the sweep FILE and show its sentences, labels, repairs and overlaps."""
+    """Read the corpus of the sweep FILE and show its sentences, labels and warnings."""
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
     corpus = read_corpus(plain_sweep(covering(loaded.tree)[0].tree).corpus)
     figures = describe(corpus)
-    stdout.print(_table(figures))
+    stdout.print(summary_table(figures))
     for warning in figures["warnings"]:
         stderr.print(f"[yellow]warning[/yellow] {warning}", highlight=False, soft_wrap=True)
     stdout.print(f"corpus: {file} can be read. Next: raykd plan {file}", highlight=False, soft_wrap=True)
@@ -40,26 +42,30 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
 @app.command()
 def make(
     folder: Annotated[
-        Path, typer.Argument(help="Where {lang}/{part}.conll are written.", show_default=False)
+        Path, typer.Argument(help="The files are {lang}/{part}.conll in it.", show_default=False)
     ],
-    languages: Annotated[str, typer.Option(help="Codes with commas between.")] = "en,de,es,nl",
-    train: int = 400,
-    dev: int = 100,
-    test: int = 150,
-    unlabelled: int = 600,
-    seed: int = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    languages: Annotated[str, typer.Option(help="Codes, separated by commas.")] = ",".join(
+        DEFAULTS["languages"]
+    ),
+    train: int = DEFAULTS["train"],
+    dev: int = DEFAULTS["dev"],
+    test: int = DEFAULTS["test"],
+    unlabelled: int = DEFAULTS["unlabelled"],
+    seed: int = DEFAULTS["seed"],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
-    """Write the built-in corpus as CoNLL files: a form to copy for one's own."""
-    asked: dict[str, Any] = {
+    """Write the built-in corpus as CoNLL files, as an example of the format."""
+    settings: dict[str, Any] = {
         "source": "builtin", "languages": tuple(code.strip() for code in languages.split(",")), "train": train,
         "dev": dev, "test": test, "unlabelled": unlabelled, "seed": seed,
     }  # fmt: skip
-    corpus, storage = read_corpus(_config(asked)), Storage(str(folder))
+    corpus, storage = read_corpus(_config(settings)), Storage(str(folder))
     files = [f"{language}/{part}.conll" for language in corpus.languages for part in PARTS]
-    there = [name for name in files if storage.exists(name)]
-    if there and not overwrite:
-        raise StoreError(str(folder / there[0]), "is there already", "give another folder, or --overwrite")
+    existing = [name for name in files if storage.exists(name)]
+    if existing and not overwrite:
+        raise StoreError(
+            str(folder / existing[0]), "exists already", "use another folder, or add --overwrite"
+        )
     for language in corpus.languages:
         for part in PARTS:
             table = corpus.parts[part].filter(pc.field("language") == language)
@@ -72,16 +78,18 @@ def make(
     )  # fmt: skip
 
 
-def _config(asked: dict[str, Any]) -> BuiltinSource:
+def _config(settings: dict[str, Any]) -> BuiltinSource:
     try:
-        return BuiltinSource(**asked)
+        return BuiltinSource(**settings)
     except ValidationError as error:
         first = error.errors()[0]
         raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-def _table(figures: dict[str, Any]) -> Table:
-    table = Table(title=f"{figures['corpus_id']}, {figures['scheme']}", title_justify="left")
+def summary_table(figures: dict[str, Any]) -> Table:
+    """The figures of `describe` as one line per part and language."""
+    scheme = figures["scheme"] if figures["unit"] == "word" else "one class per sentence"
+    table = Table(title=f"{figures['corpus_id']}, {scheme}", title_justify="left")
     for column in ("part", "language", "sentences", "tokens", "mean length", "longest", "labels"):
         table.add_column(column, justify="left" if column in ("part", "language", "labels") else "right")
     for row in figures["parts"]:

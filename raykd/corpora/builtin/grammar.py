@@ -106,7 +106,7 @@ class Grammar:
 
 
 def _entity(words: Words, kind: str) -> Words:
-    """One entity over all words, whatever entities are inside."""
+    """One entity over all words; entities inside it are ignored."""
     letters = ["B", *"I" * (len(words) - 2), "E"] if len(words) > 1 else ["S"]
     return [(word, f"{letter}-{kind}") for (word, _), letter in zip(words, letters, strict=True)]
 
