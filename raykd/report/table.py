@@ -34,7 +34,7 @@ class Column:
     justify: str = "right"
 
 
-def columns(languages: Iterable[str], *, label: str = "F1", targets: bool = False) -> list[Column]:
+def columns(languages: Iterable[str], *, label: str, targets: bool) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
     `label` is what the score is called; with `targets` the test's two means, over source and target
