@@ -106,7 +106,7 @@ COSTS = (
 )
 FIGURES: tuple[Figure, ...] = (*SCORES, *COSTS)
 COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
-"""Costs that stand in tables, from left to right."""
+"""Costs with a column in tables, from left to right."""
 
 
 def default_objectives(score_name: str) -> dict[str, Direction]:

@@ -16,7 +16,7 @@ TEACHING = frozenset({"objective", "text", "teachers", "teacher_corpus"})
 
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
-    """Trials that may stand on a front: complete ones of the search whose every objective is known."""
+    """Trials that may be on a front: complete ones of the search whose every objective is known."""
     return [
         trial
         for trial in trials

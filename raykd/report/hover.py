@@ -65,6 +65,6 @@ def _settings(trial: Trial) -> list[str]:
 
 
 def _target(scored: Scored) -> str:
-    """The mean over target languages, to stand behind the test's score; nothing where there are none."""
+    """The mean over target languages, as the test's score is continued; nothing where there are none."""
     score = scored.scores.get("test", "target")
     return "" if score is None else f", target {percent(score.mean)}{spread(score.sd)}"

@@ -110,7 +110,7 @@ def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Siz
 
 
 def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None:
-    """Steps along the best score for any latency; students that stand there only for their size lie below it."""
+    """Steps along the best score for any latency; students that are on the front only for their size are below it."""
     steps: list[Trial] = []
     for row in rows:
         if not steps or _percent(row.trial, part) > _percent(steps[-1], part):
@@ -176,9 +176,9 @@ def _front(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes)
 
 
 def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: float) -> None:
-    """A line to reach, and a star where the teacher stands.
+    """A line to reach, and a star at the teacher's latency.
 
-    One far slower than `reach` stands beyond the edge.
+    A teacher far slower than `reach` is beyond the edge and has no star.
     """
     reference = teacher_score(teachers, part)
     if reference is None:
@@ -205,7 +205,7 @@ def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: 
 
 
 def _reach(latencies: Sequence[float]) -> float:
-    """The latency up to which a teacher is drawn where it stands."""
+    """The latency up to which a teacher has its star."""
     if not latencies:
         return 0.0
     return max(latencies) + FAR * max(max(latencies) - min(latencies), 0.6 * max(latencies))

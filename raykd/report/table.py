@@ -38,7 +38,7 @@ def columns(languages: Iterable[str], *, label: str, targets: bool) -> list[Colu
     """The columns from left to right, one for each of `languages` among them.
 
     `label` is what the score is called; with `targets` the test's two means, over source and target
-    languages, stand side by side.
+    languages, are side by side.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
@@ -163,7 +163,7 @@ def front_markdown(
 
 
 def languages_of(scored: Iterable[Scored]) -> list[str]:
-    """The source languages, in the order met."""
+    """The source languages, in the order in which they occur."""
     return list(dict.fromkeys(language for each in scored for language in each.scores.by_language("dev")))
 
 
