@@ -106,7 +106,7 @@ COSTS = (
 )
 FIGURES: tuple[Figure, ...] = (*SCORES, *COSTS)
 COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
-"""Costs that stand in tables, from left to right."""
+"""Costs with a column in tables, from left to right."""
 
 
 def default_objectives(score_name: str) -> dict[str, Direction]:
@@ -143,7 +143,7 @@ def objective_fault(name: str, direction: str, score_name: str) -> str | None:
     return fault
 
 
-def values(scored: Scored, objectives: Directions) -> list[float | None]:
+def objective_values(scored: Scored, objectives: Directions) -> list[float | None]:
     """The figures that `objectives` names, in their order. Raises KeyError for a name that cannot select."""
     known = selecting(scored.score_name)
     return [known[name].read(scored) for name in objectives]

@@ -6,21 +6,23 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from raykd.figures import Directions, selecting, values
+from raykd.figures import Directions, objective_values, selecting
 from raykd.pareto import hypervolume, non_dominated
 from raykd.trial import Teacher, Trial
 
 GOLD = "gold"
-TEACHING = frozenset({"objective", "stages", "layers", "select", "teachers", "teacher_corpus", "transfer"})
-"""Words of the settings that matter only where something besides gold labels is learnt from."""
+TEACHING = frozenset({"objective", "stages", "text", "layers", "select", "teachers", "teacher_corpus"})
+"""Words of the paths of settings that have an effect only where there is more than gold labels to learn from."""
 
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
-    """Trials that may stand on a front: complete ones of the search whose every objective is known."""
+    """Trials that may be on a front: complete ones of the search whose every objective is known."""
     return [
         trial
         for trial in trials
-        if trial.state == "COMPLETE" and trial.role == "search" and None not in values(trial, objectives)
+        if trial.state == "COMPLETE"
+        and trial.role == "search"
+        and None not in objective_values(trial, objectives)
     ]
 
 
@@ -69,15 +71,15 @@ def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
 
 
 def _without_teaching(trial: Trial) -> dict[str, object]:
-    # How λ moves has no effect where there are gold labels alone; for how many epochs has.
-    return {
-        path: value
-        for path, value in trial.settings.items()
-        if not TEACHING.intersection(path.split("."))
-        and (not path.startswith("schedule.") or path == "schedule.epochs")
-    }
+    return {path: value for path, value in trial.settings.items() if not _belongs_to_teaching(path)}
+
+
+def _belongs_to_teaching(path: str) -> bool:
+    words = path.split(".")
+    # Of the schedule only the number of epochs has an effect on gold labels alone: λ has not.
+    return bool(TEACHING.intersection(words)) or ("schedule" in words and words[-1] != "epochs")
 
 
 def _table(trials: Sequence[Trial], objectives: Directions) -> np.ndarray:
     """[trials, objectives]."""
-    return np.array([values(trial, objectives) for trial in trials], dtype=np.float64)
+    return np.array([objective_values(trial, objectives) for trial in trials], dtype=np.float64)

@@ -23,7 +23,7 @@ from raykd.figures import (
 from raykd.front import front_of, hypervolume_of
 from raykd.report import best, front_html, front_table, parse, trials_table
 from raykd.report.form import FORMS
-from raykd.report.picture import hover
+from raykd.report.hover import hover
 from raykd.tracking.record import results
 from raykd.trial import Teacher, Trial
 from tests.scores import score, scores

@@ -8,7 +8,7 @@ almost stochastically* at level α if that bound is below a threshold.
 The threshold here is 0.2. The paper takes 0.5, where ε crosses over; but where F = G, ε is not defined and its
 estimate spreads over 0..1: at α = 0.05 the bound was below 0.5 for 17 to 23 % of pairs of samples of 3 to 20 from one
 normal, below 0.2 for 10 % of those of 3, 5 % of 5 and 3 % of 20 (measured; Ulmer et al. advise 0.2 for this reason).
-No resampling sees beyond its sample: of two samples of three, all of one lie above all of the other once in 20 times
+Resampling cannot see beyond its sample: of two samples of three, all of one lie above all of the other once in 20 times
 by chance, and then the bound is 0 at any α. And 1 − α is the bound's confidence only as samples grow.
 
 Sources: del Barrio, Cuesta-Albertos and Matrán, "An optimal transportation approach for assessing almost stochastic
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 THRESHOLD = 0.2
-"""Below it `epsilon_min` says that the first sample dominates."""
+"""Where `epsilon_min` is below it, the first sample dominates."""
 RESAMPLES = 1000
 POWER = 0.8
 """The share of repetitions of an experiment that enough seeds would decide."""
@@ -79,7 +79,7 @@ def seeds_needed(
     threshold: float = THRESHOLD,
     seed: int = 0,
 ) -> int | None:
-    """About how many seeds a side would let `epsilon_min` say which is better; None: more than `MOST_SEEDS`.
+    """About how many seeds a side `epsilon_min` needs to decide which is better; None: more than `MOST_SEEDS`.
 
     Experiments are simulated from normals with the means and sample standard deviations of the two samples; enough
     is the smallest number, above what there is, that decides for the better one in `POWER` of them. A guess as rough
@@ -123,7 +123,7 @@ def _pieces(
     n: int, m: int
 ) -> tuple[Int[np.ndarray, " piece"], Int[np.ndarray, " piece"], Float[np.ndarray, " piece"]]:
     """Where both empirical quantile functions are constant: their order statistics there, and how wide it is."""
-    # In units of 1/(nm) every jump stands at a whole number.
+    # In units of 1/(nm) every jump is at a whole number.
     starts_K = np.union1d(np.arange(n) * m, np.arange(m) * n)
     return starts_K // m, starts_K // n, np.diff(starts_K, append=n * m) / (n * m)
 

@@ -147,7 +147,7 @@ def _in_language(comparison: Comparison, language: str) -> str:
 
 
 def _shows_targets(comparisons: Iterable[Comparison]) -> bool:
-    """Whether target means stand beside source means."""
+    """Whether target means are shown beside source means."""
     return any(each.setting.trial.scores.targets and each.setting.which == "test" for each in comparisons)
 
 

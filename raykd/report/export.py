@@ -23,10 +23,10 @@ WHOLE = ("count", "bytes")
 
 def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> pa.Table:
     """One row per trial, in the order of their numbers; columns: what it was, its figures, scores by language,
-    its settings. Scores are fractions, their columns are named after the task's score (`dev_f1`); `metric` holds what
+    its settings. Scores are fractions, their columns are named after the task's score (`dev_f1`); `metric` is what
     people call it.
 
-    Settings stand below their dotted path. Where trials differ in a setting's type its values are written
+    The columns of settings are named by their dotted path. Where trials differ in a setting's type its values are written
     as JSON.
     """
     trials = sorted(trials, key=lambda trial: trial.number)
@@ -65,7 +65,7 @@ def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {}
     for figure in (DEV, TEST, TARGET) if targets_of(trials) else (DEV, TEST):
         rows = [score_values(figure, trial) for trial in trials]
-        # Without trials the columns stand with their headings.
+        # Without trials there are headings all the same.
         for name in rows[0] if rows else score_values(figure, Trial(0, "RUNNING")):
             columns[name] = pa.array([row[name] for row in rows], pa.float64())
     for figure in COSTS:

@@ -1,4 +1,4 @@
-"""Which students stand on the front, and what stands beside each of them."""
+"""Which students are on the front, and what each of them is compared with."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def front_rows(
 ) -> list[FrontRow]:
     """The students that no other beats in all `objectives` at once, the fastest first.
 
-    Only complete trials of the search compete: baselines stand beside their students.
+    Only complete trials of the search compete: a baseline is shown with its student.
     """
     trials = list(trials)
     reference = teacher_score(teachers)

@@ -8,7 +8,7 @@ from statistics import median
 
 from plotly.offline import get_plotlyjs
 
-from raykd.figures import LATENCY, OBJECTIVES, SPEEDUP, Directions, over_models
+from raykd.figures import LATENCY, OBJECTIVES, SPEEDUP, Directions
 from raykd.front import candidates
 from raykd.report.form import costs_in_words, gain, main_costs, percent
 from raykd.report.front_rows import FrontRow, front_rows
@@ -81,12 +81,12 @@ def _tiles(
     reference = teacher_score(teachers, part)
     if reference is not None:
         there = max((mean for t in teachers if (mean := t.scores.mean("test", "target"))), default=None)
-        cost = main_costs(Teacher("all", cost=over_models(teacher.cost for teacher in teachers)))
-        tiles.append((_both(reference, there, part), f"teacher, {means}<br>{cost}"))
+        best = max(teachers, key=lambda teacher: teacher.scores.mean(part) or 0)
+        tiles.append((_both(reference, there, part), f"teacher, {means}<br>{main_costs(best)}"))
     if rows:
-        best = max(rows, key=lambda row: row.trial.scores.mean("dev") or 0).trial
-        value = _both(best.scores.mean(part), best.scores.mean("test", "target"), part)
-        tiles.append((value, f"best student, {means}<br>{_cost(best)}"))
+        student = max(rows, key=lambda row: row.trial.scores.mean("dev") or 0).trial
+        value = _both(student.scores.mean(part), student.scores.mean("test", "target"), part)
+        tiles.append((value, f"best student, {means}<br>{_cost(student)}"))
     good = [row.trial for row in rows if row.kept is not None and row.kept >= GOOD_ENOUGH]
     if good:
         text = f"with {GOOD_ENOUGH:.0%} of the teacher’s dev {escape(heads.label)}<br>{_cost(good[0])}"

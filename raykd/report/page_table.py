@@ -49,8 +49,8 @@ class Heads:
     """What the headings of score columns are made of: source languages, target languages, the score's label."""
 
     sources: Sequence[str]
-    targets: Sequence[str] = ()
-    label: str = "F1"
+    targets: Sequence[str]
+    label: str
 
 
 def head(heads: Heads) -> str:

@@ -44,7 +44,7 @@ body:not(.test) .on-test, body.test .on-dev { display: none; }
 <button id="dev" aria-pressed="true">dev $label</button>
 <button id="test" aria-pressed="false">test $label</button></div>
 <span class="note">The front is chosen on dev $label, latency and size (marker area);
-students below the line stand there for their size.</span></div>
+students below the line are on it for their size.</span></div>
 <div id="plot"></div>
 <div class="bar"><span class="note">$languages</span>
 <label class="note"><input type="checkbox" id="all"> show all $all trials</label></div>

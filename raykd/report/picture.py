@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from textwrap import wrap
 from types import MappingProxyType
 from typing import Any
 
@@ -17,10 +15,11 @@ import plotly.graph_objects as go
 
 from raykd.figures import LATENCY, OBJECTIVES, PARAMETERS, Directions
 from raykd.front import candidates
-from raykd.report.form import costs_in_words, gain, in_words, main_costs, percent, spread
+from raykd.report.form import in_words, percent
 from raykd.report.front_rows import FrontRow, front_rows
+from raykd.report.hover import hover, teacher_hover
 from raykd.results import Part
-from raykd.trial import Scored, Teacher, Trial, score_label_of, teacher_score
+from raykd.trial import Teacher, Trial, score_label_of, teacher_score
 
 INK, QUIET, GRID, GREY = "#1d2733", "#66727f", "#edf0f3", "#b9c2cb"
 GOLD, TIE = "#c58a00", "#e3c47d"
@@ -31,7 +30,6 @@ SMALLEST, LARGEST = 11.0, 31.0
 FAR = 0.5
 """How far right of the slowest student, in widths of the students' range, a teacher is still drawn: one
 farther would leave the picture empty."""
-HOVER_WIDTH = 76
 LOG_FROM = 6.0
 """Slowest over fastest from which the latency axis is logarithmic."""
 
@@ -112,7 +110,7 @@ def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Siz
 
 
 def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None:
-    """Steps along the best score for any latency; students that stand there only for their size lie below it."""
+    """Steps along the best score for any latency; students that are on the front only for their size are below it."""
     steps: list[Trial] = []
     for row in rows:
         if not steps or _percent(row.trial, part) > _percent(steps[-1], part):
@@ -178,9 +176,9 @@ def _front(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes)
 
 
 def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: float) -> None:
-    """A line to reach, and a star where the teacher stands.
+    """A line to reach, and a star at the teacher's latency.
 
-    One far slower than `reach` stands beyond the edge.
+    A teacher far slower than `reach` is beyond the edge and has no star.
     """
     reference = teacher_score(teachers, part)
     if reference is None:
@@ -201,26 +199,13 @@ def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: 
             mode="markers",
             showlegend=False,
             marker={"symbol": "star", "size": 20, "color": GOLD, "line": {"color": "white", "width": 1}},
-            hovertext=["<br>".join(_teacher_line(t, part) for t in teachers)],
+            hovertext=["<br>".join(teacher_hover(t, part) for t in teachers)],
             hoverinfo="text",
         )
 
 
-def _teacher_line(teacher: Teacher, part: Part) -> str:
-    score = percent(teacher.scores.mean(part))
-    target = _target(teacher) if part == "test" else ""
-    label = f"{part} {escape(teacher.score_label)}"
-    return f"<b>{escape(teacher.name)}</b><br>{label} {score}{target} · {main_costs(teacher)}"
-
-
-def _target(scored: Scored) -> str:
-    """The mean over target languages, to stand behind the test's score; nothing where there are none."""
-    score = scored.scores.get("test", "target")
-    return "" if score is None else f", target {percent(score.mean)}{spread(score.sd)}"
-
-
 def _reach(latencies: Sequence[float]) -> float:
-    """The latency up to which a teacher is drawn where it stands."""
+    """The latency up to which a teacher has its star."""
     if not latencies:
         return 0.0
     return max(latencies) + FAR * max(max(latencies) - min(latencies), 0.6 * max(latencies))
@@ -273,48 +258,6 @@ def _score_range(
     span = max(high - min(front), 1.0)
     low = max(min(shown), min(front) - 0.4 * span)
     return [low - 0.07 * span, high + 0.09 * span]
-
-
-def hover(trial: Trial, row: FrontRow | None = None) -> str:
-    """All that is known of a trial, for the box beside its marker: figures first, then every setting."""
-    lines = [
-        f"<b>{escape(trial.name)}</b>",
-        f"dev {_with_spread(trial, 'dev')} · test {_with_spread(trial, 'test')}{_target(trial)}",
-        " ".join(f"{name} {percent(score)}" for name, score in trial.scores.by_language("dev").items()),
-        # A figure is not broken between its number and its words.
-        *wrap(" · ".join(cost.replace(" ", "\u00a0") for cost in costs_in_words(trial)), HOVER_WIDTH),
-    ]
-    gained = row and row.gain("dev")
-    if gained is not None:
-        label = escape(trial.score_label)
-        lines.append(f"<b>{gain(gained)}</b> dev {label} over the same student on gold labels alone")
-    return "<br>".join([line for line in lines if line] + ["", *_settings(trial)])
-
-
-def _with_spread(trial: Trial, part: Part) -> str:
-    """A score; that of dev in bold, and with each seed's own where there are several."""
-    label, score = escape(trial.score_label), trial.scores.get(part)
-    if score is None:
-        return f"{label} {percent(None)}"
-    if part == "test":
-        return f"{label} {percent(score.mean)}{spread(score.sd)}"
-    own, number = ", ".join(map(percent, score.by_seed)), len(score.by_seed)
-    seeds = f" over {number} seeds ({own})" if number > 1 else ""
-    return f"{label} <b>{percent(score.mean)}</b>{spread(score.sd)}{seeds}"
-
-
-def _settings(trial: Trial) -> list[str]:
-    """Every setting, a paragraph for each section, so that a long configuration stays inside the picture."""
-    sections: dict[str, list[str]] = {}
-    for path, value in trial.settings.items():
-        section, _, name = path.partition(".")
-        sections.setdefault(section, []).append(f"{name} {value}".strip())
-    paragraphs = (f"{section}: {', '.join(values)}" for section, values in sections.items())
-    return [
-        escape(line)
-        for paragraph in paragraphs
-        for line in wrap(paragraph, HOVER_WIDTH, subsequent_indent="    ")
-    ]
 
 
 def _has(trial: Trial, part: Part) -> bool:

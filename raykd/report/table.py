@@ -34,11 +34,11 @@ class Column:
     justify: str = "right"
 
 
-def columns(languages: Iterable[str], *, label: str = "F1", targets: bool = False) -> list[Column]:
+def columns(languages: Iterable[str], *, label: str, targets: bool) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
     `label` is what the score is called; with `targets` the test's two means, over source and target
-    languages, stand side by side.
+    languages, are side by side.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
@@ -163,7 +163,7 @@ def front_markdown(
 
 
 def languages_of(scored: Iterable[Scored]) -> list[str]:
-    """The source languages, in the order met."""
+    """The source languages, in the order in which they occur."""
     return list(dict.fromkeys(language for each in scored for language in each.scores.by_language("dev")))
 
 

@@ -65,7 +65,7 @@ class Where:
         return frozenset(node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name))
 
 
-def parse(source: str, score_name: str = "f1") -> Where:
+def parse(source: str, score_name: str) -> Where:
     """The condition that `source` states, for a sweep whose task has that score.
 
     Raises SpecError with one fault, which names the word: bad syntax, an unknown name, anything but
@@ -84,7 +84,7 @@ def parse(source: str, score_name: str = "f1") -> Where:
     return Where(source, tree)
 
 
-def best(trials: Iterable[Trial], name: str, score_name: str = "f1") -> list[Trial]:
+def best(trials: Iterable[Trial], name: str, score_name: str) -> list[Trial]:
     """`trials` in the order of the figure `name`, the best first.
 
     Trials without that figure are left out. Raises SpecError for a name that cannot select.

@@ -116,7 +116,7 @@ def _teacher_corpus(recipe: Recipe, corpus: Corpus) -> Corpus:
     """What teachers are trained on: the students' corpus, unless `teacher_corpus` says otherwise."""
     if recipe.teacher_corpus is None:
         return corpus
-    changed = {**plain(recipe.corpus), "cap": plain(recipe.teacher_corpus)["cap"]}
+    changed = {**plain(recipe.corpus), "cap": plain(recipe.teacher_corpus)["cap"], "cap_per_class": None}
     # The rest that the cap leaves is unlabelled text, which teachers do not use; without a cap nothing is left.
     if isinstance(unlabelled := changed.get("unlabelled"), dict):
         changed["unlabelled"] = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}

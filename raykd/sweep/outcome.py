@@ -71,8 +71,8 @@ def teacher_row(
     results: Sequence[RunResult],
     costs: Sequence[Cost],
     *,
-    score_name: str = "f1",
-    score_label: str = "F1",
+    score_name: str,
+    score_label: str,
     members: Sequence[Teacher] = (),
 ) -> Teacher:
     """One row for all teachers of the sweep: each language's score is its own teacher's."""

@@ -76,9 +76,11 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
 
 def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:
     """What is wrong with `search.objectives`: the score is missing, or a name or a direction makes no sense."""
-    path = ("search", "objectives")
+    path: KeyPath = ("search", "objectives")
     found = {name: objective_fault(name, way, score_name) for name, way in objectives.items()}
-    faults = [((*path, name), message) for name, message in found.items() if message is not None]
+    faults: list[tuple[KeyPath, str]] = [
+        ((*path, name), message) for name, message in found.items() if message is not None
+    ]
     if score_name not in objectives and not faults:
         faults.append((path, f"{score_name} must be among them: without it the smallest student wins"))
     return faults

@@ -11,7 +11,7 @@ import optuna
 from optuna.distributions import distribution_to_json, json_to_distribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from raykd.figures import OBJECTIVES, values
+from raykd.figures import OBJECTIVES, objective_values
 from raykd.spec import FloatRange, IntRange, assignments, grid_size, resolve
 from raykd.sweep.records import Record
 from raykd.sweep.spec import SearchConfig
@@ -78,7 +78,8 @@ class Study:
         if trial.state != "COMPLETE":
             return None
         # Optuna refuses a list that is too short.
-        return [float(value) for value in values(trial, self._objectives) if value is not None]
+        known = objective_values(trial, self._objectives)
+        return [float(value) for value in known if value is not None]
 
     def _frozen(self, record: Record) -> FrozenTrial:
         return create_trial(

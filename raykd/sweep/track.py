@@ -27,7 +27,7 @@ def tracked(sweep: Sweep, listener: Listener) -> Iterator[Tracker]:
     preparations = [each.preparation for each in sweep.preparations.values()]
     tracker = Tracker.open(
         sweep.file.tracking.uri, sweep=sweep.file.name, sweep_id=search_identity(sweep.document),
-        metric=TASKS[sweep.file.task].label, targets=any(bool(each.corpus.targets) for each in preparations),
+        score_name=sweep.file.labels.score_name, score_label=sweep.file.labels.score_label, targets=any(bool(each.corpus.targets) for each in preparations),
         tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
     )  # fmt: skip
     corpora = {each.corpus_id: each.corpus for each in preparations}

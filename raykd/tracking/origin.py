@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def git_commit(folder: str | Path = ".") -> str | None:
-    """The commit that `folder` stands at, `-dirty` when tracked files differ from it; None outside git."""
+    """The commit that is checked out in `folder`, `-dirty` when tracked files differ from it; None outside git."""
     command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

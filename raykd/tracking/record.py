@@ -107,7 +107,7 @@ def epoch_values(metrics: Mapping[str, Any], score_name: str, prefix: str) -> di
     """The numbers of one epoch by their names in MLflow, below `prefix`.
 
     `dev`, `dev_languages_sd` and `dev_by_language` are named after the score (`dev_f1`, `dev_f1_languages_sd`,
-    `dev_f1/en`), the parts of the loss stand below it (`loss/structural`).
+    `dev_f1/en`), the parts of the loss are below it (`loss/structural`).
     """
     parts = {f"loss/{kind}": value for kind, value in metrics.get("losses", {}).items()}
     whole = {key: value for key, value in metrics.items() if key != "losses"}

@@ -162,7 +162,7 @@ def experiment_of(
     found = client.get_experiment_by_name(name)
     if found is None:
         if artifacts is None and urlsplit(uri).scheme == "sqlite":
-            # MLflow would put the files below whatever the working directory is.
+            # MLflow would put the files below the working directory.
             artifacts = (Path(uri.removeprefix("sqlite:///")).parent / "mlruns" / clean(name)).as_uri()
         experiment_id, shown = client.create_experiment(name, artifact_location=artifacts), {}
     elif found.lifecycle_stage == "deleted":

@@ -5,7 +5,7 @@ written when it answers again, and named by `close` if it never does. After `kil
 one finds parent and children again by their tags; recording finished trials once more changes nothing.
 
 Names in MLflow: results have the names of `raykd/figures.py` (`dev_f1`, `latency_ms`), results by language
-stand below them (`dev_f1/en`), curves over epochs below `epoch/`, the growth of the front below `front/`.
+are below them (`dev_f1/en`), curves over epochs below `epoch/`, the growth of the front below `front/`.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Tracker:
         *,
         sweep: str,
         sweep_id: str,
-        score_name: str = "f1",
-        score_label: str = "F1",
+        score_name: str,
+        score_label: str,
         targets: bool = False,
         tags: Mapping[str, Any] | None = None,
         artifacts: str | None = None,
@@ -208,7 +208,7 @@ class Tracker:
     def log_model(self, number: int, folder: str | Path, *, name: str | None = None) -> None:
         """Log a trial's student as a model: all files of `folder` as they are.
 
-        A model of MLflow's registry that holds files, not a `pyfunc`: it is found, compared and downloaded
+        A model of MLflow's registry of files, not a `pyfunc`: it is found, compared and downloaded
         there and loaded by raykd. Logged once per trial and name. Raises KeyError for a trial that was
         never recorded.
         """

@@ -37,7 +37,7 @@ VIEWS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def score_columns(score_name: str, *, targets: bool) -> list[str]:
-    """The metrics that hold scores, the one that selects first; with `targets` both means of the test."""
+    """The metrics that are scores, the one that selects first; with `targets` both means of the test."""
     return [figure.called(score_name) for figure in ((DEV, TEST, TARGET) if targets else (DEV, TEST))]
 
 

@@ -40,7 +40,7 @@ def test_help_says_what_the_verb_itself_says(verb):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "told"),
     [
         ([], "Usage: raykd"),
         (["corpus"], "Usage: raykd corpus"),
@@ -52,15 +52,15 @@ def test_help_says_what_the_verb_itself_says(verb):
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )
-def test_wrong_words_end_with_code_2_and_no_traceback(monkeypatch, capsys, words, message):
+def test_wrong_words_end_with_code_2_and_no_traceback(monkeypatch, capsys, words, told):
     monkeypatch.setattr(sys, "argv", ["raykd", *words])
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     with pytest.raises(SystemExit) as left:
         main()
-    output = capsys.readouterr()
+    said = capsys.readouterr()
     assert left.value.code == 2
-    assert message in output.out + output.err
-    assert "Traceback" not in output.err
+    assert told in said.out + said.err
+    assert "Traceback" not in said.err
 
 
 def test_check_looks_into_every_variant(monkeypatch, capsys, tmp_path):

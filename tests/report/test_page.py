@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 from raykd.report import front_html, front_rows
-from raykd.report.picture import front_picture, hover
+from raykd.report.hover import hover
+from raykd.report.picture import front_picture
 from raykd.trial import Teacher, Trial
 from tests.report.fake_sweep import LANGUAGES, TEACHER, fake_trials, with_targets
 from tests.scores import score, scores

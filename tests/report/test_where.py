@@ -36,7 +36,7 @@ STUDENT = Trial(
     ],
 )
 def test_conditions(source, accepted):
-    assert parse(source).accepts(STUDENT, 0.88) is accepted
+    assert parse(source, "f1").accepts(STUDENT, 0.88) is accepted
 
 
 @pytest.mark.parametrize(
@@ -69,28 +69,28 @@ def test_conditions(source, accepted):
 )
 def test_what_is_not_a_condition_is_refused_in_one_sentence(source, message):
     with pytest.raises(SpecError, match=message) as refusal:
-        parse(source)
+        parse(source, "f1")
     assert str(refusal.value).startswith("--where")
 
 
 def test_a_missing_teacher_and_a_division_by_zero_are_reported():
     with pytest.raises(SpecError, match="no teacher with a dev score"):
-        parse("f1 > teacher").accepts(STUDENT, None)
+        parse("f1 > teacher", "f1").accepts(STUDENT, None)
     with pytest.raises(SpecError, match="divides by zero"):
-        parse("f1 / (latency_ms - 2) > 1").accepts(STUDENT, None)
+        parse("f1 / (latency_ms - 2) > 1", "f1").accepts(STUDENT, None)
 
 
 def test_best_knows_which_way_is_better():
     fast = Trial(1, "COMPLETE", scores=scores(0.5), cost={"latency_ms": 1.0, "speedup": 8.0})
     equal = Trial(2, "COMPLETE", scores=scores(0.6), cost={"latency_ms": 1.0})
     trials = [STUDENT, fast, equal]
-    assert [t.number for t in best(trials, "latency_ms")] == [2, 1, 0]
-    assert [t.number for t in best(trials, "f1")] == [0, 2, 1]
-    assert [t.number for t in best(trials, "speedup")] == [1, 0]
+    assert [t.number for t in best(trials, "latency_ms", "f1")] == [2, 1, 0]
+    assert [t.number for t in best(trials, "f1", "f1")] == [0, 2, 1]
+    assert [t.number for t in best(trials, "speedup", "f1")] == [1, 0]
     with pytest.raises(SpecError, match=r"--best latency: unknown name 'latency'; did you mean 'latency_ms'"):
-        best(trials, "latency")
+        best(trials, "latency", "f1")
     with pytest.raises(SpecError, match="selection is on dev"):
-        best(trials, "test_f1")
+        best(trials, "test_f1", "f1")
 
 
 def test_a_score_is_known_by_the_name_that_its_task_gives_it():

@@ -13,6 +13,7 @@ TEACHERS = [
     Cost({"parameters": 6000, "bytes": 24000, "latency_ms": 4.0}),
     Cost({"parameters": 4000, "bytes": 16000, "latency_ms": 8.0}),
 ]
+F1 = {"score_name": "f1", "score_label": "F1"}
 RUN = run_of({"student": {}, "objective": {"kind": "gold"}, "schedule": {"epochs": 2}})
 
 
@@ -31,7 +32,7 @@ def test_each_language_is_scored_by_its_own_teacher():
         result(scores(Score.of({language: mean}), Score.of({language: mean})))
         for language, mean in (("en", 0.8), ("de", 0.6))
     ]
-    row = teacher_row("bilstm_crf", results, TEACHERS)
+    row = teacher_row("bilstm_crf", results, TEACHERS, **F1)
     assert row.name == "bilstm_crf × 2"
     assert row.scores.mean("dev") == pytest.approx(0.7)
     assert row.scores.by_language("test") == {"en": 0.8, "de": 0.6}
@@ -40,9 +41,9 @@ def test_each_language_is_scored_by_its_own_teacher():
 
 def test_members_of_an_ensemble_have_scores_and_no_cost_of_their_own():
     own = result(scores(Score.of({"en": 0.7}), Score.of({"en": 0.7})))
-    seed = teacher_row("bilstm_crf seed 0", [own], ())
+    seed = teacher_row("bilstm_crf seed 0", [own], (), **F1)
     assert (seed.scores.mean("dev"), seed.cost) == (0.7, {})
-    assert teacher_row("bilstm_crf (mean of 1)", [own], TEACHERS[:1], members=[seed]).members == (seed,)
+    assert teacher_row("bilstm_crf (mean of 1)", [own], TEACHERS[:1], members=[seed], **F1).members == (seed,)
 
 
 def test_a_trial_keeps_its_seeds_own_scores_beside_their_mean():

@@ -49,7 +49,7 @@ def test_only_paths_below_the_working_directory_are_relative():
 
 
 @pytest.mark.parametrize("uri", ["mlruns", "./mlruns", "file:///tmp/mlruns", "/data/mlruns"])
-def test_the_file_store_is_refused_with_the_mend(uri):
+def test_the_file_store_is_refused_with_the_hint(uri):
     with pytest.raises(TrackingError, match=r"file store.*sqlite:///mlflow\.db"):
         check(uri)
 
@@ -91,7 +91,7 @@ def test_a_silent_server_is_given_up(listener):
         (404, "address of an MLflow server"),
     ],
 )
-def test_a_server_that_refuses_names_the_mend(status, hint):
+def test_a_server_that_refuses_gives_the_hint(status, hint):
     server = _answering(status)
     try:
         with pytest.raises(TrackingError, match=hint):

@@ -44,7 +44,8 @@ def client(database):
 
 
 def opened(database, name, **more):
-    return Tracker.open(database, sweep=name, sweep_id="sweep-1", flush_seconds=None, **more)
+    called = {"score_name": "f1", "score_label": "F1", "flush_seconds": None}
+    return Tracker.open(database, sweep=name, **{"sweep_id": "sweep-1", **called, **more})
 
 
 def runs(client, name):
@@ -159,7 +160,7 @@ def test_the_front_is_marked_for_trials_of_an_earlier_driver(database, client, n
 
 def test_two_sweeps_of_one_name_share_the_experiment_only(database, client, name):
     for sweep_id in ("sweep-a", "sweep-b"):
-        tracker = Tracker.open(database, sweep=name, sweep_id=sweep_id, flush_seconds=None)
+        tracker = opened(database, name, sweep_id=sweep_id)
         tracker.finish_trial(trial(1))
         assert tracker.close() == ()
     found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
@@ -220,7 +221,7 @@ def test_close_names_what_a_dead_server_never_got(database, name):
 
 
 def test_the_thread_writes_without_being_asked(database, client, name):
-    tracker = Tracker.open(database, sweep=name, sweep_id="sweep-1", flush_seconds=0.05)
+    tracker = opened(database, name, flush_seconds=0.05)
     tracker.finish_trial(trial(1, scores=scores(0.5)))
     for _ in range(400):
         if not tracker.missing():

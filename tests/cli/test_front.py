@@ -1,0 +1,95 @@
+"""`raykd front` on a sweep's records: what is chosen, by which names, and what is refused."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import pytest
+
+from raykd.cli.main import main
+from raykd.storage import Storage
+from raykd.sweep.records import Record, SweepRecords
+from raykd.trial import Teacher, Trial
+from tests.scores import scores
+
+CALLED = {"score_name": "accuracy", "score_label": "accuracy"}
+
+
+@pytest.fixture
+def front(tmp_path, monkeypatch, capsys):
+    """What the command prints for a sweep with two students on its front, and how it ends."""
+    records = SweepRecords(Storage(str(tmp_path)), "pos")
+    records.open(sweep_id="sweep-pos", text="{}", resume=False)
+    records.save_teachers([Teacher("t", scores(0.9, 0.9), {"latency_ms": 9.0, "parameters": 9000}, **CALLED)])
+    for number, (score, latency) in enumerate(((0.88, 2.0), (0.7, 1.0))):
+        cost = {"latency_ms": latency, "parameters": 1000, "speedup": 9 / latency, "compression": 9.0}
+        settings = {"student.hidden_dim": 8 + number}
+        student = Trial(
+            number,
+            "COMPLETE",
+            settings,
+            "search",
+            "top_k",
+            ("run-1",),
+            scores(score, 0.6),
+            cost,
+            3.0,
+            "",
+            **CALLED,
+        )
+        records.save(Record(student, {}))
+
+    def run(*words: str) -> tuple[str, int]:
+        monkeypatch.setattr(sys, "argv", ["raykd", "front", "pos", *words, "--store", str(tmp_path)])
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
+        with pytest.raises(SystemExit) as left:
+            main()
+        output = capsys.readouterr()
+        return output.out + output.err, int(left.value.code or 0)
+
+    return run
+
+
+def test_the_next_command_names_the_task_s_score(front, tmp_path):
+    output, code = front()
+    assert code == 0
+    assert "2 of 2 students on the front" in output
+    assert "Next: raykd front pos --where 'accuracy >= 0.95 * teacher' --best latency_ms" in output
+    assert (tmp_path / "sweeps/pos/front.csv").read_text().startswith('"number","name"')
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (["--best", "latency_ms"], 1),
+        (["--best", "accuracy"], 0),
+        (["--where", "accuracy >= 0.95 * teacher", "--best", "latency_ms"], 0),
+        (["--where", "score < 0.8 and compression == 9"], 1),
+    ],
+)
+def test_one_student_is_chosen(front, words, number):
+    output, code = front(*words)
+    assert code == 0
+    assert output.startswith(f"#0{number} top_k · H{8 + number}: dev accuracy")
+    assert "runs/run-1" in output
+
+
+def test_a_choice_shows_scores_and_costs(front):
+    output, _ = front("--best", "accuracy")
+    costs = "2.00 ms, 1.00k parameters, 4.50× faster, 9.00× smaller"
+    assert output.startswith(f"#00 top_k · H8: dev accuracy 88.0, test accuracy 60.0, {costs}")
+
+
+@pytest.mark.parametrize("option", ["--where", "--best"])
+def test_another_task_s_score_is_refused_with_the_hint(front, option):
+    output, code = front(option, "f1 > 0" if option == "--where" else "f1")
+    assert code == 2
+    assert "unknown name 'f1'" in output
+    assert "for the task's score write accuracy" in output
+
+
+def test_no_student_is_an_answer_too(front):
+    output, code = front("--where", "accuracy > 0.95", "--best", "accuracy")
+    assert code == 1
+    assert "no student of the front meets the condition" in output
