@@ -88,4 +88,4 @@ class Recorder:
 
 def epoch_text(metrics: Mapping[str, Any], metric: str) -> str:
     """An epoch's metrics as people read them: `epoch 3, dev F1 81.2`."""
-    return f"epoch {metrics['epoch'] + 1}, dev {metric} {100 * metrics['dev_f1']:.1f}"
+    return f"epoch {metrics['epoch'] + 1}, dev {metric} {100 * metrics['dev']:.1f}"
