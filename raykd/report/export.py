@@ -26,8 +26,8 @@ def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES
     its settings. Scores are fractions, their columns are named after the task's score (`dev_f1`); `metric` is what
     people call it.
 
-    The columns of settings are named by their dotted path. Where trials differ in a setting's type its values are written
-    as JSON.
+    The columns of settings are named by their dotted path. Where trials differ in a setting's type its values are
+    written as JSON.
     """
     trials = sorted(trials, key=lambda trial: trial.number)
     standing = {trial.number for trial in front_of(trials, objectives)}

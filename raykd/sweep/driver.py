@@ -87,32 +87,33 @@ class Sweep:
     @property
     def teachers(self) -> list[tuple[str, Run]]:
         """Name and run of each teacher."""
-        return self._distinct(lambda one: [(teacher.name, teacher.run) for teacher in one.teachers], _id)
+        return self._distinct(lambda one: [(each.name, each.run) for each in one.teachers], _id)
 
     @property
     def members(self) -> list[tuple[str, Run]]:
-        """Name and run of each teacher that is trained: those of `teachers`, or what they are the mean of."""
-        return self._distinct(lambda one: [m for teacher in one.teachers for m in teacher.members], _id)
+        """Name and run of each teacher that is trained: those of `teachers`, or the members of an ensemble."""
+        return self._distinct(lambda one: [member for each in one.teachers for member in each.members], _id)
 
     @property
     def teacher_groups(self) -> list[tuple[str, tuple[PlannedTeacher, ...]]]:
-        """Title and teachers of each alternative whose teachers are others."""
+        """Title and teachers of the alternatives; those that have the same teachers count once."""
         return self._distinct(lambda one: [(one.teachers[0].config.title, one.teachers)], _ids)
 
     def _distinct(
         self, named: Callable[[Preparation], Iterable[tuple[str, T]]], key: Callable[[T], Hashable]
     ) -> list[tuple[str, T]]:
-        """What all preparations have, each once; names that several have say what distinguishes them."""
+        """The items of all preparations by name, each once; a name of several items says what distinguishes them."""
         found: dict[Hashable, tuple[str, T, dict[str, Any]]] = {}
         for prepared in self.preparations.values():
             for name, item in named(prepared.preparation):
+                # Only what all preparations with this item have in common belongs to its name.
                 _, _, others = found.get(key(item), (name, item, prepared.differences))
-                shared = {path: v for path, v in prepared.differences.items() if others.get(path) == v}
-                found[key(item)] = (name, item, shared)
+                common = {path: v for path, v in prepared.differences.items() if others.get(path) == v}
+                found[key(item)] = (name, item, common)
         names = [name for name, _, _ in found.values()]
         return [
-            (f"{name} ({_equations(shared)})" if names.count(name) > 1 else name, item)
-            for name, item, shared in found.values()
+            (f"{name} ({_equations(common)})" if names.count(name) > 1 else name, item)
+            for name, item, common in found.values()
         ]
 
     def shapes(self) -> list[Run]:
@@ -207,7 +208,8 @@ def train(
     scheduler = RunList(runs, phase, listener)
     _work(sweep, scheduler, concurrent)
     if scheduler.failed:
-        raise RunError("; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items()))
+        failed = "; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items())
+        raise RunError(f"{phase}: {failed}")
 
 
 def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:

@@ -1,4 +1,4 @@
-"""Settings: a plain tree of a sweep, what it says and the runs it comes to, resolved once."""
+"""Settings: each plain tree of a sweep is resolved once, to its configuration, its teachers and its runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a sweep: its tree, every value plain, what the tree says, and the runs that it comes to."""
+    """One setting of a sweep, resolved: its plain tree, what it configures, and the runs to be done for it."""
 
     tree: Mapping[str, Any]
     recipe: SweepFile
@@ -149,7 +149,7 @@ class Settings:
         return self._resolved[name]
 
     def recipe(self, tree: Mapping[str, Any]) -> SweepFile:
-        """What a plain tree says, validated once."""
+        """The typed form of a plain tree, validated once."""
         name = _text(tree)
         if name not in self._recipes:
             self._recipes[name] = plain_sweep(tree)

@@ -23,11 +23,13 @@ def tracked(sweep: Sweep, listener: Listener) -> Iterator[Tracker]:
     Raises:
         TrackingError: if the server cannot be reached, before anything is computed.
     """
+    task = sweep.file.labels
     tags = {"transfer_id": sweep.transfer_id, "git_commit": git_commit()}
     preparations = [each.preparation for each in sweep.preparations.values()]
     tracker = Tracker.open(
         sweep.file.tracking.uri, sweep=sweep.file.name, sweep_id=search_identity(sweep.document),
-        score_name=sweep.file.labels.score_name, score_label=sweep.file.labels.score_label, targets=any(bool(each.corpus.targets) for each in preparations),
+        score_name=task.score_name, score_label=task.score_label,
+        targets=any(bool(each.corpus.targets) for each in preparations),
         tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
     )  # fmt: skip
     corpora = {each.corpus_id: each.corpus for each in preparations}

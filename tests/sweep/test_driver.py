@@ -137,7 +137,7 @@ def test_a_setting_learns_from_its_own_teachers_and_is_resolved_once(several):
         (run,) = setting.runs
         own = [teacher.run.id for teacher in setting.prepared.preparation.teachers]
         assert [source.teacher_id for source in run.sources] == (own if run.sources else [])
-    # What a teacher could tell has no effect on gold.
+    # Teachers have no effect on gold.
     assert len({setting.run_ids for setting in settings}) == 4 + 2
 
 

@@ -186,7 +186,7 @@ def test_several_seeds_are_one_trial_with_mean_and_spread(records, tracked):
     trials = scheduler(records, tracked, Fixed(setting()), seeds=3)
     job = trials.next()
     assert len({run.id for run in job.runs}) == 3
-    assert trials.epoch(job.key, job.runs[1].id, {"epoch": 0, "dev_f1": 0.1}) == "continue"
+    assert trials.epoch(job.key, job.runs[1].id, {"epoch": 0, "dev": 0.1}) == "continue"
     trials.ended(job.key, complete(job.runs, 0.2, 0.4, 0.9))
     (record,) = records.load()
     assert record.trial.run_ids == tuple(run.id for run in job.runs)

@@ -1,0 +1,91 @@
+"""The baseline: which settings get a gold-label twin, and that each twin is trained once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from raykd.front import OBJECTIVES
+from raykd.runs.progress import Silent
+from raykd.storage import Storage
+from raykd.sweep.baseline import train_twins, worth_a_baseline
+from raykd.sweep.recorder import Recorder
+from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.scheduler import Trials
+from tests.sweep.samples import COST, trial
+from tests.sweep.test_trials import Tracked, complete, setting, setting_of, states
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    records = SweepRecords(Storage(str(tmp_path)), "sweep")
+    return Recorder(records, Tracked(), Silent(), OBJECTIVES, cost_of=lambda _: COST, phase="baseline")  # type: ignore[arg-type]
+
+
+def record(number: int, kind: str, f1: float, *, dim: int = 8, **fields: Any) -> Record:
+    """A trial that ended, larger and slower with its `dim`."""
+    tree = setting(kind, dim=dim)
+    run_ids = setting_of(tree, 1).run_ids
+    figures = {
+        "dev_f1": f1,
+        "latency_ms": dim / 8,
+        "parameters": 125 * dim,
+        "objective": kind,
+        "run_ids": run_ids,
+    }
+    return Record(trial(number, **{**figures, **fields}), tree)
+
+
+def numbers(records: list[Record]) -> list[int]:
+    return [record.trial.number for record in worth_a_baseline(records, OBJECTIVES)]
+
+
+def test_the_front_and_each_objectives_best_get_a_twin():
+    records = [
+        record(0, "structural", 0.9, dim=16),
+        record(1, "structural", 0.5, dim=8),
+        record(2, "posterior", 0.4, dim=16),  # dominated by 1, but the best of its objective
+        record(3, "posterior", 0.3, dim=16),
+        record(4, "structural", 0.95, dim=16, state="FAILED"),
+        record(5, "structural", 0.95, dim=16, role="baseline"),
+    ]
+    assert numbers(records) == [0, 1, 2]
+
+
+def test_what_was_trained_on_gold_labels_needs_no_twin():
+    assert numbers([record(0, "gold", 0.9), record(1, "structural", 0.5)]) == [1]
+
+
+def train(recorder: Recorder) -> list[str]:
+    """Train the twins that are missing; the id of each run that was trained."""
+    trained = []
+
+    def execute(trials: Trials) -> None:
+        while (job := trials.next()) is not None:
+            trained.extend(run.id for run in job.runs)
+            trials.ended(job.key, complete(job.runs, 0.4))
+
+    train_twins(recorder, lambda tree: setting_of(tree, 1), execute)
+    return trained
+
+
+def test_each_twin_is_trained_once(recorder):
+    recorder.records.save(record(0, "structural", 0.9, dim=16))
+    recorder.records.save(record(1, "posterior", 0.8, dim=16))  # another objective, the same twin
+    recorder.records.save(record(2, "structural", 0.5, dim=8))
+    assert len(set(train(recorder))) == 2
+    assert [each.trial.role for each in recorder.records.load()] == ["search"] * 3 + ["baseline"] * 2
+    assert recorder.summary("baseline") == "2 complete"
+    assert train(recorder) == []
+
+
+def test_an_interrupted_twin_keeps_its_number_and_a_searched_one_is_not_trained_again(recorder):
+    recorder.records.save(record(0, "structural", 0.9, dim=16))
+    recorder.records.save(record(1, "structural", 0.5, dim=8))
+    recorder.records.save(record(2, "gold", 0.4, dim=8))
+    twin = record(3, "gold", 0.0, dim=16, role="baseline")
+    recorder.records.save(replace(twin, trial=replace(twin.trial, state="RUNNING")))
+    assert train(recorder) == list(twin.trial.run_ids)
+    assert states(recorder.records) == ["COMPLETE"] * 4
