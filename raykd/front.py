@@ -11,8 +11,20 @@ from raykd.pareto import hypervolume, non_dominated
 from raykd.trial import Teacher, Trial
 
 GOLD = "gold"
-TEACHING = frozenset({"objective", "stages", "text", "layers", "select", "teachers", "teacher_corpus"})
-"""Words of the paths of settings that have an effect only where there is more than gold labels to learn from."""
+TEACHING = frozenset(
+    {
+        "objective",
+        "stages",
+        "text",
+        "layers",
+        "select",
+        "teachers",
+        "teacher_corpus",
+        "anneal_rate",
+        "anneal_horizon",
+    }
+)
+"""Words in the paths of settings that have no effect where there are only gold labels to learn from."""
 
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
@@ -71,13 +83,7 @@ def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
 
 
 def _without_teaching(trial: Trial) -> dict[str, object]:
-    return {path: value for path, value in trial.settings.items() if not _belongs_to_teaching(path)}
-
-
-def _belongs_to_teaching(path: str) -> bool:
-    words = path.split(".")
-    # Of the schedule only the number of epochs has an effect on gold labels alone: λ has not.
-    return bool(TEACHING.intersection(words)) or ("schedule" in words and words[-1] != "epochs")
+    return {path: value for path, value in trial.settings.items() if TEACHING.isdisjoint(path.split("."))}
 
 
 def _table(trials: Sequence[Trial], objectives: Directions) -> np.ndarray:

@@ -95,12 +95,20 @@ def test_the_gold_twin_is_the_same_student_trained_in_the_same_way():
         setting(1, "gold", student__hidden_dim=16),
         setting(1, "gold", training__learning_rate=2.0),
         setting(1, "gold", schedule__epochs=4),
+        setting(1, "gold", schedule__patience=2),
         setting(1, "gold", corpus__cap=100),
         setting(1, "gold", state="FAILED"),
         setting(1, "top_k"),
     ):
         assert twin_of(student, other) is None
     assert twin_of(twin, setting(2, "gold")) is None, "it learns from gold labels itself"
+
+
+def test_stages_are_compared_as_the_settings_of_one_are():
+    student = setting(0, "top_k", stages__0__objective__kind="top_k", stages__0__schedule__epochs=2)
+    twin = setting(1, "gold", stages__0__objective__kind="gold", stages__0__schedule__epochs=2)
+    assert twin_of(student, twin) is twin
+    assert twin_of(student, setting(1, "gold", stages__0__schedule__epochs=3)) is None
 
 
 def test_a_baseline_is_found_by_the_whole_student_not_by_its_short_name():
