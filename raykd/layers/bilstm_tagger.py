@@ -90,9 +90,9 @@ class BiLSTMTagger(Model):
         hidden = {layer: states[place] for layer, place in wanted.items()}
         if self.unit == "sentence":
             states_B1D = last_states(states_BPD, batch.piece_lengths_B)
-            return Output(self.head(states_B1D, torch.ones_like(batch.lengths_B)), hidden)
+            return Output(self.head(states_B1D, torch.ones_like(batch.lengths_B)), hidden, batch.first_BT)
         states_BTD = states_BPD.take_along_dim(batch.first_BT[:, :, None], 1)
-        return Output(self.head(states_BTD, batch.lengths_B), hidden)
+        return Output(self.head(states_BTD, batch.lengths_B), hidden, batch.first_BT)
 
     def hidden_size(self, layer: int) -> int:
         place = checked_layer(layer, len(self.encoder.layers), "the BiLSTM")

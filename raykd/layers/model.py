@@ -15,7 +15,7 @@ from raykd.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
@@ -28,11 +28,18 @@ class Output:
 
     `distribution` is over the labels of each sentence: one label per word, or one for the sentence (a chain of
     length 1). `hidden` holds the states [B, P, D] of the layers that were asked for: 0 is the input of the encoder, 1
-    the output of its first layer.
+    the output of its first layer. `first_BT` is where each word's first piece stands.
     """
 
     distribution: Distribution
     hidden: Mapping[int, Float[Tensor, "batch piece size"]] = field(default_factory=dict)
+    first_BT: Int[Tensor, "batch word"] | None = None
+
+    def word_states(self, layer: int) -> Float[Tensor, "batch word size"]:
+        """The states [B, W, D] of each word, at its first piece: models with other pieces have the same words."""
+        if self.first_BT is None or layer not in self.hidden:
+            raise ValueError(f"the model was not asked for the states of layer {layer}")
+        return self.hidden[layer].take_along_dim(self.first_BT[:, :, None], 1)
 
 
 class Model(nn.Module, ABC):

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
 from raykd.corpora.source import REST
-from raykd.errors import CorpusError, StoreError
+from raykd.errors import CorpusError, SignalError, StoreError
 from raykd.needs import to_store
 from raykd.objectives import Gold
 from raykd.runs.recipe import Recipe, Stage, resolved_stage, resolved_vocabulary, stage_needs
@@ -49,7 +49,10 @@ class PlannedTeacher:
     def sizes(self, tags: int, needs: Iterable[Need]) -> Sizes:
         """The sizes that its signals depend on."""
         layers = {need.layer for need in needs if need.layer is not None}
-        return Sizes(tags, {layer: self.config.hidden_size(layer) for layer in layers})
+        try:
+            return Sizes(tags, {layer: self.config.hidden_size(layer) for layer in layers})
+        except ValueError as error:
+            raise SignalError(f"teacher {self.name}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,8 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
     faults: list[tuple[KeyPath, str]] = []
     kind = (*where, "objective", "kind")
-    faults += [(kind, message) for message in _signal_faults(recipe, stage.objective)]
+    messages = (*_signal_faults(recipe, stage.objective), *_layer_faults(recipe, stage.objective))
+    faults += [(kind, message) for message in messages]
     decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
     if stage.objective.maxent_only and "crf" in decoders.values():
         got = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
@@ -232,6 +233,21 @@ def _signal_faults(recipe: Recipe, objective: Any) -> list[str]:
         hints.append("or set teachers.combine: scores")
     hint = "".join(f"; {hint}" for hint in dict.fromkeys(hints))
     return [f"{lacking} (teacher {recipe.teachers.kind!r}){hint}"]
+
+
+def _layer_faults(recipe: Recipe, objective: Objective) -> list[str]:
+    """Layers that an objective reads and that the teacher's or the student's encoder does not have."""
+    teacher = [need.layer for need in objective.needs if need.layer is not None]
+    sides = (
+        ("teacher", recipe.teachers.depth, teacher),
+        ("student", recipe.student.depth, objective.student_layers),
+    )
+    return [
+        f"the {side}'s encoder has no layer {layer}; choose from 0 (its input) to {depth}"
+        for side, depth, layers in sides
+        for layer in layers
+        if depth is not None and not -depth - 1 <= layer <= depth
+    ]
 
 
 def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:

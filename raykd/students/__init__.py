@@ -7,6 +7,7 @@ Every configuration in the table has
     reads_characters           whether it reads words' characters too
     contextual                 None: a student reads no large encoder
     decoder                    "crf" or "maxent"
+    depth                      layers of its encoder
     build(vocabulary_size=, characters=, tag_set=, unit=, dropout=) -> Model
     shape() -> dict            what its latency depends on
 """

@@ -45,6 +45,11 @@ class BiLSTMStudent(Frozen):
     contextual: ClassVar[None] = None
 
     @property
+    def depth(self) -> int:
+        """Layers of its encoder."""
+        return self.layers
+
+    @property
     def reads_characters(self) -> bool:
         """Whether it reads words' characters beside their pieces."""
         return self.character_dim > 0

@@ -6,6 +6,7 @@ Every configuration in the table has
     trained                    whether raykd trains it (with `training`, for `epochs`) or uses it as it is
     count, combine             how many seeds of it are averaged, and how (`ensemble.py`)
     offers                     the signals it offers; `own_signals`, those of one of several
+    depth                      layers of its encoder, None where only its checkpoint says
     hidden_size(layer)         components of a layer's hidden states
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too

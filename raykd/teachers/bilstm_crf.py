@@ -44,7 +44,7 @@ class BiLSTMTeacher(Seeded):
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     epochs: Size = 12
     training: TrainingConfig = TrainingConfig()
-    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden")
     renamed = (("per", "scope"),)
     decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True
@@ -107,6 +107,10 @@ class BiLSTMTeacher(Seeded):
             context=context,
             head=self._head(tag_set),
         )
+
+    @property
+    def depth(self) -> int:
+        return self.layers
 
     def hidden_size(self, layer: int) -> int:
         if checked_layer(layer, self.layers, self.title):

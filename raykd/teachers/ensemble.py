@@ -23,7 +23,7 @@ class Seeded(Frozen):
     """The mean of their scores (a log-linear pool, which is a chain again), or of their token posteriors (a mixture,
     which offers token marginals and, as its best path, the pool's)."""
     own_signals: ClassVar[tuple[str, ...]]
-    """What one of them offers."""
+    """What one of them offers: its distribution in one form or another, and hidden states, which have no mean."""
 
     @property
     def title(self) -> str:
@@ -34,8 +34,16 @@ class Seeded(Frozen):
     @property
     def offers(self) -> tuple[str, ...]:
         """The signals that it, or their mean, offers."""
-        mixed = self.count > 1 and self.combine == "posteriors"
-        return ("token_marginals", "kbest") if mixed else self.own_signals
+        if self.count == 1:
+            return self.own_signals
+        if self.combine == "posteriors":
+            return ("token_marginals", "kbest")
+        return tuple(signal for signal in self.own_signals if signal != "hidden")
+
+    @property
+    def depth(self) -> int | None:
+        """Layers of its encoder; None where only its checkpoint says."""
+        return None
 
     def hidden_size(self, layer: int) -> int:
         """Components of the hidden states of `layer`; ValueError where it has no such layer."""

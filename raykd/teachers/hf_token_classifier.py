@@ -72,9 +72,11 @@ class HFTagger(Model):
         hidden = dict(zip(wanted, states, strict=True))
         if self.unit == "sentence":
             ones_B = torch.ones_like(batch.lengths_B)
-            return Output(Chain(self._labels.emissions(logits_BPL[:, :1].float(), ones_B), ones_B), hidden)
+            chain = Chain(self._labels.emissions(logits_BPL[:, :1].float(), ones_B), ones_B)
+            return Output(chain, hidden, batch.first_BT)
         logits_BTL = logits_BPL.take_along_dim(batch.first_BT[:, :, None], 1).float()
-        return Output(Chain(self._labels.emissions(logits_BTL, batch.lengths_B), batch.lengths_B), hidden)
+        chain = Chain(self._labels.emissions(logits_BTL, batch.lengths_B), batch.lengths_B)
+        return Output(chain, hidden, batch.first_BT)
 
     def hidden_size(self, layer: int) -> int:
         checked_layer(layer, self.model.config.num_hidden_layers, "the checkpoint")
@@ -119,7 +121,7 @@ class HFTokenClassifierTeacher(Seeded):
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
     epochs: Annotated[int, Field(ge=1)] = 3
     training: TrainingConfig = TrainingConfig(optimiser="adamw", learning_rate=5e-5)
-    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions")
+    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden")
     renamed = (("per", "scope"),)
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
