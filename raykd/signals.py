@@ -110,13 +110,16 @@ class TeacherBatch:
     [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on padding) are the
     K best paths, best first, with their scores under the chain, −∞ where a sentence has fewer than K paths.
     `marginals` is what non-chain teachers give: independent tags with their token marginals, as a chain without
-    transitions.
+    transitions. `hidden` holds, by layer, each word's state (its first piece's) and the sentences' words [B].
     """
 
     chain: Chain | None = None
     paths_BKT: Int[Tensor, "batch best time"] | None = None
     scores_BK: Float[Tensor, "batch best"] | None = None
     marginals: Chain | None = None
+    hidden: Mapping[int, tuple[Float[Tensor, "batch word size"], Int[Tensor, " batch"]]] = field(
+        default_factory=dict
+    )
 
     @staticmethod
     def of(values: Mapping[Need, Any]) -> TeacherBatch:
@@ -129,6 +132,7 @@ class TeacherBatch:
             chain,
             *by_signal.get("kbest", (None, None)),
             marginals=by_signal.get("token_marginals"),
+            hidden={need.layer: value for need, value in values.items() if need.layer is not None},
         )
 
 
@@ -152,6 +156,14 @@ def encode_log_scores(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
     stored_RV = np.where(finite_RV, shifted_RV.clip(-_FLOAT16_MAX), shifted_RV).astype(np.float16)
     errors = np.abs(stored_RV[finite_RV].astype(np.float32) - shifted_RV[finite_RV])
     return stored_RV, float(errors.max(initial=0.0))
+
+
+def encode_float16(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
+    """Float16; values beyond its range become its largest number. ValueError (with the row) where one is not finite."""
+    if not np.isfinite(values_RV).all():
+        raise ValueError("that are not finite", int(np.flatnonzero(~np.isfinite(values_RV).all(axis=1))[0]))
+    stored_RV = values_RV.clip(-_FLOAT16_MAX, _FLOAT16_MAX).astype(np.float16)
+    return stored_RV, float(np.abs(stored_RV.astype(np.float32) - values_RV).max(initial=0.0))
 
 
 def buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
@@ -191,6 +203,10 @@ def _take_best_path(output: Output, batch: TokenBatch, need: Need) -> tuple[Tens
     # The best labelling is no function of token marginals: a non-chain teacher has to find it itself.
     paths_BT, scores_B = viterbi(output.distribution)
     return paths_BT[:, :, None], scores_B[:, None]
+
+
+def _take_hidden(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    return (output.word_states(need.layer or 0),)
 
 
 def _derive_paths(
@@ -238,6 +254,10 @@ def _read_paths(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> t
     return paths_BTK[:, :, : need.k].transpose(1, 2).long(), scores_BK[:, : need.k]
 
 
+def _read_hidden(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
+    return columns[0].float(), lengths_B
+
+
 def _float16(sizes: Sizes) -> Any:
     return np.float16
 
@@ -280,6 +300,20 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
                 _read_paths,
                 sources=("emissions", "transitions"),
                 derive=_derive_paths,
+            ),
+            Signal(
+                "hidden",
+                (
+                    Column(
+                        "hidden",
+                        "word",
+                        _float16,
+                        lambda sizes, need: sizes.hidden[need.layer or 0],
+                        encode_float16,
+                    ),
+                ),
+                _take_hidden,
+                _read_hidden,
             ),
         )
     }

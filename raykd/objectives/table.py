@@ -11,6 +11,7 @@ from raykd.objectives.labels import Gold, Top1
 from raykd.objectives.pos_top_wk import PosTopWK
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.protocol import Objective
+from raykd.objectives.representation import Representation
 from raykd.objectives.structural import Structural
 from raykd.objectives.token import Token
 from raykd.objectives.top_k import TopK
@@ -26,6 +27,7 @@ SINGLE: tuple[type[Objective], ...] = (
     Posterior,
     PosTopWK,
     Structural,
+    Representation,
 )
 
 if TYPE_CHECKING:

@@ -1,0 +1,69 @@
+"""Representation transfer: the student's hidden states brought to the teacher's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from raykd.objectives.protocol import Loss, Losses, Objective
+from raykd.signals import Need, Sizes
+
+if TYPE_CHECKING:
+    from raykd.corpora.labels import Targets
+    from raykd.layers import Output
+    from raykd.signals import TeacherBatch
+
+
+class Representation(Objective):
+    """Σ_t KL(softmax z_t ‖ softmax z̃_s,t) over words, z̃_s = GELU(W h_s + b) (Mukherjee & Awadallah 2020, Eq. 3).
+
+    z_t is the teacher's state of the word in `layer`, h_s the student's in `student_layer`. The paper does not
+    normalise the vectors; a softmax over their components makes the divergence one between distributions. Zero iff
+    they are equal up to a constant. W and b belong to the loss: they are trained with the student and do not ship.
+    """
+
+    kind: Literal["representation"] = "representation"
+    layer: Annotated[int, Field(ge=0)] = 1
+    """Of the teacher: 0 is the input of its encoder, 1 the output of the first layer."""
+    student_layer: int = -1
+    """Of the student; -1 is its last."""
+    anneals: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("hidden", layer=self.layer),)
+
+    @property
+    def student_layers(self) -> tuple[int, ...]:
+        return (self.student_layer,)
+
+    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+        projection = nn.Linear(student.hidden[self.student_layer], teacher.hidden[self.layer])
+        return RepresentationLoss(self, projection)
+
+
+class RepresentationLoss(Loss):
+    """See `Representation`."""
+
+    def __init__(self, objective: Representation, projection: nn.Linear):
+        super().__init__()
+        self.objective, self.projection = objective, projection
+
+    def forward(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
+    ) -> Losses:
+        objective = self.objective
+        if objective.layer not in teacher.hidden:
+            raise ValueError(
+                f"objective 'representation' reads hidden states of layer {objective.layer} and this batch has none"
+            )
+        states_BWD, lengths_B = teacher.hidden[objective.layer]
+        own_BWD = nn.functional.gelu(self.projection(output.word_states(objective.student_layer)))
+        target_BWD = torch.log_softmax(states_BWD.detach(), dim=-1)
+        terms_BWD = target_BWD.exp() * (target_BWD - torch.log_softmax(own_BWD.float(), dim=-1))
+        inside_BW = torch.arange(terms_BWD.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        loss_B = terms_BWD.sum(-1).masked_fill(~inside_BW, 0.0).sum(-1)
+        return Losses(loss_B, {objective.kind: loss_B})
