@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from raykd.tasks.aspect import ASPECT
+from raykd.tasks.classification import CLASSIFICATION
 from raykd.tasks.labels import LabelTask
 from raykd.tasks.ner import NER
 from raykd.tasks.pos import POS
 
 Task = LabelTask
 
-TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (NER, POS, ASPECT)})
+TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (NER, POS, ASPECT, CLASSIFICATION)})
 
 __all__ = ["TASKS", "LabelTask", "Task"]

@@ -1,0 +1,13 @@
+"""Text classification: one label per sentence, the share of sentences with the right one."""
+
+from raykd.metrics import accuracy
+from raykd.tasks.labels import LabelTask
+
+CLASSIFICATION = LabelTask(
+    name="classification",
+    score_name="accuracy",
+    score_label="accuracy",
+    metric=accuracy,
+    scheme="flat",
+    unit="sentence",
+)
