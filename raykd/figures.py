@@ -99,6 +99,8 @@ COSTS = (
     _cost("latency_ms_batch32_p90", "min", "milliseconds", "ms p90 per batch of 32", over_models="mean"),
     PARAMETERS,
     BYTES,
+    # If every weight is stored in 8 bits, with one float32 scale for each row of a matrix.
+    _cost("bytes_int8", "min", "bytes", "in 8 bits"),
     # The teachers' latency over the student's, and their parameters over the student's.
     SPEEDUP,
     COMPRESSION,

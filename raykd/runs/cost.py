@@ -36,7 +36,19 @@ def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
     }  # fmt: skip
 
 
-MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (_parameters, _latency)
+def _bytes_int8(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
+    rows = (
+        (parameter.numel(), len(parameter) if parameter.dim() > 1 else 1)
+        for parameter in model.all_parameters()
+    )
+    return {"bytes_int8": sum(weights + 4 * scales for weights, scales in rows)}
+
+
+MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (
+    _parameters,
+    _bytes_int8,
+    _latency,
+)
 """Each gives figures of an untrained model, which is not to be changed, by their names in `raykd/figures.py`."""
 
 
