@@ -68,7 +68,10 @@ def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
 
 def cost_key(storage: Storage, run: Run) -> str:
     """Where the cost of a run's shape on this hardware is kept."""
-    return identity("cost", {"format": FORMAT, "shape": shape_of(storage, run), "hardware": hardware()})
+    # A cost that lacks a figure which was added since is another one.
+    measures = [measure.__name__ for measure in MEASURES]
+    known = {"format": FORMAT, "shape": shape_of(storage, run), "hardware": hardware(), "measures": measures}
+    return identity("cost", known)
 
 
 def find_cost(storage: Storage, run: Run) -> Cost | None:
