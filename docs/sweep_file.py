@@ -15,8 +15,8 @@ from raykd.corpora.config import SOURCES
 from raykd.corpora.source import Split
 from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConfig
 from raykd.layers.contextual import ContextualConfig
-from raykd.objectives import OBJECTIVES
-from raykd.runs.recipe import Resources, TeacherCorpus
+from raykd.objectives import OBJECTIVES, Part
+from raykd.runs.recipe import Resources, Stage, TeacherCorpus
 from raykd.students import STUDENTS
 from raykd.students.vocabulary import TeacherVocabulary
 from raykd.sweep.spec import SEARCHABLE, BudgetConfig, SearchConfig, SweepFile, TrackingConfig
@@ -57,6 +57,27 @@ variants:
 A mapping changes the keys that it names and keeps the others. A mapping with `kind`, `source` or a search replaces the
 whole value, and so does a value that is not a mapping.
 
+## Stages
+
+`objective` is the short form of one stage. `stages` lists several: each trains its objective on its text and starts
+from the best state of the stage before. What a stage does not set, it takes from the file's own `schedule` and
+`training`. An objective that reads the teacher's distribution is weighed by λ against labels (see `schedule`); labels,
+hidden states and a `mix` stand alone.
+
+```yaml
+stages:
+  - objective: {{kind: representation, layer: 1}}
+    select: loss                               # the best state has the lowest loss on held-out text
+  - objective:
+      kind: mix
+      parts:
+        - {{objective: {{kind: posterior}}, weight: {{float: [0.1, 10], log: true}}}}
+        - {{objective: {{kind: gold}}}}
+  - objective: {{kind: gold}}
+    layers: unfreeze                           # head, then encoder, then embeddings
+    schedule: {{epochs: 20, patience: 3}}
+```
+
 ## Extending another file
 
 `extends` names a sweep file that holds what several sweeps share. The path is relative to the file that names it.
@@ -90,7 +111,8 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`vocabulary`": {
         f"kind: {get_args(model.model_fields['kind'].annotation)[0]}": model for model in VOCABULARIES
     },
-    "`objective`": {f"kind: {name}": model for name, model in OBJECTIVES.items()},
+    "`objective`": {f"kind: {name}": model for name, model in OBJECTIVES.items()} | {"parts of a mix": Part},
+    "`stages`": {"": Stage},
     "`schedule`": {"": ScheduleConfig},
     "`training`": {"": TrainingConfig},
     "`search`": {"": SearchConfig},

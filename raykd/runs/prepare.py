@@ -173,7 +173,7 @@ def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str,
     alpha = recipe.corpus.sampling_alpha if len(corpus.languages) > 1 else 1.0
     stages: tuple[dict[str, Any], ...] = ()
     if role == "teacher":
-        gold = Stage(objective=Gold(), schedule=ScheduleConfig(epochs=config.epochs))
+        gold = Stage(objective=Gold(), schedule=ScheduleConfig(epochs=config.epochs, patience=None))
         stages = (resolved_stage(gold, recipe, unlabelled=False),)
     return Run(
         role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config), stages=stages,

@@ -63,7 +63,7 @@ class Stage(Frozen):
     text: Literal["labelled", "unlabelled", "all"] | None = None
     """What it is trained on; by default all text, and for gold labels the labelled text."""
     schedule: ScheduleConfig | None = None
-    """By default the sweep file's own `schedule`."""
+    """What is written here replaces the same of the sweep file's own `schedule`."""
     training: TrainingConfig | None = None
     """What is written here replaces the same of the sweep file's own `training`; seed and dropout hold for all."""
     layers: Literal["all", "unfreeze"] | Annotated[tuple[LayerGroup, ...], Field(min_length=1)] = "all"
@@ -139,20 +139,23 @@ def stage_objective(stage: Stage, *, unlabelled: bool) -> Objective:
 
 def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[str, Any]:
     """The stage as plain data, every default filled in; what has no effect is omitted."""
-    schedule = (stage.schedule or recipe.schedule).model_dump(mode="json")
+    schedule = recipe.schedule.model_dump(mode="json") | _written(stage.schedule)
     if not stage.objective.anneals and not stage.objective.follows_lambda:
         schedule = {key: schedule[key] for key in ("epochs", "patience")}
-    training = stage.training.model_dump(mode="json") if stage.training else {}
-    own = stage.training.model_fields_set if stage.training else ()
     return {
         "objective": stage.objective.model_dump(mode="json"),
         "text": stage_text(stage, unlabelled=unlabelled),
         "schedule": schedule,
-        "training": {key: value for key, value in training.items() if key in own},
+        "training": _written(stage.training),
         "layers": stage.layers if isinstance(stage.layers, str) else list(stage.layers),
         "select": stage.select,
         **({"held_out": stage.held_out} if stage.select == "loss" else {}),
     }
+
+
+def _written(section: Frozen | None) -> dict[str, Any]:
+    """What of a section is written down; defaults are omitted."""
+    return {} if section is None else section.model_dump(mode="json", include=section.model_fields_set)
 
 
 def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
