@@ -84,7 +84,7 @@ stages:
 
 ```yaml
 name: posterior
-extends: ../base/conll.yaml
+extends: ../base/conll_corpus.yaml
 objective: {{kind: posterior}}
 variants:
   small: {{search: {{trials: 1}}}}
