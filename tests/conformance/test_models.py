@@ -216,7 +216,10 @@ def test_one_label_per_sentence_is_a_chain_of_length_1(config):
     if config.decoder == "spans" or getattr(config, "trained", True) is False:
         return  # spans need words, and the labels of a checkpoint as it is are of words
     text, sizes = encode(config)
-    batch, model = text.gather(np.arange(4)), stirred(build(config, sizes, tag_set=CLASSES, unit="sentence").eval())
+    batch, model = (
+        text.gather(np.arange(4)),
+        stirred(build(config, sizes, tag_set=CLASSES, unit="sentence").eval()),
+    )
     found = model(batch, layers=(0,))
     assert found.distribution.lengths_B.tolist() == [1, 1, 1, 1]
     assert token_marginals(found.distribution).shape == (4, 1, 3)

@@ -42,7 +42,9 @@ def test_neighbours_in_the_batch_and_padding_change_nothing(sizes):
     tagger, batch = make_tagger(**sizes), make_batch()
     whole = chain_of(tagger, batch)
     wide = replace(batch, pieces_BP=pad(batch.pieces_BP, (0, 3), value=7))
-    torch.testing.assert_close(chain_of(tagger, wide).emissions_BTY[whole.mask_BT], whole.emissions_BTY[whole.mask_BT])
+    torch.testing.assert_close(
+        chain_of(tagger, wide).emissions_BTY[whole.mask_BT], whole.emissions_BTY[whole.mask_BT]
+    )
     for row in range(4):
         alone = chain_of(tagger, make_batch((row,)))
         torch.testing.assert_close(
@@ -70,7 +72,7 @@ def test_emissions_are_float32_under_autocast():
 
 
 def test_a_sentence_gets_one_label_from_the_last_state_of_each_direction():
-    """As torch's own LSTM over each sentence alone: its final states are the last forward and the first backward one."""
+    """As torch's own LSTM over each sentence alone, by its final states."""
     batch, tagger = make_batch(), make_tagger(unit="sentence", layers=2)
     chain = chain_of(tagger, batch)
     assert chain.emissions_BTY.shape == (4, 1, 5)
@@ -98,5 +100,7 @@ def test_hidden_states_are_the_input_and_the_output_of_each_layer(unit):
 def test_a_layer_that_is_not_there_is_refused():
     tagger = make_tagger(layers=2)
     for ask in (lambda: tagger(make_batch(), layers=(3,)), lambda: tagger.hidden_size(-4)):
-        with pytest.raises(ValueError, match=r"has no layer (3|-4); choose from 0 \(the encoder's input\) to 2"):
+        with pytest.raises(
+            ValueError, match=r"has no layer (3|-4); choose from 0 \(the encoder's input\) to 2"
+        ):
             ask()

@@ -155,7 +155,9 @@ def test_a_sentence_gets_one_label_from_the_first_piece_of_all(tmp_path, fine_tu
     order = [own.index(name) for name in CLASSES.tags]
     assert order == ([0, 1] if fine_tune else [1, 0])
     for b, words in enumerate(SENTENCES):
-        pieces = AutoTokenizer.from_pretrained(path)(list(words), is_split_into_words=True, return_tensors="pt")
+        pieces = AutoTokenizer.from_pretrained(path)(
+            list(words), is_split_into_words=True, return_tensors="pt"
+        )
         logits_L = model.model(**pieces).logits[0, 0]
         torch.testing.assert_close(chain.emissions_BTY[b, 0], logits_L.log_softmax(-1)[order])
 
@@ -166,7 +168,9 @@ def test_hidden_states_are_those_of_transformers(tmp_path):
     states = model(batch_for(teacher), layers=(0, -1, 1)).hidden
     bare = AutoModelForTokenClassification.from_pretrained(teacher.path).eval()
     for b, words in enumerate(SENTENCES):
-        pieces = AutoTokenizer.from_pretrained(teacher.path)(list(words), is_split_into_words=True, return_tensors="pt")
+        pieces = AutoTokenizer.from_pretrained(teacher.path)(
+            list(words), is_split_into_words=True, return_tensors="pt"
+        )
         expected = bare(**pieces, output_hidden_states=True).hidden_states
         for layer, own in states.items():
             torch.testing.assert_close(own[b, : pieces.input_ids.shape[1]], expected[layer][0])
@@ -196,4 +200,6 @@ def test_long_sentences_are_read_in_the_same_windows_with_hidden_states(tmp_path
         labels = match_labels(IOB2, NER, {}, checkpoint="x")
         expected_BTY = labels.emissions(logits_BPL, batch.lengths_B)
         inside_BT = both.distribution.mask_BT
-        torch.testing.assert_close(both.distribution.emissions_BTY.exp()[inside_BT], expected_BTY.exp()[inside_BT])
+        torch.testing.assert_close(
+            both.distribution.emissions_BTY.exp()[inside_BT], expected_BTY.exp()[inside_BT]
+        )
