@@ -251,7 +251,7 @@ def _read_marginals(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) 
 
 def _read_paths(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
     paths_BTK, scores_BK = columns
-    return paths_BTK[:, :, : need.k].transpose(1, 2).long(), scores_BK[:, : need.k]
+    return paths_BTK.transpose(1, 2).long(), scores_BK
 
 
 def _read_hidden(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:

@@ -1,92 +1,153 @@
-import doctest
+"""What single signals do: encoding of scores, K best paths from stored scores, the batch that objectives read."""
 
 import numpy as np
 import pytest
+import torch
 
-from raykd import signals
-from raykd.signals import CHAIN, DERIVED, SIGNALS, Need, missing, path_dtype, to_read, to_store
+from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, buckets, encode_log_scores, path_dtype
+from raykd.structures import Chain, score
 
-
-def test_the_examples_in_the_docstrings_hold():
-    result = doctest.testmod(signals)
-    assert result.attempted > 0
-    assert result.failed == 0
+KBEST = SIGNALS["kbest"]
 
 
-def test_tables_are_immutable_and_agree():
+def test_the_table_is_immutable_and_named_by_its_entries():
     with pytest.raises(TypeError):
         SIGNALS["emissions"] = SIGNALS["kbest"]  # pyright: ignore[reportIndexIssue]
     assert all(name == signal.name for name, signal in SIGNALS.items())
-    assert all(part in SIGNALS for ways in DERIVED.values() for parts in ways for part in parts)
-
-
-@pytest.mark.parametrize("name", ["kbest", "marginals", "pairs", "softened", "emissions", "transitions"])
-def test_a_chain_teacher_meets_every_need(name):
-    assert missing([Need(name, k=3)], ["emissions", "transitions"]) == ""
-
-
-def test_kbest_offered_directly_is_the_best_path_and_no_more():
-    assert missing([Need("kbest", k=1)], ["kbest"]) == ""
-    assert "k = 3 is needed, and the teacher tells its best path only" in missing(
-        [Need("kbest", k=3)], ["kbest"]
-    )
-
-
-TOLD = ("token_marginals", "kbest")
-
-
-def test_a_teacher_that_is_no_chain_tells_of_tokens_only():
-    assert missing([Need("marginals"), Need("kbest", 1)], TOLD) == ""
-    for signal in ("pairs", "softened", "emissions", "transitions"):
-        told = missing([Need(signal)], TOLD)
-        assert f"{signal!r} is needed" in told
-        assert "offers token_marginals and kbest only" in told
-
-
-def test_what_is_stored_is_what_the_teacher_offers():
-    needs = [Need("marginals"), Need("kbest", 1)]
-    assert to_store(needs, TOLD) == (Need("token_marginals"), Need("kbest", 1))
-    assert to_store(needs, CHAIN) == (Need("emissions"), Need("transitions"), Need("kbest", 1))
-    assert to_read(needs, TOLD) == to_store(needs, TOLD)
-    assert to_read(needs, (*SIGNALS,)) == (Need("emissions"), Need("transitions"), Need("kbest", 1))
-
-
-def test_all_unmet_needs_are_told_together_and_once():
-    told = missing([Need("kbest", 1), Need("kbest", 9), Need("emissions")], [])
-    assert told.count("'kbest'") == 1
-    assert "'emissions' is needed" in told
-    assert "offers nothing" in told
-
-
-def test_an_unknown_signal_is_named_with_the_known_ones():
-    assert "'attention'" in missing([Need("attention")], ["emissions"])
-    assert "transitions" in missing([Need("attention")], ["emissions"])
-
-
-def test_to_store_keeps_the_largest_k_and_never_stores_marginals():
-    stored = to_store([Need("kbest", 2), Need("marginals"), Need("kbest", 7)], CHAIN)
-    assert stored == (Need("emissions"), Need("transitions"), Need("kbest", 7))
-    assert to_store([Need("marginals")], CHAIN) == (Need("emissions"), Need("transitions"))
-    assert to_store([], CHAIN) == ()
-
-
-def test_to_read_takes_kbest_alone_and_marginals_from_their_parts():
-    assert to_read([Need("kbest", 2), Need("kbest", 5)], SIGNALS) == (Need("kbest", 5),)
-    assert to_read([Need("marginals")], CHAIN) == (Need("emissions"), Need("transitions"))
 
 
 def test_bytes_are_those_of_the_arrays():
-    length, tags, k = 11, 17, 4
-    emissions = np.zeros((length, tags), np.float16)
-    assert SIGNALS["emissions"].bytes_per_sentence(length, tags) == emissions.nbytes
-    assert SIGNALS["token_marginals"].bytes_per_sentence(length, tags) == emissions.nbytes
-    kbest = np.zeros((length, k), np.uint8).nbytes + np.zeros(k, np.float32).nbytes
-    assert SIGNALS["kbest"].bytes_per_sentence(length, tags, k) == kbest
-    transitions = sum(np.zeros(shape, np.float32).nbytes for shape in ((tags, tags), tags, tags))
-    assert SIGNALS["transitions"].bytes_per_teacher(tags) == transitions
-    assert SIGNALS["transitions"].bytes_per_sentence(length, tags) == 0
+    tags, k = 17, 4
+
+    def bytes_of(name, k=0):
+        return [column.bytes_per_row(Sizes(tags), Need(name, k)) for column in SIGNALS[name].columns]
+
+    assert bytes_of("emissions") == [np.zeros(tags, np.float16).nbytes]
+    assert bytes_of("token_marginals") == [np.zeros(tags, np.float16).nbytes]
+    assert bytes_of("kbest", k) == [np.zeros(k, np.uint8).nbytes, np.zeros(k, np.float32).nbytes]
+    assert bytes_of("transitions") == [np.zeros(n, np.float32).nbytes for n in (tags**2, tags, tags)]
+    assert [name for name, signal in SIGNALS.items() if signal.once] == ["transitions"]
 
 
 @pytest.mark.parametrize("tags", [256, 257])
 def test_the_largest_tag_fits_the_path_type(tags):
     assert np.iinfo(path_dtype(tags)).max >= tags - 1
+
+
+@pytest.mark.parametrize(("score", "stored"), [(-np.inf, -np.inf), (-1e9, -65504.0), (-70000.0, -65504.0)])
+def test_scores_beyond_float16_stay_finite_and_only_minus_infinity_stays_infinite(score, stored):
+    values, error = encode_log_scores(np.array([[0.0, score]], np.float32))
+    assert values.tolist() == [[0.0, stored]]
+    assert error == pytest.approx(0.0 if np.isinf(score) else -score - 65504)
+
+
+def test_the_stated_error_is_the_largest_one():
+    values = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32) * 30
+    stored, error = encode_log_scores(values)
+    exact = values - values.max(1, keepdims=True)
+    assert stored.dtype == np.float16
+    assert error == np.abs(stored.astype(np.float32) - exact).max() > 0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_without_a_finite_maximum_are_refused_with_their_row(bad):
+    values = np.zeros((3, 2), np.float32)
+    values[1] = bad
+    with pytest.raises(ValueError, match="without a finite maximum") as refused:
+        encode_log_scores(values)
+    assert refused.value.args[1] == 1
+
+
+def test_buckets_hold_every_sentence_once_within_the_budget():
+    lengths = np.sort(np.random.default_rng(0).integers(1, 30, 200))
+    runs = buckets(lengths, 50)
+    assert [row for run in runs for row in range(run.start, run.stop)] == list(range(200))
+    sizes = [(run.stop - run.start, int(lengths[run.stop - 1])) for run in runs]
+    assert all(count * longest <= 50 or count == 1 for count, longest in sizes)
+    # One more sentence would not have fitted: the budget is used.
+    following = [int(lengths[run.stop]) for run in runs[:-1]]
+    assert all((count + 1) * longer > 50 for (count, _), longer in zip(sizes[:-1], following, strict=True))
+
+
+def test_buckets_of_nothing_and_of_one_too_long():
+    assert buckets(np.array([], np.int64), 10) == []
+    assert buckets(np.array([3, 99]), 10) == [slice(0, 1), slice(1, 2)]
+    with pytest.raises(ValueError, match="sorted"):
+        buckets(np.array([2, 1]), 10)
+
+
+LENGTHS = np.array([1, 1, 2, 3, 3, 5])
+
+
+def stored_scores(tags: int = 3) -> dict[str, tuple[np.ndarray, ...]]:
+    """The stored emissions of sentences of `LENGTHS` and the transitions of their teacher."""
+    draw = np.random.default_rng(1)
+    emissions = encode_log_scores(draw.normal(size=(LENGTHS.sum(), tags)).astype(np.float32))[0]
+    parts = (draw.normal(size=(1, width)).astype(np.float32) for width in (tags * tags, tags, tags))
+    return {"emissions": (emissions,), "transitions": tuple(parts)}
+
+
+def derived(stored, k: int, *, token_budget: int = 50):
+    return KBEST.derive(stored, LENGTHS, Need("kbest", k), token_budget)
+
+
+def all_scores(emissions_TY: np.ndarray, transitions: tuple[np.ndarray, ...]) -> dict[tuple[int, ...], float]:
+    """Every labelling's score, by enumeration."""
+    length, tags = emissions_TY.shape
+    square, start, end = transitions[0].reshape(tags, tags), transitions[1][0], transitions[2][0]
+    return {
+        path: start[path[0]]
+        + sum(emissions_TY[place, tag] for place, tag in enumerate(path))
+        + sum(square[path[place - 1], path[place]] for place in range(1, length))
+        + end[path[-1]]
+        for path in np.ndindex(*[tags] * length)
+    }
+
+
+def test_paths_and_scores_are_those_of_enumeration_over_the_rounded_emissions():
+    stored, k = stored_scores(), 4
+    paths_RK, scores_NK = derived(stored, k, token_budget=6)
+    rounded, ends = stored["emissions"][0].astype(np.float64), np.cumsum(LENGTHS)
+    for row, (length, end) in enumerate(zip(LENGTHS, ends, strict=True)):
+        every = all_scores(rounded[end - length : end], stored["transitions"])
+        ranked = sorted(every.items(), key=lambda item: -item[1])[:k]
+        paths = paths_RK[end - length : end].T.tolist()
+        assert [tuple(path) for path in paths[: len(ranked)]] == [path for path, _ in ranked]
+        np.testing.assert_allclose(scores_NK[row, : len(ranked)], [value for _, value in ranked], rtol=1e-5)
+        assert np.isneginf(scores_NK[row, len(ranked) :]).all()
+        assert not np.array(paths[len(ranked) :]).any()
+
+
+def test_padding_and_neighbours_do_not_change_a_byte_of_the_paths():
+    stored = stored_scores()
+    together, apart = (derived(stored, 3, token_budget=budget) for budget in (10_000, 1))
+    assert all(one.tobytes() == other.tobytes() for one, other in zip(together, apart, strict=True))
+
+
+def test_more_tags_than_a_byte_holds_are_stored_wider():
+    stored = stored_scores(tags=300)
+    paths_RK, scores_NK = derived(stored, 2)
+    assert paths_RK.dtype == np.int16
+    assert paths_RK.max() > 255
+    last_TY = torch.from_numpy(stored["emissions"][0][-5:].astype(np.float32))
+    square, start, end = (torch.from_numpy(part[0]) for part in stored["transitions"])
+    chain = Chain(last_TY[None], torch.tensor([5]), square.reshape(300, 300), start, end)
+    scored = score(chain, torch.from_numpy(paths_RK[-5:].T.astype(np.int64))[None])
+    np.testing.assert_allclose(scored[0].numpy(), scores_NK[-1], rtol=1e-5)
+
+
+def test_a_batch_holds_what_was_read_and_nothing_else():
+    emissions_BTY, lengths_B = torch.randn(2, 3, 4), torch.tensor([3, 1])
+    parts = torch.randn(2, 4, 4), torch.randn(2, 4), torch.randn(2, 4)
+    chain = TeacherBatch.of({Need("emissions"): (emissions_BTY, lengths_B), Need("transitions"): parts}).chain
+    assert torch.equal(chain.emissions_BTY, emissions_BTY)
+    assert all(
+        torch.equal(*pair) for pair in zip((chain.transitions, chain.start, chain.end), parts, strict=True)
+    )
+    alone = TeacherBatch.of({Need("emissions"): (emissions_BTY, lengths_B)}).chain
+    assert (alone.transitions, alone.start, alone.end) == (None, None, None)
+    paths, scores = torch.zeros(2, 1, 3, dtype=torch.int64), torch.zeros(2, 1)
+    batch = TeacherBatch.of({Need("kbest", 1): (paths, scores)})
+    assert batch.paths_BKT is paths
+    assert batch.scores_BK is scores
+    assert (batch.chain, batch.marginals) == (None, None)

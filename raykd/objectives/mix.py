@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from torch import nn
 
+from raykd.errors import RunError
 from raykd.objectives.labels import Gold, Top1
 from raykd.objectives.protocol import Loss, Losses, Objective
 from raykd.objectives.table import SingleObjective
@@ -90,8 +91,9 @@ class MixLoss(Loss):
         total_B, parts, seen = None, {}, Counter()
         for part, loss in zip(self.parts, self.losses, strict=True):
             weight = part.weight * factors[part.anneal]
-            # Labels count even at weight 0: they touch every parameter, so that optimiser and DDP treat all alike.
-            if weight == 0 and not part.objective.reads_labels:
+            # Labels are computed even at weight 0, and so are losses with parameters of their own: then every parameter
+            # has a gradient at every λ, so that optimiser and DDP treat all alike.
+            if weight == 0 and not part.objective.reads_labels and next(loss.parameters(), None) is None:
                 continue
             own: Losses = loss(output, targets, teacher, kd_weight=kd_weight)
             weighted_B = weight * own.total_B
@@ -100,7 +102,11 @@ class MixLoss(Loss):
                 seen[kind] += 1
                 parts[kind if seen[kind] == 1 else f"{kind}.{seen[kind]}"] = value_B
         if total_B is None:
-            raise ValueError("every weight of the mix is 0, so it has no loss; give one part a weight")
+            got = ", ".join(f"{part.objective.kind} {part.weight:g} {part.anneal}" for part in self.parts)
+            raise RunError(
+                f"objective.parts: every weight of the mix is 0 at λ = {kd_weight:g} ({got}); "
+                "give one part a weight that λ does not set to 0"
+            )
         return Losses(total_B, parts)
 
 

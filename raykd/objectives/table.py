@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Union
+from typing import Annotated, Union
 
 from pydantic import Field
 
@@ -30,7 +30,5 @@ SINGLE: tuple[type[Objective], ...] = (
     Representation,
 )
 
-if TYPE_CHECKING:
-    SingleObjective = Objective
-else:
-    SingleObjective = Annotated[Union[SINGLE], Field(discriminator="kind")]  # noqa: UP007
+# One value for type checkers and at run time: where shapes are checked, the branches of type checkers are run.
+SingleObjective = Annotated[Union[(*SINGLE,)], Field(discriminator="kind")]

@@ -8,7 +8,7 @@ Shapes: G rows, B batch, T time, P tokens of a block, W values per token (Y tags
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,10 @@ class Ragged:
         padded = np.zeros((len(rows_B) * width, flat.shape[1]), flat.dtype)
         padded[np.repeat(order_B * width, length_B) + steps] = flat
         return padded.reshape(len(rows_B), width, -1)
+
+    def narrowed(self, width: int) -> Ragged:
+        """The same tokens with their first `width` values."""
+        return replace(self, blocks=tuple(block[:, :width] for block in self.blocks))
 
     def _copy(self, sorted_B: np.ndarray, positions: np.ndarray, ends_B: np.ndarray) -> np.ndarray:
         flat = np.empty((len(positions), self.blocks[0].shape[1]), self.blocks[0].dtype)

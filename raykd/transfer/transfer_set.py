@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
 from raykd.errors import SignalError
 from raykd.needs import to_read
-from raykd.signals import SIGNALS, Need, TeacherBatch
+from raykd.signals import SIGNALS, Column, Need, TeacherBatch
 from raykd.storage import Storage
 from raykd.transfer.names import signal_folder
 from raykd.transfer.ragged import Ragged, join
 from raykd.transfer.shard import is_list
 from raykd.transfer.signal_store import SignalStore, open_kbest
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class TransferSet:
                 self._once[need] = tuple(torch.from_numpy(np.concatenate(part)) for part in parts)
             else:
                 self._columns[need] = tuple(
-                    join([store.column(column) for store in own], rows, picked, len(teacher_G))
+                    join([_column(store, column, need) for store in own], rows, picked, len(teacher_G))
                     for column in SIGNALS[need.signal].columns
                 )
         self.manifests = tuple(opened.manifest for store in stores for opened in store.values())
@@ -126,6 +123,11 @@ class TransferSet:
         padded = tuple(part if is_list(column) else part[:, 0] for part, column in own)
         lengths_B = torch.from_numpy(columns[0].length_G[rows_B].astype(np.int64)).to(device)
         return signal.read(padded, lengths_B, need)
+
+
+def _column(store: SignalStore, column: Column, need: Need) -> Ragged:
+    # Teachers may have stored different numbers of best paths: each serves every smaller one.
+    return store.column(column).narrowed(need.k) if need.k else store.column(column)
 
 
 def _teacher_of_rows(covered: Sequence[np.ndarray]) -> np.ndarray:

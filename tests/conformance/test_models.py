@@ -74,9 +74,13 @@ def encode(config):
     return encode_text(SENTENCES, vocabulary, letters, context=context), sizes
 
 
-def build(config, sizes, *, seed=0, dropout=0.0):
+def build(config, sizes, *, seed=0, dropout=0.0, **settings):
     torch.manual_seed(seed)
-    return config.build(tag_set=TAGS, dropout=dropout, **sizes)
+    return config.build(**{"tag_set": TAGS, "dropout": dropout, **sizes, **settings})
+
+
+def distribution(model, batch):
+    return model(batch).distribution
 
 
 def stirred(model):
@@ -106,7 +110,7 @@ def test_configuration_is_frozen_and_strict(config):
         type(config)(**{**config.model_dump(), "oddity": 1})
 
 
-def test_shape_is_plain_and_tells_shapes_apart(config):
+def test_shape_is_plain_and_distinguishes_shapes(config):
     shape = config.shape()
     assert json.loads(json.dumps(shape)) == shape
     if "hidden_dim" in type(config).model_fields:
@@ -115,21 +119,21 @@ def test_shape_is_plain_and_tells_shapes_apart(config):
 
 def test_model_gives_a_distribution_over_tags(config):
     text, sizes = encode(config)
-    said = build(config, sizes).eval()(text.gather(np.arange(4)))
-    assert token_marginals(said).shape == (4, 5, len(TAGS))
-    assert said.lengths_B.tolist() == [3, 1, 5, 2]
-    assert said.dtype == torch.float32
-    assert isinstance(said, Spans) == (config.decoder == "spans")
-    assert (getattr(said, "transitions", None) is not None) == (config.decoder == "crf")
-    assert torch.isfinite(log_partition(said)).all()
+    found = distribution(build(config, sizes).eval(), text.gather(np.arange(4)))
+    assert token_marginals(found).shape == (4, 5, len(TAGS))
+    assert found.lengths_B.tolist() == [3, 1, 5, 2]
+    assert found.dtype == torch.float32
+    assert isinstance(found, Spans) == (config.decoder == "spans")
+    assert (getattr(found, "transitions", None) is not None) == (config.decoder == "crf")
+    assert torch.isfinite(log_partition(found)).all()
 
 
 def test_a_sentence_is_tagged_the_same_alone(config):
     text, sizes = encode(config)
     model = stirred(build(config, sizes).eval())
-    whole = model(text.gather(np.arange(4)))
+    whole = distribution(model, text.gather(np.arange(4)))
     for row in range(4):
-        alone = model(text.gather(np.array([row])))
+        alone = distribution(model, text.gather(np.array([row])))
         near = {"rtol": 1e-4, "atol": 1e-5}
         marginals_BTY = token_marginals(whole)[[row], : alone.time]
         torch.testing.assert_close(marginals_BTY, token_marginals(alone), **near)
@@ -145,10 +149,10 @@ def test_weights_come_back_in_another_model(config):
     text, sizes = encode(config)
     batch = text.gather(np.arange(4))
     model, other = stirred(build(config, sizes).eval()), build(config, sizes, seed=1).eval()
-    assert not torch.equal(token_marginals(model(batch)), token_marginals(other(batch)))
+    assert not torch.equal(*(token_marginals(distribution(each, batch)) for each in (model, other)))
     load_weights(other, save_weights(model))
     for operation in (log_partition, token_marginals):
-        assert torch.equal(operation(model(batch)), operation(other(batch)))
+        assert torch.equal(*(operation(distribution(each, batch)) for each in (model, other)))
 
 
 def test_model_learns_the_tags_of_a_few_sentences(config):
@@ -163,8 +167,8 @@ def test_model_learns_the_tags_of_a_few_sentences(config):
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for _ in range(30):
-        said = model(batch)
-        loss = (log_partition(said) - score(said, gold_BT)).mean()
+        found = distribution(model, batch)
+        loss = (log_partition(found) - score(found, gold_BT)).mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -172,13 +176,68 @@ def test_model_learns_the_tags_of_a_few_sentences(config):
     assert losses[-1] < losses[0] / 2
 
 
-def test_several_teachers_tell_what_their_mean_can(config):
+def test_hidden_states_have_the_stated_sizes_and_change_nothing(config):
+    """Of every layer, whichever others are asked for; the distribution is the same whether any is or not."""
+    text, sizes = encode(config)
+    batch, model = text.gather(np.arange(4)), stirred(build(config, sizes).eval())
+    depth = getattr(config, "layers", 1) if "hidden_dim" in type(config).model_fields else 1
+    layers = tuple(range(depth + 1))
+    whole, plain = model(batch, layers=layers), model(batch)
+    assert not plain.hidden
+    assert torch.equal(log_partition(whole.distribution), log_partition(plain.distribution))
+    assert torch.equal(token_marginals(whole.distribution), token_marginals(plain.distribution))
+    for layer in (*layers, -1):
+        states_BPD = model(batch, layers=(layer,)).hidden[layer]
+        assert torch.equal(states_BPD, whole.hidden[layer % (depth + 1)])
+        assert states_BPD.shape == (*batch.pieces_BP.shape, model.hidden_size(layer))
+        if config.kind in TEACHERS:
+            assert config.hidden_size(layer) == model.hidden_size(layer)
+    for ask in (model.hidden_size, getattr(config, "hidden_size", model.hidden_size)):
+        with pytest.raises(ValueError, match=f"no layer {depth + 1}; choose from 0 .* to {depth}"):
+            ask(depth + 1)
+
+
+def test_layer_groups_are_disjoint_and_together_all_parameters(config):
+    _, sizes = encode(config)
+    model = build(config, sizes)
+    groups = model.layer_groups()
+    assert list(groups) == ["head", "encoder", "embeddings"]
+    named = [id(parameter) for group in groups.values() for parameter in group]
+    assert len(named) == len(set(named))
+    assert set(named) == {id(parameter) for parameter in model.parameters()}
+    assert groups["head"]
+    assert groups["encoder"]
+
+
+CLASSES = TagSet.flat(["bad", "good", "neither"])
+
+
+def test_one_label_per_sentence_is_a_chain_of_length_1(config):
+    if config.decoder == "spans" or getattr(config, "trained", True) is False:
+        return  # spans need words, and the labels of a checkpoint as it is are of words
+    text, sizes = encode(config)
+    batch, model = (
+        text.gather(np.arange(4)),
+        stirred(build(config, sizes, tag_set=CLASSES, unit="sentence").eval()),
+    )
+    found = model(batch, layers=(0,))
+    assert found.distribution.lengths_B.tolist() == [1, 1, 1, 1]
+    assert token_marginals(found.distribution).shape == (4, 1, 3)
+    assert found.hidden[0].shape[:2] == batch.pieces_BP.shape
+    for row in range(4):
+        alone = distribution(model, text.gather(np.array([row])))
+        torch.testing.assert_close(
+            token_marginals(alone), token_marginals(found.distribution)[[row]], rtol=1e-4, atol=1e-5
+        )
+
+
+def test_several_teachers_offer_what_their_mean_can(config):
     if config.kind not in TEACHERS:
         return
-    assert config.offers == config.tells
-    assert config.model_copy(update={"combine": "posteriors"}).offers == config.tells
+    assert config.offers == config.own_signals
+    assert config.model_copy(update={"combine": "posteriors"}).offers == config.own_signals
     several = config.model_copy(update={"count": 2})
-    assert several.offers == config.tells
+    assert several.offers == config.own_signals
     mixed = several.model_copy(update={"combine": "posteriors"})
     assert mixed.offers == ("token_marginals", "kbest")
     assert config.kind in several.title != config.title == config.kind
@@ -190,10 +249,12 @@ def test_several_members_are_one_distribution(config):
     text, sizes = encode(config)
     batch, members = text.gather(np.arange(4)), [build(config, sizes, seed=seed) for seed in (0, 1)]
     for combine in ("scores", "posteriors"):
-        said = Ensemble(members, combine=combine).eval()(batch)
-        marginals_BTY = token_marginals(said)
+        found = distribution(Ensemble(members, combine=combine).eval(), batch)
+        marginals_BTY = token_marginals(found)
         torch.testing.assert_close(marginals_BTY.sum(-1), (marginals_BTY.sum(-1) > 0.5).float())
-        assert viterbi(said)[0].shape == (4, 5)
+        assert viterbi(found)[0].shape == (4, 5)
+    with pytest.raises(ValueError, match="have no hidden states"):
+        Ensemble(members, combine="scores")(batch, layers=(0,))
 
 
 def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
@@ -203,10 +264,10 @@ def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
     assert (pinned == config) == (config.contextual is None and config.kind != "hf_token_classifier")
     assert pinned.pinned() == pinned
     text, sizes = encode(config)
-    assert build(pinned, sizes)(text.gather(np.arange(4))).lengths_B.tolist() == [3, 1, 5, 2]
+    assert distribution(build(pinned, sizes), text.gather(np.arange(4))).lengths_B.tolist() == [3, 1, 5, 2]
 
 
 @pytest.mark.parametrize("kind", TEACHERS)
-def test_teachers_say_what_they_offer(kind):
-    assert set(TEACHERS[kind].tells) <= set(SIGNALS)
+def test_teachers_offer_known_signals(kind):
+    assert set(TEACHERS[kind].own_signals) <= set(SIGNALS)
     assert {"scope", "epochs", "training"} <= set(TEACHERS[kind].model_fields)

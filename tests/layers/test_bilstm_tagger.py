@@ -14,12 +14,16 @@ def make_tagger(**sizes):
     return BiLSTMTagger(BiLSTMTaggerShape(**shape)).eval()
 
 
+def chain_of(tagger, batch):
+    return tagger(batch).distribution
+
+
 SPELLING = {"characters": CHARACTERS.size, "character_dim": 4, "character_hidden": 3}
 
 
 def test_one_row_of_emissions_per_word():
     batch = make_batch()
-    chain = make_tagger()(batch)
+    chain = chain_of(make_tagger(), batch)
     assert chain.emissions_BTY.shape == (4, 8, 5)
     assert chain.lengths_B.tolist() == [5, 1, 8, 2]
 
@@ -29,29 +33,32 @@ def test_a_word_is_predicted_at_its_first_piece():
     states = tagger.encoder(tagger.embedding(batch.pieces_BP), batch.piece_lengths_B)
     assert int(batch.piece_lengths_B[2]) > int(batch.lengths_B[2])  # some word has several pieces
     first = batch.first_BT[2, 7]
-    torch.testing.assert_close(tagger(batch).emissions_BTY[2, 7], tagger.head.emissions(states[2, first]))
+    found_Y = chain_of(tagger, batch).emissions_BTY[2, 7]
+    torch.testing.assert_close(found_Y, tagger.head.emissions(states[2, first]))
 
 
 @pytest.mark.parametrize("sizes", [{}, SPELLING, {"decoder": "maxent", "layers": 2}])
 def test_neighbours_in_the_batch_and_padding_change_nothing(sizes):
     tagger, batch = make_tagger(**sizes), make_batch()
-    whole = tagger(batch)
+    whole = chain_of(tagger, batch)
     wide = replace(batch, pieces_BP=pad(batch.pieces_BP, (0, 3), value=7))
-    torch.testing.assert_close(tagger(wide).emissions_BTY[whole.mask_BT], whole.emissions_BTY[whole.mask_BT])
+    torch.testing.assert_close(
+        chain_of(tagger, wide).emissions_BTY[whole.mask_BT], whole.emissions_BTY[whole.mask_BT]
+    )
     for row in range(4):
-        alone = tagger(make_batch((row,)))
+        alone = chain_of(tagger, make_batch((row,)))
         torch.testing.assert_close(
             alone.emissions_BTY[0], whole.emissions_BTY[row, : int(whole.lengths_B[row])]
         )
 
 
-def test_characters_tell_words_apart_that_pieces_do_not():
+def test_characters_distinguish_words_that_pieces_do_not():
     batch = make_batch((0,))
     unknown = replace(batch, pieces_BP=torch.ones_like(batch.pieces_BP))
     changed = replace(unknown, characters_BTC=unknown.characters_BTC.flip(1))
     plain, spelling = make_tagger(), make_tagger(**SPELLING)
-    assert torch.equal(plain(unknown).emissions_BTY, plain(changed).emissions_BTY)
-    assert not torch.allclose(spelling(unknown).emissions_BTY, spelling(changed).emissions_BTY)
+    assert torch.equal(*(chain_of(plain, batch).emissions_BTY for batch in (unknown, changed)))
+    assert not torch.allclose(*(chain_of(spelling, batch).emissions_BTY for batch in (unknown, changed)))
 
 
 def test_a_batch_without_characters_is_refused_where_they_are_read():
@@ -61,4 +68,39 @@ def test_a_batch_without_characters_is_refused_where_they_are_read():
 
 def test_emissions_are_float32_under_autocast():
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert make_tagger(**SPELLING)(make_batch()).dtype == torch.float32
+        assert chain_of(make_tagger(**SPELLING), make_batch()).dtype == torch.float32
+
+
+def test_a_sentence_gets_one_label_from_the_last_state_of_each_direction():
+    """As torch's own LSTM over each sentence alone, by its final states."""
+    batch, tagger = make_batch(), make_tagger(unit="sentence", layers=2)
+    chain = chain_of(tagger, batch)
+    assert chain.emissions_BTY.shape == (4, 1, 5)
+    assert chain.lengths_B.tolist() == [1, 1, 1, 1]
+    for b, length in enumerate(batch.piece_lengths_B.tolist()):
+        states_1PD = tagger.embedding(batch.pieces_BP[b : b + 1, :length])
+        for lstm in tagger.encoder.layers:
+            states_1PD, (final, _) = lstm(states_1PD)
+        expected_Y = tagger.head.emissions(torch.cat([final[0, 0], final[1, 0]]))
+        torch.testing.assert_close(chain.emissions_BTY[b, 0], expected_Y)
+
+
+@pytest.mark.parametrize("unit", ["word", "sentence"])
+def test_hidden_states_are_the_input_and_the_output_of_each_layer(unit):
+    batch, tagger = make_batch(), make_tagger(layers=2, unit=unit)
+    states = tagger(batch, layers=(0, 1, 2, -1)).hidden
+    inputs_BPD = tagger.embedding(batch.pieces_BP)
+    inside_BP = torch.arange(inputs_BPD.shape[1]) < batch.piece_lengths_B[:, None]
+    torch.testing.assert_close(states[0][inside_BP], inputs_BPD[inside_BP])
+    torch.testing.assert_close(states[2], tagger.encoder(inputs_BPD, batch.piece_lengths_B))
+    assert torch.equal(states[-1], states[2])
+    assert not torch.equal(states[1], states[2])
+
+
+def test_a_layer_that_is_not_there_is_refused():
+    tagger = make_tagger(layers=2)
+    for ask in (lambda: tagger(make_batch(), layers=(3,)), lambda: tagger.hidden_size(-4)):
+        with pytest.raises(
+            ValueError, match=r"has no layer (3|-4); choose from 0 \(the encoder's input\) to 2"
+        ):
+            ask()

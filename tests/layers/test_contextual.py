@@ -37,8 +37,8 @@ def direct(checkpoint, words, layer):
     """Transformers alone on one sentence: a hidden state [P, D] and each piece's word."""
     tokens = AutoTokenizer.from_pretrained(checkpoint)(words, is_split_into_words=True, return_tensors="pt")
     with torch.no_grad():
-        said = AutoModel.from_pretrained(checkpoint).eval()(**tokens, output_hidden_states=True)
-    return said.hidden_states[layer][0], tokens.word_ids(0)
+        output = AutoModel.from_pretrained(checkpoint).eval()(**tokens, output_hidden_states=True)
+    return output.hidden_states[layer][0], tokens.word_ids(0)
 
 
 @pytest.mark.parametrize("layer", [-1, 0, 1])
@@ -123,7 +123,7 @@ def test_nothing_is_kept_beyond_the_room_nor_outside_training(checkpoint, monkey
     assert torch.equal(idle(batch), keeping(batch))
 
 
-def test_words_of_the_same_pieces_are_told_apart(checkpoint):
+def test_words_of_the_same_pieces_are_distinguished(checkpoint):
     """`zz` and `z` are both one unknown piece; features belong to words, so where they begin counts too."""
     config = config_of(checkpoint, pooling="mean")
     features = config.build().train()
@@ -146,7 +146,7 @@ def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
     batch, gold_BT = batch_for(config), torch.zeros(3, 4, dtype=torch.int64)
     losses = []
     for _ in range(5):
-        loss = path_loss(model(batch), gold_BT).mean()
+        loss = path_loss(model(batch).distribution, gold_BT).mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

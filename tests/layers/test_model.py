@@ -29,10 +29,10 @@ def test_damaged_bytes_are_refused():
 
 
 def test_another_shape_is_refused_by_name():
-    with pytest.raises(StoreError, match=r"first lstm\.bias_hh_l0: stored \(16,\), model \(12,\)"):
+    with pytest.raises(StoreError, match=r"the first is lstm\.bias_hh_l0: stored \(16,\), model \(12,\)"):
         load_weights(make_model(size=3), save_weights(make_model(size=4)))
 
 
 def test_another_models_weights_are_refused():
-    with pytest.raises(StoreError, match=r"first bias: stored \(2,\), model None"):
+    with pytest.raises(StoreError, match=r"the first is bias: stored \(2,\), model None"):
         load_weights(make_model(), save_weights(nn.Linear(2, 2)))

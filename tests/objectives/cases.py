@@ -4,24 +4,58 @@ from dataclasses import dataclass, replace
 
 import torch
 from hypothesis import strategies as st
+from torch import Tensor
 
-from raykd.signals import TeacherBatch
-from raykd.structures import Chain, kbest
+from raykd.corpora.labels import Targets
+from raykd.layers import Output
+from raykd.objectives import Losses, Objective
+from raykd.signals import Sizes, TeacherBatch
+from raykd.structures import Chain, Spans, kbest, viterbi
 
 FORBIDDEN = float("-inf")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A student and what its teacher says about the same sentences."""
+    """A student, what its teacher gives for the same sentences, and their labels: the teacher's best, if not given."""
 
     student: Chain
-    teacher: Chain
+    teacher: Chain | Spans
     k: int
+    labels: Targets | None = None
 
     @property
     def signals(self) -> TeacherBatch:
         return TeacherBatch(self.teacher, *kbest(self.teacher, self.k))
+
+    @property
+    def targets(self) -> Targets:
+        return self.labels or targets_of(viterbi(self.teacher)[0])
+
+
+def targets_of(labels_BT: Tensor, *, labelled: bool | list[bool] = True) -> Targets:
+    """Labels of all sentences, or of some of them: the others have none, as in a batch of a corpus."""
+    every = [labelled] * len(labels_BT) if isinstance(labelled, bool) else labelled
+    labelled_B = torch.tensor(every)
+    return Targets(labels_BT * labelled_B[:, None], labelled_B)
+
+
+def built_losses(
+    objective: Objective, case: Case, teacher: TeacherBatch | None = None, *, kd_weight: float = 1.0
+) -> Losses:
+    """What the loss that the objective builds gives for a case; hidden states are the student's emissions, scaled."""
+    layers = {need.layer: case.teacher.tags for need in objective.needs if need.layer is not None}
+    hidden = {layer: case.student.emissions_BTY * (layer + 1) for layer in objective.student_layers}
+    sizes = Sizes(case.student.tags, dict.fromkeys(hidden, case.student.tags))
+    torch.manual_seed(0)
+    loss = objective.build(sizes, Sizes(case.student.tags, layers)).to(case.student.dtype)
+    signals = case.signals if teacher is None else teacher
+    return loss(Output(case.student, hidden), case.targets, signals, kd_weight=kd_weight)
+
+
+def built_loss(objective: Objective, case: Case, teacher: TeacherBatch | None = None, **options) -> Tensor:
+    """The total of `built_losses` [B]."""
+    return built_losses(objective, case, teacher, **options).total_B
 
 
 def draw_chain(lengths_B, tags, generator, *, chained=True, own=False) -> Chain:
@@ -64,14 +98,17 @@ def make_case(
     student_chained=True,
     teacher_chained=True,
 ) -> Case:
-    """One case by its seed. With `maxent` neither side has transitions."""
+    """One case by its seed, every second sentence labelled at random. With `maxent` neither side has transitions."""
     generator = torch.Generator().manual_seed(seed)
     lengths_B = torch.tensor(lengths)
     student = draw_chain(lengths_B, tags, generator, chained=student_chained and not maxent)
     teacher = draw_chain(lengths_B, tags, generator, chained=teacher_chained and not maxent, own=True)
     if forbidden:
         teacher = forbid(teacher, generator)
-    return Case(student, teacher, k)
+    labels_BT = torch.randint(tags, (len(lengths), max(lengths)), generator=generator)
+    return Case(
+        student, teacher, k, targets_of(labels_BT, labelled=[b % 2 == 0 for b in range(len(lengths))])
+    )
 
 
 @st.composite
@@ -89,15 +126,17 @@ def cases(draw, *, maxent=False, forbidden=None, student_chained=None, teacher_c
     )
 
 
-def rows(chain: Chain, index: slice) -> Chain:
-    """Some sentences of a chain, with no more padding than they need."""
-    lengths_B = chain.lengths_B[index]
+def alone(case: Case, b: int) -> Case:
+    """One sentence of a case, with no more padding than it needs."""
+    own, length = slice(b, b + 1), int(case.student.lengths_B[b])
+    targets = Targets(case.targets.tags_BT[own, :length], case.targets.labelled_B[own])
+    return Case(_row(case.student, own, length), _row(case.teacher, own, length), case.k, targets)
 
-    def own(part, shared):
-        return part if part is None or part.dim() == shared else part[index]
 
-    parts = own(chain.transitions, 2), own(chain.start, 1), own(chain.end, 1)
-    return Chain(chain.emissions_BTY[index, : int(lengths_B.max())], lengths_B, *parts)
+def _row(chain: Chain, own: slice, length: int) -> Chain:
+    shared = ((chain.transitions, 2), (chain.start, 1), (chain.end, 1))
+    parts = (part if part is None or part.dim() == dims else part[own] for part, dims in shared)
+    return Chain(chain.emissions_BTY[own, :length], chain.lengths_B[own], *parts)
 
 
 def padded(chain: Chain, steps: int, value: float = 7.0) -> Chain:

@@ -1,27 +1,28 @@
 """Each objective as its definition says, by enumerating every labelling, apart from `raykd.structures`.
 
-Every function takes the objective and a case, and gives the loss of each sentence [B] in float64.
+Every function takes the objective, a case and λ, which only a mix uses, and gives the loss of each sentence [B] in
+float64.
 """
 
 import torch
 from torch import Tensor
 
-from raykd.objectives import Structural
+from raykd.objectives.structural import Structural
 from tests.objectives.cases import Case
 from tests.oracles.chains import Law, enumerate_chain
 from tests.oracles.segmentations import enumerate_spans
 
 
-def laws(said) -> list[Law]:
+def laws(distribution) -> list[Law]:
     """The law of every sentence of a chain or of spans."""
-    if hasattr(said, "scores_BTTL"):
-        return [law for _, law in enumerate_spans(said)]
-    return enumerate_chain(said)
+    if hasattr(distribution, "scores_BTTL"):
+        return [law for _, law in enumerate_spans(distribution)]
+    return enumerate_chain(distribution)
 
 
-def softened_laws(said, temperature: float) -> list[Law]:
+def softened_laws(distribution, temperature: float) -> list[Law]:
     """Laws of p(y)^(1/ϑ), renormalised."""
-    return [Law(law.paths, law.scores / temperature, law.tags) for law in laws(said)]
+    return [Law(law.paths, law.scores / temperature, law.tags) for law in laws(distribution)]
 
 
 def local(marginals: Tensor, temperature: float, dims: tuple[int, ...]) -> Tensor:
@@ -45,17 +46,32 @@ def best(law: Law, k: int) -> list[tuple[tuple[int, ...], float]]:
     return [pair for pair in ranked[:k] if pair[1] > float("-inf")]
 
 
-def gold(objective, case: Case) -> Tensor:
-    pairs = zip(enumerate_chain(case.student), enumerate_chain(case.teacher), strict=True)
-    return torch.stack([-log_probability(student, best(teacher, 1)[0][0]) for student, teacher in pairs])
+def own_labels(case: Case, b: int, law: Law) -> tuple[int, ...] | None:
+    """The gold labels of sentence b, or None."""
+    if not case.targets.labelled_B[b]:
+        return None
+    return tuple(case.targets.tags_BT[b, : len(law.paths[0])].tolist())
 
 
-def top_1(objective, case: Case) -> Tensor:
+def gold(objective, case: Case, kd_weight: float) -> Tensor:
+    losses = []
+    for b, student in enumerate(laws(case.student)):
+        labels = own_labels(case, b, student)
+        losses.append(student.log_z * 0 if labels is None else -log_probability(student, labels))
+    return torch.stack(losses)
+
+
+def top_1(objective, case: Case, kd_weight: float) -> Tensor:
     pairs = zip(laws(case.student), laws(case.teacher), strict=True)
-    return torch.stack([-log_probability(student, best(teacher, 1)[0][0]) for student, teacher in pairs])
+    return torch.stack(
+        [
+            -log_probability(student, own_labels(case, b, student) or best(teacher, 1)[0][0])
+            for b, (student, teacher) in enumerate(pairs)
+        ]
+    )
 
 
-def emission(objective, case: Case) -> Tensor:
+def emission(objective, case: Case, kd_weight: float) -> Tensor:
     warmth = objective.temperature
     of_student, factor = (warmth, warmth**2) if objective.soften == "both" else (1.0, 1.0)
     losses = []
@@ -67,7 +83,7 @@ def emission(objective, case: Case) -> Tensor:
     return torch.stack(losses)
 
 
-def top_k(objective, case: Case) -> Tensor:
+def top_k(objective, case: Case, kd_weight: float) -> Tensor:
     losses = []
     for student, teacher in zip(enumerate_chain(case.student), enumerate_chain(case.teacher), strict=True):
         paths = best(teacher, objective.k)
@@ -75,7 +91,7 @@ def top_k(objective, case: Case) -> Tensor:
     return torch.stack(losses)
 
 
-def top_wk(objective, case: Case) -> Tensor:
+def top_wk(objective, case: Case, kd_weight: float) -> Tensor:
     losses = []
     for student, teacher in zip(enumerate_chain(case.student), enumerate_chain(case.teacher), strict=True):
         paths = best(teacher, objective.k)
@@ -88,13 +104,13 @@ def top_wk(objective, case: Case) -> Tensor:
     return torch.stack(losses)
 
 
-def token_marginals(said, temperature: float, mode: str) -> list[Tensor]:
+def token_marginals(distribution, temperature: float, mode: str) -> list[Tensor]:
     if mode == "global":
-        return [law.token_marginals() for law in softened_laws(said, temperature)]
-    return [local(law.token_marginals(), temperature, (-1,)) for law in laws(said)]
+        return [law.token_marginals() for law in softened_laws(distribution, temperature)]
+    return [local(law.token_marginals(), temperature, (-1,)) for law in laws(distribution)]
 
 
-def posterior(objective, case: Case) -> Tensor:
+def posterior(objective, case: Case, kd_weight: float) -> Tensor:
     warmth, mode, soften = (
         objective.temperature,
         objective.temperature_mode,
@@ -111,11 +127,11 @@ def posterior(objective, case: Case) -> Tensor:
     )
 
 
-def pos_top_wk(objective, case: Case) -> Tensor:
-    return (posterior(objective, case) + top_wk(objective, case)) / 2
+def pos_top_wk(objective, case: Case, kd_weight: float) -> Tensor:
+    return (posterior(objective, case, kd_weight) + top_wk(objective, case, kd_weight)) / 2
 
 
-def structural(objective: Structural, case: Case) -> Tensor:
+def structural(objective: Structural, case: Case, kd_weight: float) -> Tensor:
     warmth = objective.temperature
     of_student, factor = (warmth, warmth**2) if objective.soften == "both" else (1.0, 1.0)
     teachers = (
@@ -142,6 +158,14 @@ def substructures(teacher: Law, student, b: int, power: float) -> Tensor:
     return total + expected(pairs, student.transitions + emissions[1:, None, :].expand_as(pairs))
 
 
+def mix(objective, case: Case, kd_weight: float) -> Tensor:
+    factors = {"none": 1.0, "falling": kd_weight, "rising": 1 - kd_weight}
+    return sum(
+        part.weight * factors[part.anneal] * DEFINITIONS[part.objective.kind](part.objective, case, kd_weight)
+        for part in objective.parts
+    )
+
+
 DEFINITIONS = {
     "gold": gold,
     "top_1": top_1,
@@ -152,4 +176,5 @@ DEFINITIONS = {
     "posterior": posterior,
     "pos_top_wk": pos_top_wk,
     "structural": structural,
+    "mix": mix,
 }

@@ -7,10 +7,25 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.objectives import OBJECTIVES
+from raykd.objectives import OBJECTIVES, Part
+from raykd.objectives.table import SINGLE
 from raykd.signals import TeacherBatch
-from tests.objectives.cases import cases
+from tests.objectives.cases import built_loss, cases
 from tests.objectives.definitions import DEFINITIONS
+
+
+@st.composite
+def parts(draw):
+    """One to three parts of a mix; λ strictly between 0 and 1 gives each a weight."""
+    kinds = [entry.model_fields["kind"].default for entry in SINGLE if not entry.maxent_only]
+    return tuple(
+        Part(
+            objective=draw(objectives(kind)),
+            weight=draw(st.sampled_from([0.5, 1.0, 3.0])),
+            anneal=draw(st.sampled_from(["none", "falling", "rising"])),
+        )
+        for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3))
+    )
 
 
 @st.composite
@@ -22,6 +37,7 @@ def objectives(draw, kind):
         "temperature": st.sampled_from([0.5, 1.0, 2.0, 5.0]),
         "temperature_mode": st.sampled_from(["local", "global"]),
         "soften": st.sampled_from(["teacher", "both"]),
+        "parts": parts(),
     }
     unknown = set(fields) - {"kind", *drawn}
     assert not unknown, f"draw {unknown} too"
@@ -29,25 +45,26 @@ def objectives(draw, kind):
 
 
 @pytest.mark.parametrize("kind", OBJECTIVES)
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_loss_is_its_definition(kind, data):
-    case = data.draw(cases(maxent=OBJECTIVES[kind].maxent_only, teacher_chained=None))
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), kd_weight=st.sampled_from([0.25, 0.5]))
+def test_loss_is_its_definition(kind, data, kd_weight):
     objective = data.draw(objectives(kind))
-    case = type(case)(case.student, case.teacher, max(case.k, getattr(objective, "k", 1)))
-    loss_B = objective.loss(case.student, case.signals)
-    torch.testing.assert_close(loss_B, DEFINITIONS[kind](objective, case), rtol=1e-9, atol=1e-9)
+    case = data.draw(cases(maxent=objective.maxent_only, teacher_chained=None))
+    case = replace(case, k=max([case.k, *(need.k for need in objective.needs)]))
+    loss_B = built_loss(objective, case, kd_weight=kd_weight)
+    expected_B = DEFINITIONS[kind](objective, case, kd_weight)
+    torch.testing.assert_close(loss_B, expected_B, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_a_maxent_teacher_of_a_chain_tells_pairs_by_products(data):
+def test_a_maxent_teacher_gives_a_chain_student_products_as_pairs(data):
     """Case 3 of the 2021 paper, for a stored teacher too: its transitions are zeros, not absent."""
     case = data.draw(cases(teacher_chained=False, student_chained=True))
     objective = data.draw(objectives("structural"))
     zeros = torch.zeros(case.teacher.batch, case.teacher.tags, case.teacher.tags, dtype=torch.float64)
     stored = replace(case.teacher, transitions=zeros, start=zeros[:, 0], end=zeros[:, 0])
-    loss_B = DEFINITIONS["structural"](objective, case)
+    loss_B = DEFINITIONS["structural"](objective, case, 1.0)
     for teacher in (case.teacher, stored):
         batch = TeacherBatch(teacher)
         torch.testing.assert_close(objective.loss(case.student, batch), loss_B, rtol=1e-9, atol=1e-9)

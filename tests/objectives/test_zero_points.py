@@ -7,14 +7,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.objectives import Emission, Gold, Posterior, PosTopWK, Structural, Token, Top1, TopK, TopWK
+from raykd.layers import Output
+from raykd.objectives import Gold, Top1
+from raykd.objectives.emission import Emission
+from raykd.objectives.pos_top_wk import PosTopWK
+from raykd.objectives.posterior import Posterior
+from raykd.objectives.structural import Structural
+from raykd.objectives.token import Token
+from raykd.objectives.top_k import TopK
+from raykd.objectives.top_wk import TopWK
 from raykd.signals import TeacherBatch
-from raykd.structures import Chain
-from tests.objectives.cases import Case, cases, draw_chain, make_case
+from raykd.structures import Chain, Mixture
+from tests.objectives.cases import Case, built_loss, cases, draw_chain, make_case, targets_of
 from tests.objectives.definitions import best, softened_laws
 from tests.oracles.chains import enumerate_chain
 
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=15, deadline=None)
 WARMTH = st.sampled_from([0.5, 1.0, 3.0])
 
 
@@ -43,17 +51,52 @@ def near(values, expected):
     torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("objective", [Gold(), Top1()])
+@pytest.mark.parametrize(("objective", "labelled"), [(Gold(), True), (Top1(), True), (Top1(), False)])
 @FEW
 @given(case=cases())
-def test_likelihood_is_positive_and_vanishes_as_the_student_becomes_certain(objective, case):
-    assert (objective.loss(case.student, case.signals) > -1e-9).all()
+def test_likelihood_is_positive_and_vanishes_as_the_student_becomes_certain(objective, labelled, case):
+    assert (built_loss(objective, case) > -1e-9).all()
     path_BT = case.signals.paths_BKT[:, 0]
-    certain = 60.0 * torch.nn.functional.one_hot(path_BT, case.teacher.tags).double()
-    near(
-        objective.loss(Chain(certain, case.teacher.lengths_B), case.signals),
-        torch.zeros(case.teacher.batch).double(),
-    )
+    certain_BTY = 60.0 * torch.nn.functional.one_hot(path_BT, case.teacher.tags).double()
+    labels = targets_of(path_BT, labelled=labelled)
+    same = replace(case, student=Chain(certain_BTY, case.teacher.lengths_B), labels=labels)
+    near(built_loss(objective, same), torch.zeros(case.teacher.batch).double())
+
+
+@FEW
+@given(case=cases())
+def test_gold_is_zero_without_labels_and_top_1_is_then_the_best_path(case):
+    none = replace(case, labels=targets_of(case.targets.tags_BT, labelled=False))
+    assert not built_loss(Gold(), none).any()
+    near(built_loss(Top1(), none), TopK(k=1).loss(case.student, case.signals))
+
+
+@FEW
+@given(case=cases())
+def test_with_all_labels_top_1_is_gold(case):
+    every = replace(case, labels=targets_of(case.targets.tags_BT))
+    near(built_loss(Top1(), every), built_loss(Gold(), every))
+
+
+@pytest.mark.parametrize("objective", [Gold(), Top1()])
+def test_the_longest_sentence_of_a_batch_may_be_unlabelled(objective):
+    """Labels then have fewer columns than the batch has words, or more where others are longer."""
+    case = make_case(3, lengths=(2, 4))
+    narrow = replace(case, labels=targets_of(case.targets.tags_BT[:, :2], labelled=[True, False]))
+    wide = replace(case, labels=targets_of(torch.nn.functional.pad(narrow.targets.tags_BT, (0, 3), value=2)))
+    wide = replace(wide, labels=replace(wide.targets, labelled_B=narrow.targets.labelled_B))
+    near(built_loss(objective, narrow), built_loss(objective, wide))
+    expected = [-law.scores[law.paths.index(tuple(narrow.targets.tags_BT[0].tolist()))] + law.log_z
+                for law in enumerate_chain(case.student)[:1]]  # fmt: skip
+    near(built_loss(objective, narrow)[:1], torch.stack(expected))
+
+
+@pytest.mark.parametrize("objective", [Gold(), Top1()])
+def test_a_mixture_is_never_trained(objective):
+    case = make_case(0)
+    loss = objective.build(None, None)
+    with pytest.raises(TypeError, match="evaluated, never trained"):
+        loss(Output(Mixture((case.student, case.student))), case.targets, case.signals)
 
 
 @FEW

@@ -23,7 +23,7 @@ def test_e_and_h_have_no_default():
         BiLSTMStudent()
 
 
-def test_pieces_are_wordpieces_unless_said_otherwise():
+def test_pieces_are_wordpieces_by_default():
     assert BiLSTMStudent(embedding_dim=4, hidden_dim=4).vocabulary.kind == "wordpiece"
 
 

@@ -24,11 +24,11 @@ def test_its_tags_are_those_of_the_tag_set():
     assert TAGS.tags[numbers.outside] == "O"
 
 
-def test_what_it_decodes_is_valid_bioes_and_scores_as_told():
+def test_what_it_decodes_is_valid_bioes_with_the_score_that_viterbi_gives():
     torch.manual_seed(0)
     model, batch = build(TAGS).eval(), make_batch()
     torch.nn.init.normal_(model.head.weights, std=3.0)
-    spans = model(batch)
+    spans = model(batch).distribution
     paths_BT, scores_B = viterbi(spans)
     torch.testing.assert_close(score(spans, paths_BT), scores_B)
     allowed = TAGS.allowed_transitions()
@@ -45,5 +45,5 @@ def test_flat_tags_are_refused():
         build(TagSet.flat(["NOUN", "VERB"]))
 
 
-def test_its_shape_tells_the_biaffine_size():
+def test_its_shape_holds_the_biaffine_size():
     assert BiaffineNERTeacher(biaffine_dim=7).shape() != BiaffineNERTeacher(biaffine_dim=8).shape()

@@ -28,6 +28,10 @@ def batch_for(teacher, sentences=SENTENCES):
     return make_batch(range(len(sentences)), vocabulary=vocabulary, characters=False, sentences=sentences)
 
 
+def chain_of(model, batch):
+    return model(batch).distribution
+
+
 def direct_logits(checkpoint, words):
     """A sentence through Transformers alone: logits at each word's first piece [1, T, L]."""
     tokens = AutoTokenizer.from_pretrained(checkpoint)(
@@ -41,7 +45,7 @@ def direct_logits(checkpoint, words):
 
 def test_emissions_are_those_of_transformers_at_first_pieces(checkpoint):
     teacher = HFTokenClassifierTeacher(path=checkpoint)
-    chain = teacher.build(tag_set=NER).eval()(batch_for(teacher))
+    chain = chain_of(teacher.build(tag_set=NER).eval(), batch_for(teacher))
     labels = match_labels(IOB2, NER, {}, checkpoint=checkpoint)
     assert (chain.transitions, chain.start, chain.end) == (None, None, None)
     for b, words in enumerate(SENTENCES):
@@ -51,7 +55,7 @@ def test_emissions_are_those_of_transformers_at_first_pieces(checkpoint):
 
 def test_emissions_are_log_probabilities(checkpoint):
     teacher = HFTokenClassifierTeacher(path=checkpoint)
-    chain = teacher.build(tag_set=NER).eval()(batch_for(teacher))
+    chain = chain_of(teacher.build(tag_set=NER).eval(), batch_for(teacher))
     torch.testing.assert_close(
         chain.emissions_BTY.exp()[chain.mask_BT], token_marginals(chain)[chain.mask_BT]
     )
@@ -62,13 +66,13 @@ def test_sentences_longer_than_the_model_reads_are_tagged_throughout(checkpoint)
     teacher = HFTokenClassifierTeacher(path=checkpoint)
     model = teacher.build(tag_set=NER).eval()
     long = tuple("abcdefghij"[i % 10] for i in range(40))
-    both = model(batch_for(teacher, (long, ("an", "abc"))))
-    alone = model(batch_for(teacher, (("an", "abc"),)))
+    both = chain_of(model, batch_for(teacher, (long, ("an", "abc"))))
+    alone = chain_of(model, batch_for(teacher, (("an", "abc"),)))
     assert both.emissions_BTY.shape == (2, 40, len(NER))
     torch.testing.assert_close(both.emissions_BTY[1, :2], alone.emissions_BTY[0])
     torch.testing.assert_close(both.emissions_BTY[0].exp().sum(-1), torch.ones(40))
     # The first window holds 14 words; words before its cut's context see exactly it.
-    window = model(batch_for(teacher, (long[:14],)))
+    window = chain_of(model, batch_for(teacher, (long[:14],)))
     torch.testing.assert_close(both.emissions_BTY[0, :6], window.emissions_BTY[0, :6])
 
 
@@ -76,7 +80,7 @@ def test_fine_tuning_gets_a_new_head_over_the_corpus_tags(checkpoint):
     teacher = HFTokenClassifierTeacher(path=checkpoint, fine_tune=True)
     torch.manual_seed(0)
     model = teacher.build(tag_set=NER)
-    chain = model(batch_for(teacher))
+    chain = chain_of(model, batch_for(teacher))
     assert teacher.trained
     assert chain.emissions_BTY.shape[-1] == len(NER)
     chain.emissions_BTY[chain.mask_BT].sum().backward()
@@ -84,14 +88,14 @@ def test_fine_tuning_gets_a_new_head_over_the_corpus_tags(checkpoint):
     torch.manual_seed(1)
     other = teacher.build(tag_set=NER)
     load_weights(other, save_weights(model))
-    torch.testing.assert_close(
-        other.eval()(batch_for(teacher)).emissions_BTY, model.eval()(batch_for(teacher)).emissions_BTY
-    )
+    found, expected = (chain_of(each.eval(), batch_for(teacher)).emissions_BTY for each in (other, model))
+    torch.testing.assert_close(found, expected)
 
 
 def test_fine_tuning_takes_a_checkpoint_without_a_head(tmp_path):
     teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, head=False), fine_tune=True)
-    assert teacher.build(tag_set=NER)(batch_for(teacher)).emissions_BTY.shape[-1] == len(NER)
+    chain = chain_of(teacher.build(tag_set=NER), batch_for(teacher))
+    assert chain.emissions_BTY.shape[-1] == len(NER)
 
 
 def test_a_checkpoint_without_a_head_is_refused_as_it_is(tmp_path):
@@ -107,7 +111,7 @@ def test_nameless_labels_are_refused_until_named(tmp_path):
     HFTokenClassifierTeacher(path=path, labels=names).build(tag_set=NER)
 
 
-def test_no_checkpoint_is_told_by_name():
+def test_no_checkpoint_is_refused_by_name():
     with pytest.raises(StoreError, match=r"/no/such/folder: is no folder, and was not found"):
         HFTokenClassifierTeacher(path="/no/such/folder").build(tag_set=NER)
 
@@ -133,3 +137,69 @@ def test_a_pinned_checkpoint_that_changed_is_refused(tmp_path):
     make_checkpoint(tmp_path, seed=1)
     with pytest.raises(StoreError, match="changed since its checksum was taken"):
         teacher.build(tag_set=NER)
+
+
+CLASSES = TagSet.flat(["bad", "good"])
+
+
+@pytest.mark.parametrize("fine_tune", [True, False])
+def test_a_sentence_gets_one_label_from_the_first_piece_of_all(tmp_path, fine_tune):
+    path = make_checkpoint(tmp_path, labels=("good", "bad"))
+    teacher = HFTokenClassifierTeacher(path=path, fine_tune=fine_tune)
+    torch.manual_seed(0)
+    model = teacher.build(tag_set=CLASSES, unit="sentence").eval()
+    chain = chain_of(model, batch_for(teacher))
+    assert chain.emissions_BTY.shape == (3, 1, 2)
+    assert chain.lengths_B.tolist() == [1, 1, 1]
+    own = [model.model.config.id2label[i] for i in range(2)]
+    order = [own.index(name) for name in CLASSES.tags]
+    assert order == ([0, 1] if fine_tune else [1, 0])
+    for b, words in enumerate(SENTENCES):
+        pieces = AutoTokenizer.from_pretrained(path)(
+            list(words), is_split_into_words=True, return_tensors="pt"
+        )
+        logits_L = model.model(**pieces).logits[0, 0]
+        torch.testing.assert_close(chain.emissions_BTY[b, 0], logits_L.log_softmax(-1)[order])
+
+
+def test_hidden_states_are_those_of_transformers(tmp_path):
+    teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, layers=2))
+    model = teacher.build(tag_set=NER).eval()
+    states = model(batch_for(teacher), layers=(0, -1, 1)).hidden
+    bare = AutoModelForTokenClassification.from_pretrained(teacher.path).eval()
+    for b, words in enumerate(SENTENCES):
+        pieces = AutoTokenizer.from_pretrained(teacher.path)(
+            list(words), is_split_into_words=True, return_tensors="pt"
+        )
+        expected = bare(**pieces, output_hidden_states=True).hidden_states
+        for layer, own in states.items():
+            torch.testing.assert_close(own[b, : pieces.input_ids.shape[1]], expected[layer][0])
+    with pytest.raises(ValueError, match="has no layer 3"):
+        teacher.hidden_size(3)
+
+
+@pytest.mark.parametrize("layers", [(), (0,), (2, 1)])
+def test_long_sentences_are_read_in_the_same_windows_with_hidden_states(tmp_path, layers):
+    """16 pieces are read at once; here are 42, beside a short sentence: states and labels are of one reading."""
+    teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, layers=2))
+    model = teacher.build(tag_set=NER).eval()
+    long = tuple("abcdefghij"[i % 10] for i in range(40))
+    batch = batch_for(teacher, (long, ("an", "abc")))
+    both = model(batch, layers=layers)
+    assert torch.equal(both.distribution.emissions_BTY, chain_of(model, batch).emissions_BTY)
+    for layer in layers:
+        states_BPD = both.hidden[layer]
+        assert states_BPD.shape == (2, 42, teacher.hidden_size(layer))
+        short = model(batch_for(teacher, (("an", "abc"),)), layers=(layer,)).hidden[layer]
+        torch.testing.assert_close(states_BPD[1, : short.shape[1]], short[0])
+        # The first window holds 14 words; pieces before its cut's context see exactly it.
+        window = model(batch_for(teacher, (long[:14],)), layers=(layer,)).hidden[layer]
+        torch.testing.assert_close(states_BPD[0, :7], window[0, :7])
+    if 2 in layers:
+        logits_BPL = model.model.classifier(both.hidden[2]).take_along_dim(batch.first_BT[:, :, None], 1)
+        labels = match_labels(IOB2, NER, {}, checkpoint="x")
+        expected_BTY = labels.emissions(logits_BPL, batch.lengths_B)
+        inside_BT = both.distribution.mask_BT
+        torch.testing.assert_close(
+            both.distribution.emissions_BTY.exp()[inside_BT], expected_BTY.exp()[inside_BT]
+        )

@@ -97,6 +97,6 @@ def test_renamed_labels_add_up_and_left_out_ones_are_renormalised():
         (IOB2, {"B-ORG": "O"}, r"has no label 'B-ORG'; labels may name O, B-PER"),
     ],
 )
-def test_labels_that_do_not_correspond_are_told_with_the_mend(labels, renamed, message):
+def test_labels_that_do_not_correspond_are_refused_with_a_hint(labels, renamed, message):
     with pytest.raises(StoreError, match=message):
         match_labels(labels, NER, renamed, checkpoint="my/model")

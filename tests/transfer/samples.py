@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch.nn.utils.rnn import pad_sequence
 
+from raykd.corpora.encoding import TokenBatch
+from raykd.layers import Output
+from raykd.needs import CHAIN, to_store
 from raykd.runs.precompute import Placement, PrecomputePlan, PrecomputeTask, precompute
 from raykd.runs.shard_writer import ShardWriter, TeacherHandle
+from raykd.signals import Need, Sizes
 from raykd.storage import Storage
-from raykd.transfer import Text
+from raykd.structures import Chain, Mixture
+from raykd.transfer import Text, signal_id
 
 TAGS = 5
+NON_CHAIN = ("token_marginals", "kbest")
 
 
 def sentences(count: int, *, seed: int = 0, longest: int = 12) -> list[list[str]]:
@@ -21,10 +31,13 @@ def sentences(count: int, *, seed: int = 0, longest: int = 12) -> list[list[str]
 
 
 class FakeTeacher:
-    """Scores that depend on the teacher, the word and its place; it writes down what it is asked."""
+    """Scores that depend on the teacher, the word and its place; `asked` collects what it is asked.
 
-    def __init__(self, name: str, *, tags: int = TAGS, scale: float = 3.0):
-        self.name, self.tags, self.scale = name, tags, scale
+    Not a `chain`, it is the mixture of two: its best path is not the path of its best tags.
+    """
+
+    def __init__(self, name: str, *, tags: int = TAGS, scale: float = 3.0, chain: bool = True):
+        self.name, self.tags, self.scale, self.chain = name, tags, scale, chain
         self.asked: list[list[str]] = []
 
     def scores(self, sentence: list[str]) -> np.ndarray:
@@ -37,13 +50,23 @@ class FakeTeacher:
         self.asked += sentences
         return [self.scores(sentence) for sentence in sentences]
 
-    def decode(self, sentences: list[list[str]], token_budget: int) -> list[tuple[np.ndarray, float]]:
-        """Tags by the length of the words and their place, so none that its scores would give."""
-        paths = [
-            np.array([(len(word) + place) % self.tags for place, word in enumerate(words)])
-            for words in sentences
-        ]
-        return [(path, float(len(path)) / 2) for path in paths]
+    def outputs(
+        self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
+    ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
+        """All sentences as one batch, one piece a word; what is beyond a sentence's end is not 0."""
+        given = self.emit([list(words) for words in sentences], token_budget)
+        lengths_B = torch.tensor([len(scores) for scores in given])
+        emissions_BTY = pad_sequence([torch.from_numpy(scores) for scores in given], True, padding_value=7.0)
+        places_BT = torch.arange(emissions_BTY.shape[1]).expand(len(given), -1)
+        batch = TokenBatch(places_BT, lengths_B, places_BT, lengths_B)
+        hidden = {layer: emissions_BTY * (layer + 1) for layer in layers}
+        yield list(range(len(given))), batch, Output(self.distribution(emissions_BTY, lengths_B), hidden)
+
+    def distribution(self, emissions_BTY: torch.Tensor, lengths_B: torch.Tensor) -> Chain | Mixture:
+        """What it gives of these scores."""
+        parts = [torch.from_numpy(part) for part in self.transitions]
+        chain = Chain(emissions_BTY, lengths_B, *parts)
+        return chain if self.chain else Mixture((chain, Chain(-emissions_BTY, lengths_B, *parts)))
 
     @property
     def transitions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -52,8 +75,30 @@ class FakeTeacher:
         return tuple(draw.normal(size=shape).astype(np.float32) for shape in shapes)
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where the signals of one teacher for one text are."""
+
+    folders: Mapping[str, str]
+
+    @staticmethod
+    def of(
+        teacher_id: str, text: Text, needs: Sequence[Need] = (), *, offers: Sequence[str] = CHAIN
+    ) -> Source:
+        """The folders of these needs; without any, of all that a teacher offers."""
+        stored = to_store(needs, offers) if needs else every_need(offers)
+        return Source({n.name: signal_id(n, teacher_id=teacher_id, text_id=text.id) for n in stored})
+
+
+def every_need(offers: Sequence[str] = CHAIN, *, k: int = 1) -> tuple[Need, ...]:
+    """All that is stored of a teacher, with `k` best paths."""
+    return to_store(
+        [*map(Need, (name for name in offers if name != "kbest")), *[Need("kbest", k)][:k]], offers
+    )
+
+
 class School:
-    """Teachers by name, loaded through handles; `loaded` counts how often each was."""
+    """Teachers by name, loaded through handles; `loaded` collects which were."""
 
     def __init__(self, *teachers: FakeTeacher):
         self.teachers = {teacher.name: teacher for teacher in teachers}
@@ -63,17 +108,22 @@ class School:
         self.loaded.append(teacher_id)
         return self.teachers[teacher_id]
 
-    def handle(self, store: Path, name: str, **changes) -> TeacherHandle:
-        return TeacherHandle(str(store), name, self.load, **{"tags": TAGS, **changes})
+    def handle(self, store: Path, name: str, *, tags: int = TAGS, **changes) -> TeacherHandle:
+        return TeacherHandle(str(store), name, self.load, Sizes(tags), **changes)
 
-    def plan(self, store: Path, texts: dict[str, Text], **changes) -> PrecomputePlan:
-        tasks = tuple(PrecomputeTask(self.handle(store, name), text) for name, text in texts.items())
+    def task(self, store: Path, name: str, text: Text, *, k: int = 0, **changes) -> PrecomputeTask:
+        """All that the teacher offers, with `k` best paths."""
+        handle = self.handle(store, name, **changes)
+        return PrecomputeTask(handle, text, every_need(handle.offers, k=k))
+
+    def plan(self, store: Path, texts: dict[str, Text], *, k: int = 0, **changes) -> PrecomputePlan:
+        tasks = tuple(self.task(store, name, text, k=k) for name, text in texts.items())
         return PrecomputePlan(str(store), tasks, **{"shard_sentences": 10, "token_budget": 40, **changes})
 
 
 def here(plan: PrecomputePlan, rows, placement: Placement):
     """Launch in this process: one actor, no Ray."""
-    actor = ShardWriter(plan.store, plan.assignments(), plan.token_budget)
+    actor = ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget)
     for row in rows:
         yield actor(row)
 

@@ -34,6 +34,21 @@ def test_gather_is_padding_row_by_row(lengths, data):
 def test_joined_columns_cover_interleaved_rows():
     one, rows_one = ragged([[2, 1], [4]], 2, seed=1)
     two, rows_two = ragged([[3, 3]], 2, seed=2)
-    table = join([one, two], [np.array([4, 0, 2]), np.array([1])], 5)
+    table = join([one, two], [np.array([4, 0, 2]), np.array([1])], [None, None], 5)
     for row, expected in ((4, rows_one[0]), (0, rows_one[1]), (2, rows_one[2]), (1, rows_two[0])):
         np.testing.assert_array_equal(table.gather(np.array([row]))[0], expected)
+
+
+def test_joined_columns_may_pick_their_rows_one_of_them_twice():
+    one, rows_one = ragged([[2, 1], [4]], 2, seed=1)
+    two, rows_two = ragged([[3, 5]], 2, seed=2)
+    table = join([one, two], [np.array([4, 0, 2]), np.array([1])], [np.array([2, 0, 2]), np.array([1])], 5)
+    for row, expected in ((4, rows_one[2]), (0, rows_one[0]), (2, rows_one[2]), (1, rows_two[1])):
+        np.testing.assert_array_equal(table.gather(np.array([row]))[0], expected)
+
+
+def test_narrowed_columns_hold_the_first_values():
+    column, rows = ragged([[2, 1], [4]], 3, seed=1)
+    narrow = column.narrowed(2)
+    for row, expected in enumerate(rows):
+        np.testing.assert_array_equal(narrow.gather(np.array([row]))[0], expected[:, :2])

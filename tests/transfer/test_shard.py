@@ -5,36 +5,37 @@ import pyarrow as pa
 import pytest
 
 from raykd.errors import RunError, StoreError
+from raykd.signals import Need, Sizes
 from raykd.storage import Storage
 from raykd.transfer import (
     Origin,
     RowRange,
-    Transitions,
+    decode_columns,
+    encode_columns,
     find_shard,
     open_shard,
-    token_batch,
-    transition_batch,
-    transitions_of,
     write_shard,
 )
 from raykd.transfer.shard import tokens_of
 
+EMISSIONS = Need("emissions")
 ORIGIN = Origin(signal="emissions", teacher_id="t", weights_sha256="w", text_id="x", tags=3, k=0)
 ROWS = RowRange(20, 24)
 
 
 def write(folder: Storage, **changes):
     draw = np.random.default_rng(0)
-    said = [draw.normal(size=(length, 3)).astype(np.float32) for length in (1, 2, 2, 5)]
-    batch, error = token_batch("emissions", np.array([22, 20, 23, 21]), said)
+    lengths = np.array([1, 2, 2, 5])
+    given = draw.normal(size=(10, 3)).astype(np.float32)
+    batch, error = encode_columns(EMISSIONS, Sizes(3), np.array([22, 20, 23, 21]), lengths, [given])
     stated = {"origin": ORIGIN, "rows": ROWS, "largest_error": error, **changes}
-    return said, write_shard(folder, batch, **stated)
+    return given, write_shard(folder, batch, **stated)
 
 
 def test_emissions_come_back_rounded_after_their_maximum_was_taken_off(tmp_path):
-    said, entry = write(Storage(str(tmp_path)))
+    given, entry = write(Storage(str(tmp_path)))
     batch = open_shard(Storage(str(tmp_path)), entry.name)
-    expected = np.concatenate([scores - scores.max(1, keepdims=True) for scores in said])
+    expected = given - given.max(1, keepdims=True)
     np.testing.assert_array_equal(tokens_of(batch, "emissions"), expected.astype(np.float16))
     assert batch["sentence"].to_pylist() == [22, 20, 23, 21]
     assert batch["length"].to_pylist() == [1, 2, 2, 5]
@@ -49,18 +50,12 @@ def test_the_schema_is_what_any_arrow_reader_opens(tmp_path):
     assert [len(scores) for scores in table["emissions"].to_pylist()] == [1, 2, 2, 5]
 
 
-@pytest.mark.parametrize(("score", "stored"), [(-np.inf, -np.inf), (-1e9, -65504.0), (-70000.0, -65504.0)])
-def test_scores_beyond_float16_stay_finite_and_only_minus_infinity_stays_infinite(score, stored):
-    batch, error = token_batch("emissions", np.array([0]), [np.array([[0.0, score]], np.float32)])
-    assert tokens_of(batch, "emissions").tolist() == [[0.0, stored]]
-    assert error == pytest.approx(0.0 if np.isinf(score) else -score - 65504)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_emissions_without_a_finite_maximum_are_refused_with_their_row(bad):
-    good, wrong = np.zeros((2, 2), np.float32), np.full((1, 2), bad, np.float32)
-    with pytest.raises(RunError, match="row 7"):
-        token_batch("emissions", np.array([5, 7]), [good, wrong])
+    given = np.zeros((5, 2), np.float32)
+    given[3] = bad
+    with pytest.raises(RunError, match=r"gave emissions without a finite maximum for .* row 7"):
+        encode_columns(EMISSIONS, Sizes(2), np.array([5, 7, 6]), np.array([2, 2, 1]), [given])
 
 
 def test_writing_the_same_shard_twice_gives_the_same_bytes(tmp_path):
@@ -71,14 +66,18 @@ def test_writing_the_same_shard_twice_gives_the_same_bytes(tmp_path):
 def test_transitions_come_back_with_forbidden_ones(tmp_path):
     square = np.arange(9, dtype=np.float32).reshape(3, 3)
     square[2, 0] = -np.inf
-    said = Transitions(square, np.array([1, 2, 3], np.float32), np.array([4, 5, 6], np.float32))
-    entry = write_shard(Storage(str(tmp_path)), transition_batch(said), origin=ORIGIN, rows=RowRange(0, 1))
-    back = transitions_of(open_shard(Storage(str(tmp_path)), entry.name))
-    for got, expected in zip(vars(back).values(), vars(said).values(), strict=True):
+    given = [part.reshape(1, -1) for part in (square, np.arange(3.0), np.arange(3.0) + 5)]
+    none = np.zeros(0, int)
+    batch, error = encode_columns(Need("transitions"), Sizes(3), none, none, given)
+    entry = write_shard(Storage(str(tmp_path)), batch, origin=ORIGIN, rows=RowRange(0, 1))
+    back = decode_columns(Need("transitions"), open_shard(Storage(str(tmp_path)), entry.name))
+    assert error == 0
+    for got, expected in zip(back, given, strict=True):
+        assert got.dtype == np.float32
         np.testing.assert_array_equal(got, expected)
 
 
-def test_a_shard_without_manifest_is_found_by_what_it_says_of_itself(tmp_path):
+def test_a_shard_without_manifest_is_found_by_its_own_header(tmp_path):
     folder = Storage(str(tmp_path))
     _, entry = write(folder, source="s")
     assert find_shard(folder, ROWS, origin=ORIGIN) == entry
@@ -104,7 +103,7 @@ def test_every_truncated_or_flipped_shard_without_manifest_counts_as_missing(tmp
     assert find_shard(folder, ROWS, origin=ORIGIN) is None
 
 
-def test_an_unreadable_shard_is_refused_by_name_with_the_mend(tmp_path):
+def test_an_unreadable_shard_is_refused_by_name_with_a_hint(tmp_path):
     folder = Storage(str(tmp_path))
     _, entry = write(folder)
     path = tmp_path / entry.name

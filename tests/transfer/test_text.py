@@ -1,6 +1,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from raykd.errors import StoreError
 from raykd.storage import Storage
@@ -76,3 +78,47 @@ def test_a_damaged_or_missing_text_is_refused_by_name(tmp_path):
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(StoreError, match="cannot be read"):
         open_text(store, text.id)
+
+
+def spelled(text: Text) -> list[list[str]]:
+    return text.sentences(np.arange(len(text)))
+
+
+def test_a_union_is_the_longest_text_and_what_the_others_add_once():
+    small = Text.of([["new"], ["日本"], ["new"], ["a", "b"]])
+    union = Text.union([small, Text.of(SENTENCES), Text.of([["new"], ["newer"]])])
+    assert spelled(union) == [
+        *[list(words) for words in spelled(small)],
+        SENTENCES[0],
+        SENTENCES[2],
+        ["newer"],
+    ]
+    again = Text.union([Text.of(SENTENCES), small, Text.of([["new"], ["newer"]])])
+    assert sorted(spelled(again)) == sorted(spelled(union))
+
+
+@pytest.mark.parametrize("others", [[], [SENTENCES], [SENTENCES[1:]], [SENTENCES[:1] * 2]])
+def test_a_union_that_adds_nothing_is_the_same_text(others):
+    text = Text.of(SENTENCES)
+    assert Text.union([text, *map(Text.of, others)]) is text or len(others[0]) == len(SENTENCES)
+    assert Text.union([text, *map(Text.of, others)]).id == text.id
+
+
+WORDS = st.lists(
+    st.lists(st.sampled_from(["a", "b", "ab", ""]), min_size=1, max_size=3), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(WORDS, min_size=1, max_size=3))
+def test_each_text_finds_its_sentences_in_the_union(several):
+    texts = [Text.of(sentences) for sentences in several]
+    union = Text.union(texts)
+    assert len(union) <= sum(map(len, texts))
+    for text, sentences in zip(texts, several, strict=True):
+        assert union.sentences(union.rows_of(text)) == sentences
+
+
+def test_rows_of_a_text_that_lacks_a_sentence_are_refused():
+    with pytest.raises(ValueError, match="lacks a sentence: 'a"):
+        Text.of(SENTENCES[:2]).rows_of(Text.of(SENTENCES))

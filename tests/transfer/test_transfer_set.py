@@ -1,23 +1,16 @@
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
 
 from raykd.errors import SignalError, StoreError
-from raykd.runs.precompute import PrecomputePlan, PrecomputeTask
+from raykd.runs.precompute import PrecomputePlan
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.structures import Chain, kbest
-from raykd.transfer import Text, TransferSet, signal_ids
-from tests.transfer.samples import FakeTeacher, School, compute, sentences
+from raykd.transfer import Covered, Text, TransferSet
+from tests.transfer.samples import FakeTeacher, School, Source, compute, sentences
 
 EVERYTHING = (Need("emissions"), Need("transitions"), Need("kbest", 3))
-
-
-@dataclass(frozen=True)
-class Source:
-    signals: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +26,11 @@ def stored(tmp_path_factory):
     for name, part in parts.items():
         for row, sentence in zip(rows[name], part, strict=True):
             table[row] = (school.teachers[name], sentence)
-    sources = [(Source(signal_ids(name, Text.of(part).id)), rows[name]) for name, part in parts.items()]
-    return folder, sources, table
+    covered = [Covered(Source.of(name, Text.of(part)), rows[name]) for name, part in parts.items()]
+    return folder, covered, table
 
 
-def said(teacher: FakeTeacher, sentence: list[str]) -> Chain:
+def given(teacher: FakeTeacher, sentence: list[str]) -> Chain:
     scores = teacher.scores(sentence)
     rounded = (scores - scores.max(1, keepdims=True)).astype(np.float16).astype(np.float32)
     square, start, end = (torch.from_numpy(part) for part in teacher.transitions)
@@ -45,17 +38,17 @@ def said(teacher: FakeTeacher, sentence: list[str]) -> Chain:
 
 
 @pytest.mark.parametrize("verify", [True, False])
-def test_a_batch_holds_what_each_sentences_own_teacher_said(stored, verify):
-    folder, sources, table = stored
+def test_a_batch_holds_what_each_sentences_own_teacher_gave(stored, verify):
+    folder, covered, table = stored
     batch_rows = np.array([3, 37, 0, 8, 20, 1, 3])
-    opened = TransferSet.open(Storage(str(folder)), sources, EVERYTHING, verify=verify)
+    opened = TransferSet.open(Storage(str(folder)), covered, EVERYTHING, verify=verify)
     batch = opened.gather(batch_rows)
     width = max(len(table[row][1]) for row in batch_rows)
     assert batch.chain.emissions_BTY.shape == (7, width, 5)
     assert batch.paths_BKT.shape == (7, 3, width)
     assert (batch.chain.emissions_BTY.dtype, batch.paths_BKT.dtype) == (torch.float32, torch.int64)
     for place, row in enumerate(batch_rows):
-        chain = said(*table[row])
+        chain = given(*table[row])
         length = chain.time
         assert batch.chain.lengths_B[place] == length
         torch.testing.assert_close(
@@ -74,53 +67,105 @@ def test_a_batch_holds_what_each_sentences_own_teacher_said(stored, verify):
 
 
 def test_only_what_is_needed_is_read(stored):
-    folder, sources, _ = stored
+    folder, covered, _ = stored
     store = Storage(str(folder))
-    paths = TransferSet.open(store, sources, [Need("kbest", 1)]).gather(np.array([0, 3]))
+    paths = TransferSet.open(store, covered, [Need("kbest", 1)]).gather(np.array([0, 3]))
     assert paths.chain is None
     assert paths.paths_BKT.shape[1] == paths.scores_BK.shape[1] == 1
-    emissions = TransferSet.open(store, sources, [Need("emissions")]).gather(np.array([0, 3]))
+    emissions = TransferSet.open(store, covered, [Need("emissions")]).gather(np.array([0, 3]))
     assert emissions.paths_BKT is None
     assert emissions.chain.transitions is None
-    marginals = TransferSet.open(store, sources, [Need("marginals")]).gather(np.array([0, 3]))
+    marginals = TransferSet.open(store, covered, [Need("marginals")]).gather(np.array([0, 3]))
     assert marginals.chain.transitions.shape == (2, 5, 5)
 
 
 def test_a_table_may_stop_before_the_text_does(stored):
-    folder, sources, table = stored
-    shorter = [(source, rows[:4]) for source, rows in sources]
-    batch = TransferSet.open(Storage(str(folder)), shorter, [Need("emissions")]).gather(sources[0][1][:4])
-    expected = said(*table[sources[0][1][3]]).emissions_BTY[0]
+    folder, covered, table = stored
+    shorter = [Covered(each.source, each.rows[:4]) for each in covered]
+    first = covered[0].rows[:4]
+    batch = TransferSet.open(Storage(str(folder)), shorter, [Need("emissions")]).gather(first)
+    expected = given(*table[first[3]]).emissions_BTY[0]
     assert torch.equal(batch.chain.emissions_BTY[3, : len(expected)], expected)
 
 
+def equal(one, other) -> bool:
+    """Whether two batches hold the same, to the last bit."""
+    parts = [(*each.chain.parts(), each.paths_BKT, each.scores_BK) for each in (one, other)]
+    return all(torch.equal(a, b) for a, b in zip(*parts, strict=True))
+
+
+def test_a_smaller_text_is_served_by_a_larger_one(tmp_path):
+    """What was computed for the union of several texts gives each of them the batches of its own signals."""
+    school = School(FakeTeacher("en"))
+    small, other = Text.of(sentences(12, seed=4)), Text.of(sentences(30, seed=5) + sentences(5, seed=4))
+    union = Text.union([small, other])
+    assert len(union) == len(other) + len(small) - 5
+    store, rows = Storage(str(tmp_path)), np.array([11, 0, 7, 3])
+    compute(school.plan(tmp_path, {"en": small}, k=3))
+    own = TransferSet.open(store, [Covered(Source.of("en", small), np.arange(12))], EVERYTHING)
+    compute(school.plan(tmp_path, {"en": union}, k=3))
+    source, text_rows = Source.of("en", union), union.rows_of(small)
+    served = TransferSet.open(store, [Covered(source, np.arange(12), text_rows)], EVERYTHING)
+    assert equal(own.gather(rows), served.gather(rows))
+    half = TransferSet.open(store, [Covered(source, np.arange(3), text_rows[:3])], EVERYTHING)
+    assert equal(own.gather(np.array([2, 1])), half.gather(np.array([2, 1])))
+
+
+def test_rows_of_another_text_are_refused_beyond_its_end(stored):
+    folder, covered, _ = stored
+    beyond = [Covered(covered[1].source, np.arange(2), np.array([0, 15]))]
+    with pytest.raises(SignalError, match="covers 15 sentences, fewer than 16"):
+        TransferSet.open(Storage(str(folder)), beyond, [Need("emissions")])
+
+
+def test_teachers_that_store_another_number_of_paths_are_joined(tmp_path):
+    """One teacher's paths were computed for a larger K, in another sweep; they serve the smaller K too."""
+    school = School(FakeTeacher("en"), FakeTeacher("de"))
+    texts = {name: Text.of(sentences(6, seed=seed)) for seed, name in enumerate(school.teachers)}
+    for k, name in ((5, "en"), (2, "de")):
+        compute(school.plan(tmp_path, {name: texts[name]}, k=k))
+    covered = [
+        Covered(Source.of(name, text), np.arange(6) * 2 + place)
+        for place, (name, text) in enumerate(texts.items())
+    ]
+    batch = TransferSet.open(Storage(str(tmp_path)), covered, [Need("kbest", 2)]).gather(np.arange(12))
+    assert batch.paths_BKT.shape[:2] == batch.scores_BK.shape == (12, 2)
+    for row in range(12):
+        name = ("en", "de")[row % 2]
+        chain = given(school.teachers[name], texts[name].sentences(np.array([row // 2]))[0])
+        paths, scores = kbest(chain, 2)
+        torch.testing.assert_close(batch.scores_BK[row], scores[0])
+        exists = torch.isfinite(scores[0])
+        assert torch.equal(batch.paths_BKT[row, exists, : chain.time], paths[0, exists])
+
+
 def test_more_paths_than_are_stored_are_refused_with_what_is(stored):
-    folder, sources, _ = stored
+    folder, covered, _ = stored
     with pytest.raises(StoreError, match=r"no finished K-best with K ≥ 5 \(finished: 4\).*raykd precompute"):
-        TransferSet.open(Storage(str(folder)), sources, [Need("kbest", 5)])
+        TransferSet.open(Storage(str(folder)), covered, [Need("kbest", 5)])
 
 
 def test_rows_that_no_teacher_or_two_teachers_cover_are_refused(stored):
-    folder, sources, _ = stored
+    folder, covered, _ = stored
     store = Storage(str(folder))
-    only = TransferSet.open(store, sources[:1], [Need("emissions")])
+    only = TransferSet.open(store, covered[:1], [Need("emissions")])
     with pytest.raises(SignalError, match="row 3 "):
         only.gather(np.array([0, 3]))
+    twice = [covered[0], Covered(covered[1].source, covered[0].rows[:3])]
     with pytest.raises(SignalError, match="two teachers"):
-        TransferSet.open(store, [sources[0], (sources[1][0], sources[0][1][:3])], [Need("emissions")])
+        TransferSet.open(store, twice, [Need("emissions")])
     with pytest.raises(SignalError, match="covers 15 sentences, fewer than 16"):
-        TransferSet.open(store, [(sources[1][0], np.arange(16))], [Need("emissions")])
+        TransferSet.open(store, [Covered(covered[1].source, np.arange(16))], [Need("emissions")])
 
 
 def test_teachers_with_unlike_tags_are_refused(tmp_path):
     school = School(FakeTeacher("five"), FakeTeacher("six", tags=6))
     text = Text.of(sentences(3))
     for name, tags in (("five", 5), ("six", 6)):
-        task = PrecomputeTask(school.handle(tmp_path, name, tags=tags), text)
-        compute(PrecomputePlan(str(tmp_path), (task,)))
-    sources = [
-        (Source(signal_ids(name, text.id)), rows)
+        compute(PrecomputePlan(str(tmp_path), (school.task(tmp_path, name, text, tags=tags),)))
+    covered = [
+        Covered(Source.of(name, text), rows)
         for name, rows in (("five", np.array([0, 1])), ("six", np.array([2])))
     ]
     with pytest.raises(SignalError, match=r"same tags, got \[5, 6\]"):
-        TransferSet.open(Storage(str(tmp_path)), sources, [Need("emissions")])
+        TransferSet.open(Storage(str(tmp_path)), covered, [Need("emissions")])

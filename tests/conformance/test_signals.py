@@ -1,0 +1,230 @@
+"""What every signal must do: from a model's output into a shard, through the store, and back into a batch.
+
+A new signal is tested as soon as it is in the table; one that needs a `k` or a layer is listed in `NEEDS` too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from raykd.corpora.encoding import TokenBatch
+from raykd.layers import Output
+from raykd.needs import CHAIN
+from raykd.signals import SIGNALS, Column, Need, Sizes, TeacherBatch, encode_log_scores
+from raykd.storage import Storage
+from raykd.structures import Chain
+from raykd.transfer import (
+    Covered,
+    Origin,
+    RowRange,
+    ShardEntry,
+    Text,
+    TransferSet,
+    cover_signal,
+    decode_columns,
+    encode_columns,
+    origin_folder,
+    write_shard,
+)
+from raykd.transfer.shard import is_list
+from tests.transfer.samples import TAGS, FakeTeacher, Source, sentences
+
+NEEDS = {"kbest": Need("kbest", 1)}
+TAKEN = [NEEDS.get(name, Need(name)) for name in SIGNALS]
+DERIVED = [Need(name, 3) for name, signal in SIGNALS.items() if signal.derive is not None]
+TAKEN_ONES = pytest.mark.parametrize("need", TAKEN, ids=lambda need: need.name)
+EVERY = pytest.mark.parametrize("need", TAKEN + DERIVED, ids=lambda need: f"{need.name}-{need.k}")
+UNITS = pytest.mark.parametrize("unit", ["word", "sentence"])
+SIZES = Sizes(TAGS, {1: TAGS})
+SENTENCES = sentences(14, seed=3)
+SHARDS = (RowRange(0, 9), RowRange(9, 14))
+
+
+def outputs(given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[TokenBatch, Output]:
+    """What a chain teacher gives for the sentences, one label per word or one for each sentence, with more padding."""
+    _, batch, output = next(FakeTeacher("t").outputs(given, 1, layers=tuple(SIZES.hidden)))
+    chain, lengths_B = output.distribution, batch.lengths_B
+    emissions_BTY = torch.nn.functional.pad(chain.emissions_BTY, (0, 0, 0, padding), value=-3.0)
+    if unit == "sentence":
+        emissions_BTY, lengths_B = emissions_BTY[:, :1], torch.ones_like(lengths_B)
+    hidden = {
+        n: torch.nn.functional.pad(states, (0, 0, 0, padding), value=9.0)
+        for n, states in output.hidden.items()
+    }
+    return batch, Output(Chain(emissions_BTY, lengths_B, chain.transitions, chain.start, chain.end), hidden)
+
+
+def taken(need: Need, batch: TokenBatch, output: Output) -> list[list[np.ndarray]]:
+    """For each column the values [rows, V] of every sentence, padding removed; of a teacher's column one [1, V]."""
+    lengths = {"label": output.distribution.lengths_B.tolist(), "word": batch.lengths_B.tolist()}
+    signal, found = SIGNALS[need.signal], []
+    for column, part in zip(signal.columns, signal.take(output, batch, need), strict=True):
+        if column.rows == "teacher":
+            own = [part[None]]
+        elif column.rows == "sentence":
+            own = list(part[:, None])
+        else:
+            own = [values[:length] for values, length in zip(part, lengths[column.rows], strict=True)]
+        found.append([values.numpy() for values in own])
+    return found
+
+
+def rows_of(column: Column, unit: str, given: list[list[str]]) -> np.ndarray:
+    """How many rows each sentence has in a column [N]."""
+    per_word = column.rows == "word" or (column.rows == "label" and unit == "word")
+    return np.array([len(words) if per_word else 1 for words in given])
+
+
+def values_of(need: Need, given: list[list[str]], unit: str) -> list[np.ndarray]:
+    """The values [R, V] of each column: taken from the outputs, or derived from stored columns."""
+    if need not in DERIVED:
+        return [np.concatenate(part) for part in taken(need, *outputs(given, unit))]
+    signal = SIGNALS[need.signal]
+    stored = {
+        name: decode_columns(Need(name), encoded(Need(name), given, unit)[0]) for name in signal.sources
+    }
+    return list(signal.derive(stored, rows_of(signal.columns[0], unit, given), need, 20))
+
+
+def encoded(
+    need: Need, given: list[list[str]], unit: str, rows_N: np.ndarray | None = None
+) -> tuple[pa.RecordBatch, float]:
+    """The shard's content for sentences that are sorted by length."""
+    signal = SIGNALS[need.signal]
+    rows_N = np.arange(len(given)) if rows_N is None else rows_N
+    lengths_N = rows_of(signal.columns[0], unit, given)
+    if signal.once:
+        rows_N, lengths_N = rows_N[:0], lengths_N[:0]
+    return encode_columns(need, SIZES, rows_N, lengths_N, values_of(need, given, unit))
+
+
+def shard_of(need: Need, unit: str, rows: RowRange) -> tuple[pa.RecordBatch, float]:
+    """The content of one shard of `SENTENCES`: its rows, shortest first."""
+    order = sorted(range(rows.first, rows.last), key=lambda row: len(SENTENCES[row]))
+    return encoded(need, [SENTENCES[row] for row in order], unit, np.array(order))
+
+
+def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEntry]]:
+    """All of `SENTENCES` in the store, committed."""
+    store, once = Storage(str(folder)), SIGNALS[need.signal].once
+    text_id = "" if once else Text.of(SENTENCES).id
+    stated = {"teacher_id": "t", "weights_sha256": "w", "text_id": text_id, "tags": TAGS}
+    origin = Origin(signal=need.signal, layer=need.layer, k=need.k, **stated)
+    entries = []
+    for rows in [RowRange(0, 1)] if once else SHARDS:
+        content, error = shard_of(need, unit, rows)
+        where = origin_folder(store, origin)
+        entries.append(write_shard(where, content, origin=origin, rows=rows, largest_error=error))
+    cover_signal(store, origin, SHARDS).commit(entries)
+    return store, origin, entries
+
+
+@TAKEN_ONES
+@UNITS
+def test_what_is_stored_is_what_was_taken_within_the_stated_error(need, unit):
+    content, error = shard_of(need, unit, SHARDS[0])
+    values = values_of(need, sorted(SENTENCES[:9], key=len), unit)
+    for column, given, back in zip(
+        SIGNALS[need.signal].columns, values, decode_columns(need, content), strict=True
+    ):
+        assert back.dtype == column.dtype(SIZES)
+        assert back.shape == (len(given), column.width(SIZES, need))
+        # Log-scores are stored relative to the best of their row.
+        exact = given - given.max(1, keepdims=True) if column.encode is encode_log_scores else given
+        assert np.abs(back.astype(exact.dtype) - exact).max() <= (0 if column.encode is None else error)
+    assert error == 0 or any(column.encode for column in SIGNALS[need.signal].columns)
+    assert error < 0.01
+
+
+def expected_batch(need: Need, unit: str, rows: list[int]) -> TeacherBatch:
+    """What the batch of these rows must hold, from each sentence's own shard."""
+    signal, own = SIGNALS[need.signal], []
+    for row in rows:
+        own.append(decode_columns(need, encoded(need, [SENTENCES[row]], unit)[0]))
+    columns = []
+    for column, parts in zip(signal.columns, zip(*own, strict=True), strict=True):
+        tensors = [torch.from_numpy(np.array(part)) for part in parts]
+        columns.append(pad_sequence(tensors, batch_first=True) if is_list(column) else torch.cat(tensors))
+    lengths_B = torch.from_numpy(rows_of(signal.columns[0], unit, [SENTENCES[row] for row in rows]))
+    return TeacherBatch.of({need: signal.read(tuple(columns), lengths_B, need)})
+
+
+def parts_of(value) -> list[Tensor]:
+    """All tensors of a batch."""
+    if isinstance(value, Tensor):
+        return [value]
+    return (
+        [part for each in fields(value) for part in parts_of(getattr(value, each.name))]
+        if is_dataclass(value)
+        else []
+    )
+
+
+@EVERY
+@UNITS
+def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
+    """A signal that is stored once per teacher has no batch of its own: it is read beside emissions."""
+    beside = [Need("emissions")] if SIGNALS[need.signal].once else []
+    stores = [stored(tmp_path, each, unit)[0] for each in (need, *beside)]
+    source = Source.of("t", Text.of(SENTENCES), offers=(*SIGNALS,))
+    opened = TransferSet.open(stores[0], [Covered(source, np.arange(14))], [need, *beside])
+    rows = [13, 0, 4, 4, 9, 2]
+    batch = opened.gather(np.array(rows))
+    if SIGNALS[need.signal].once:
+        given = decode_columns(need, shard_of(need, unit, SHARDS[0])[0])
+        columns = [torch.from_numpy(np.repeat(part, len(rows), axis=0)) for part in given]
+        expected = SIGNALS[need.signal].read(tuple(columns), torch.ones(len(rows)), need)
+        assert all(torch.equal(a, b) for a, b in zip(batch.chain.parts()[2:], expected, strict=True))
+        return
+    found, expected = parts_of(batch), parts_of(expected_batch(need, unit, rows))
+    assert found
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one, other)
+
+
+@EVERY
+@UNITS
+def test_stated_bytes_are_those_of_the_file_within_arrows_bookkeeping(tmp_path, need, unit):
+    signal, once = SIGNALS[need.signal], SIGNALS[need.signal].once
+    _, _, entries = stored(tmp_path, need, unit)
+    for entry in entries:
+        given = SENTENCES[:1] if once else SENTENCES[entry.first : entry.last]
+        stated = sum(
+            column.bytes_per_row(SIZES, need) * (1 if once else int(rows_of(column, unit, given).sum()))
+            for column in signal.columns
+        )
+        columns = decode_columns(need, shard_of(need, unit, RowRange(entry.first, entry.last))[0])
+        assert stated == sum(values.nbytes for values in columns)
+        # Row number, length and list offset of each sentence; schema, metadata and footer of the file.
+        bookkeeping = 0 if once else (8 + 4 + 4) * len(given)
+        assert 0 < entry.bytes - stated - bookkeeping < 2500
+
+
+@TAKEN_ONES
+@UNITS
+def test_padding_and_neighbours_change_nothing(need, unit):
+    given = SENTENCES[:5]
+    together, padded = (taken(need, *outputs(given, unit, padding=n)) for n in (0, 2))
+    alone = [taken(need, *outputs([words], unit)) for words in given]
+    for number, column in enumerate(SIGNALS[need.signal].columns):
+        for place in range(1 if column.rows == "teacher" else len(given)):
+            for other in (padded[number][place], alone[place][number][0]):
+                torch.testing.assert_close(torch.from_numpy(together[number][place]), torch.from_numpy(other))
+
+
+def test_only_a_chain_teacher_gives_scores():
+    _, batch, output = next(FakeTeacher("t", chain=False).outputs(SENTENCES[:2], 1))
+    for name in CHAIN:
+        with pytest.raises(TypeError, match="a chain teacher gives a Chain, got Mixture"):
+            SIGNALS[name].take(output, batch, Need(name))
+    for need in (Need("token_marginals"), Need("kbest", 1)):
+        assert SIGNALS[need.signal].take(output, batch, need)[0].shape[0] == 2

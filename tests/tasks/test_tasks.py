@@ -1,0 +1,167 @@
+"""Every task of the table against a hand-made example; a new task needs one here."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from raykd.corpora.tags import TagSet
+from raykd.errors import CorpusError
+from raykd.layers import Output
+from raykd.structures import Chain
+from raykd.tasks import TASKS
+from tests.oracles.chains import enumerate_chain
+
+TYPES = TagSet.of_types(["PER", "LOC"])
+POLARITIES = TagSet.of_types(["negative", "positive"])
+WORDS = TagSet.flat(["DET", "NOUN", "VERB"])
+
+
+@dataclass(frozen=True)
+class Example:
+    """Gold and predicted labels of three sentences, of English, German and French, and each language's score."""
+
+    tag_set: TagSet
+    gold: list[list[str]]
+    predicted: list[list[str]]
+    scores: tuple[float, float, float]
+
+
+SPANS = Example(
+    TYPES,
+    [["B-PER", "E-PER", "O", "S-LOC"], ["S-LOC", "O"], ["O", "S-PER", "S-PER"]],
+    # Half of the entities, all right; one of another type; two right and one too many.
+    [["B-PER", "E-PER", "O", "O"], ["S-PER", "O"], ["S-LOC", "S-PER", "S-PER"]],
+    (2 / 3, 0.0, 0.8),
+)
+EXAMPLES = {
+    "ner": SPANS,
+    "aspect": Example(
+        POLARITIES,
+        [["O", "S-positive"], ["B-negative", "E-negative", "O"], ["S-positive", "S-negative"]],
+        # Right; the right words with the wrong polarity; one of two.
+        [["O", "S-positive"], ["B-positive", "E-positive", "O"], ["S-positive", "O"]],
+        (1.0, 0.0, 2 / 3),
+    ),
+    "pos": Example(
+        WORDS,
+        [["DET", "NOUN", "VERB"], ["NOUN", "VERB"], ["VERB"]],
+        [["DET", "NOUN", "NOUN"], ["NOUN", "VERB"], ["DET"]],
+        (2 / 3, 1.0, 0.0),
+    ),
+}
+LANGUAGES = ["en", "de", "fr"]
+EVERY = pytest.mark.parametrize("name", TASKS)
+
+
+def table_of(example: Example, *, labelled=(True, True, True)) -> pa.Table:
+    """The corpus part that holds the gold labels; null where a sentence has none."""
+    tags = [
+        example.tag_set.encode(row).tolist() if own else None
+        for row, own in zip(example.gold, labelled, strict=True)
+    ]
+    return pa.table({"tags": pa.array(tags, pa.list_(pa.int16())), "language": LANGUAGES})
+
+
+def numbers_of(example: Example) -> list[np.ndarray]:
+    return [example.tag_set.encode(row) for row in example.predicted]
+
+
+def test_every_task_is_tested_under_its_own_name():
+    assert set(EXAMPLES) == set(TASKS)
+    assert all(task.name == name for name, task in TASKS.items())
+    with pytest.raises(TypeError):
+        TASKS["other"] = TASKS["ner"]  # pyright: ignore[reportIndexIssue]
+
+
+@EVERY
+def test_scores_are_named_for_files_and_for_people(name):
+    task = TASKS[name]
+    assert task.score_name.isidentifier()
+    assert task.score_name.lower() == task.score_name
+    assert task.score_name in task.score_label.lower()
+    assert EXAMPLES[name].tag_set.scheme == task.scheme
+
+
+@EVERY
+def test_targets_are_the_labels_of_a_part(name):
+    example = EXAMPLES[name]
+    column = TASKS[name].targets(table_of(example, labelled=(True, False, True)))
+    assert column.lists(example.tag_set.tags) == [example.gold[0], [], example.gold[2]]
+    targets = column.gather(np.array([1, 0]))
+    assert targets.labelled_B.tolist() == [False, True]
+    assert targets.tags_BT[1].tolist() == example.tag_set.encode(example.gold[0]).tolist()
+    assert not targets.tags_BT[0].any()
+
+
+@EVERY
+def test_what_is_decoded_is_the_best_labelling_of_each_sentence(name):
+    """Not the best label of each word: transitions count. Padding is removed."""
+    tags, generator = len(EXAMPLES[name].tag_set), torch.Generator().manual_seed(0)
+    lengths_B = torch.tensor([1, 1, 1] if TASKS[name].unit == "sentence" else [3, 1, 2])
+    shapes = ((3, int(lengths_B.max()), tags), (tags, tags), (tags,), (tags,))
+    emissions, *rest = (torch.randn(*shape, generator=generator).double() for shape in shapes)
+    chain = Chain(emissions, lengths_B, *(3 * part for part in rest))
+    decoded = TASKS[name].decode(Output(chain))
+    for law, path, length in zip(enumerate_chain(chain), decoded, lengths_B.tolist(), strict=True):
+        assert path.shape == (length,)
+        assert tuple(path.tolist()) == law.paths[int(law.scores.argmax())]
+    if TASKS[name].unit == "word":
+        assert decoded[0].tolist() != emissions[0].argmax(-1).tolist()
+
+
+@EVERY
+def test_scores_are_those_counted_by_hand(name):
+    example, task = EXAMPLES[name], TASKS[name]
+    scores = task.score(
+        task.targets(table_of(example)), numbers_of(example), tag_set=example.tag_set, languages=LANGUAGES
+    )
+    assert set(scores) == {"source"}
+    assert scores["source"].by_language == pytest.approx(dict(zip(LANGUAGES, example.scores, strict=True)))
+    assert scores["source"].mean == pytest.approx(sum(example.scores) / 3)
+    assert scores["source"].by_seed == (scores["source"].mean,)
+
+
+@EVERY
+def test_target_languages_are_a_group_of_their_own(name):
+    example, task = EXAMPLES[name], TASKS[name]
+    scores = task.score(
+        task.targets(table_of(example)), numbers_of(example),
+        tag_set=example.tag_set, languages=LANGUAGES, targets=("fr", "xx"),
+    )  # fmt: skip
+    assert scores["target"].by_language == pytest.approx({"fr": example.scores[2]})
+    assert set(scores["source"].by_language) == {"en", "de"}
+    assert scores["source"].mean == pytest.approx(sum(example.scores[:2]) / 2)
+
+
+@EVERY
+def test_gold_labels_score_1(name):
+    example, task = EXAMPLES[name], TASKS[name]
+    gold = [example.tag_set.encode(row) for row in example.gold]
+    scores = task.score(task.targets(table_of(example)), gold, tag_set=example.tag_set, languages=LANGUAGES)
+    assert scores["source"].by_language == dict.fromkeys(sorted(LANGUAGES), 1.0)
+
+
+@EVERY
+def test_a_corpus_with_other_labels_is_refused_with_a_hint(name):
+    task, own = TASKS[name], EXAMPLES[name].tag_set
+
+    def corpus(**changes):
+        return SimpleNamespace(**{"unit": task.unit, "tag_set": own, **changes})
+
+    task.check(corpus(), "x.tsv")
+    other = WORDS if task.scheme == "bioes" else TYPES
+    with pytest.raises(
+        CorpusError, match=rf"x\.tsv: its tags are {other.scheme}.* needs {task.scheme} tags; set corpus"
+    ):
+        task.check(corpus(tag_set=other), "x.tsv")
+    unit, hint = (
+        ("sentence", "set task: classification") if task.unit == "word" else ("word", "set another task")
+    )
+    with pytest.raises(
+        CorpusError, match=rf"one label per {unit}, and task '{name}' predicts one per .*; {hint}"
+    ):
+        task.check(corpus(unit=unit), "x.tsv")
