@@ -13,10 +13,9 @@ state of every worker's generator, and a resumed run ends where an undisturbed o
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,14 @@ from torch.nn.parallel import DistributedDataParallel
 from raykd.corpora.batching import language_sampling, plan_batches, worker_slice
 from raykd.errors import RunError
 from raykd.layers import Model
-from raykd.objectives import Objective
 from raykd.results import Score
-from raykd.runs.data import Batch, TrainingData
+from raykd.runs.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
+from raykd.runs.data import Batch
+from raykd.runs.stages import TrainingPlan, split_held_out, train_only
 from raykd.signals import Sizes
 from raykd.storage import Storage
-from raykd.training import LearningRate, ScheduleConfig, TrainingConfig, make_optimiser
+from raykd.training import LearningRate, make_optimiser
 
-CHECKPOINT = "checkpoint.pt"
 TOTAL = "total"
 
 
@@ -46,39 +45,6 @@ class Worker:
     rank: int = 0
     world: int = 1
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """How one stage is trained: its objective (annealed, if it is), on which data, which layer groups."""
-
-    objective: Objective
-    schedule: ScheduleConfig
-    training: TrainingConfig
-    data: Callable[[], TrainingData]
-    layers: str | Sequence[str] = "all"
-    select: str = "dev"
-    held_out: float = 0.0
-
-    def steps(self, model: Model) -> list[list[str] | None]:
-        """The layer groups that each step trains; None stands for all."""
-        if self.layers == "all":
-            return [None]
-        if self.layers == "unfreeze":
-            groups = list(model.layer_groups())
-            return [groups[: count + 1] for count in range(len(groups))]
-        return [list(self.layers)]
-
-
-@dataclass(frozen=True)
-class TrainingPlan:
-    """How a run is trained."""
-
-    stages: Sequence[StagePlan]
-    tags: int
-    sampling_alpha: float = 1.0
-    checkpoint_steps: int = 1000
-    """Optimiser steps between checkpoints inside a long epoch; counted in steps, because saving is a collective."""
 
 
 @dataclass(frozen=True)
@@ -105,27 +71,6 @@ class EpochReport:
             "tokens_per_second": self.tokens_per_second, "dev": self.dev.mean,
             "dev_languages_sd": self.dev.languages_sd, "dev_by_language": dict(self.dev.by_language), **held_out,
         }  # fmt: skip
-
-
-@dataclass
-class Progress:
-    """Where a run stands: everything a checkpoint holds beside the tensors' owners."""
-
-    stage: int = 0
-    step: int = 0
-    """Of the stage: which layer groups are trained."""
-    first_epoch: int = 0
-    """The epoch with which the step began."""
-    epoch: int = 0
-    """Counted over all stages."""
-    batch: int = 0
-    sums: dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
-    best: float = -float("inf")
-    best_epoch: int = -1
-    best_weights: dict[str, Tensor] = field(default_factory=dict)
-    best_loss_weights: dict[str, Tensor] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Learner(nn.Module):
@@ -162,9 +107,9 @@ class Distiller:
 
     def train(self, report: Callable[[EpochReport], None]) -> Progress:
         """Train to the end, from the stored checkpoint if there is one. Leaves the best weights in `model`."""
-        state = self._stored()
-        if state is not None:
-            self.progress = Progress(**state["progress"])
+        found, state = read_checkpoint(self.folder, self.worker.device), None
+        if found is not None:
+            self.progress, state = found
         for index in range(self.progress.stage, len(self.plan.stages)):
             self._open_stage(index)
             steps = self.stage.steps(self.model)
@@ -179,7 +124,7 @@ class Distiller:
         self.stage = self.plan.stages[index]
         self.data = self.stage.data()
         self._lengths = self.data.part.text.piece_lengths
-        self._rows, self._held_out = _without_held_out(self.data.rows, self.stage)
+        self._rows, self._held_out = split_held_out(self.data.rows, self.stage)
         objective, transfer = self.stage.objective, self.data.transfer
         layers = {need.layer for need in objective.needs if need.layer is not None}
         tags = self.plan.tags
@@ -190,10 +135,12 @@ class Distiller:
 
     def _open_step(self, groups: Sequence[str] | None, state: dict[str, Any] | None) -> None:
         training = self.stage.training
-        self._parameters = [*_trained(self.model, groups), *self.loss.parameters()]
+        self._parameters = [*train_only(self.model, groups), *self.loss.parameters()]
         learner = Learner(self.model, self.loss, self.stage.objective.student_layers)
-        # A loss that reads no labels may leave parameters (the head) untouched, which DDP has to look for.
-        unused = not self.stage.objective.reads_labels
+        # DDP has to look for parameters that get no gradient: the head's, where no labels are read; the loss's own,
+        # where λ may give it weight 0.
+        objective, own = self.stage.objective, list(self.loss.parameters())
+        unused = not objective.reads_labels or (objective.follows_lambda and bool(own))
         several = self.worker.world > 1
         self._learner = (
             DistributedDataParallel(learner, find_unused_parameters=unused) if several else learner
@@ -345,56 +292,20 @@ class Distiller:
     def _save(self) -> None:
         # Sums differ between workers until they are reduced, so a checkpoint inside an epoch holds the total on rank 0.
         sums = self._over_workers(self.progress.sums)
-        if self.worker.rank > 0:
-            return
-        state = {
-            "progress": {**vars(self.progress), "sums": sums},
-            "model": self.model.state_dict(),
-            "loss": self.loss.state_dict(),
-            "optimiser": self._optimiser.state_dict(),
-            "rate": self._rate.state_dict(),
-            "scaler": self._scaler.state_dict(),
-        }
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        self.folder.write(CHECKPOINT, buffer.getvalue())
+        if self.worker.rank == 0:
+            write_checkpoint(self.folder, replace(self.progress, sums=sums), self._states())
 
-    def _stored(self) -> dict[str, Any] | None:
-        if not self.folder.exists(CHECKPOINT):
-            return None
-        buffer = io.BytesIO(self.folder.read(CHECKPOINT))
-        return torch.load(buffer, map_location=self.worker.device, weights_only=True)
-
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: Mapping[str, Any]) -> None:
         if self.worker.rank > 0:
             self.progress.sums = dict.fromkeys(self.progress.sums, 0.0)
-        self.model.load_state_dict(state["model"])
-        self.loss.load_state_dict(state["loss"])
-        self._optimiser.load_state_dict(state["optimiser"])
-        self._rate.load_state_dict(state["rate"])
-        self._scaler.load_state_dict(state["scaler"])
+        for name, each in self._states().items():
+            each.load_state_dict(state[name])
 
-
-def _trained(model: Model, groups: Sequence[str] | None) -> list[nn.Parameter]:
-    """The parameters of the layer groups; the others are frozen. None trains all."""
-    if groups is None:
-        return list(model.parameters())
-    known = model.layer_groups()
-    if unknown := [group for group in groups if group not in known]:
-        raise RunError(f"the model has no layer group {unknown[0]!r}; it has {', '.join(known)}")
-    chosen = {id(parameter) for group in groups for parameter in known[group]}
-    for parameter in model.parameters():
-        parameter.requires_grad_(id(parameter) in chosen)
-    return [parameter for parameter in model.parameters() if id(parameter) in chosen]
-
-
-def _without_held_out(rows: np.ndarray, stage: StagePlan) -> tuple[np.ndarray, np.ndarray]:
-    """The rows that a stage trains on, and those that it is selected on (none where dev selects), drawn by the seed."""
-    if stage.select != "loss":
-        return rows, rows[:0]
-    order = np.random.default_rng([stage.training.seed, len(rows)]).permutation(len(rows))
-    count = max(1, round(stage.held_out * len(rows)))
-    return rows[np.sort(order[count:])], rows[np.sort(order[:count])]
+    def _states(self) -> dict[str, Stateful]:
+        return {
+            "model": self.model, "loss": self.loss, "optimiser": self._optimiser, "rate": self._rate,
+            "scaler": self._scaler,
+        }  # fmt: skip
 
 
 def _copy(module: nn.Module) -> dict[str, Tensor]:

@@ -15,18 +15,12 @@ from pydantic import TypeAdapter
 from raykd.layers import Ensemble, Model, load_weights, save_weights
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.results import RunResult, Score, Scores
+from raykd.runs.checkpoint import CHECKPOINT, Progress
 from raykd.runs.data import corpus_of, evaluation_part, training_data
-from raykd.runs.distil import (
-    CHECKPOINT,
-    Distiller,
-    EpochReport,
-    Progress,
-    StagePlan,
-    TrainingPlan,
-    Worker,
-)
+from raykd.runs.distil import Distiller, EpochReport, Worker
 from raykd.runs.evaluate import score_part
 from raykd.runs.run import Run
+from raykd.runs.stages import StagePlan, TrainingPlan
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 from raykd.students import StudentConfig

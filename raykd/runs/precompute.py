@@ -19,12 +19,11 @@ from typing import Any, cast
 import numpy as np
 import ray
 import ray.data
-from ray.exceptions import RayError
+from ray.exceptions import RayActorError, RayError
 
 from raykd.errors import PlacementError, RunError
 from raykd.needs import derives
 from raykd.runs.shard_writer import ShardJob, ShardWriter, TeacherHandle, raise_error
-from raykd.runs.stderr import without_lines
 from raykd.signals import SIGNALS, Column, Need
 from raykd.storage import Storage
 from raykd.transfer import (
@@ -189,6 +188,8 @@ class Placement:
     actors: int | None = None
     cpus_per_actor: float = 1.0
     gpus_per_actor: float = 0.0
+    max_failures: int = 2
+    """How often the pipeline goes on after an actor died."""
 
 
 Progress = Callable[[int, int, int], None]
@@ -242,35 +243,58 @@ def precompute(
 
 
 def launch_on_ray(plan: PrecomputePlan, rows: list[Row], placement: Placement) -> Iterator[Row]:
-    """Run the pipeline rows through one pool of actors; results come as shards finish."""
-    actors = _fitting_actors(placement, len(rows))
+    """Run the pipeline rows through pools of actors; results come as shards finish.
+
+    When an actor dies, the rows without a result go through a new pool. Ray would restart it for ever, also where a
+    shard needs more memory than there is.
+    """
+    actors, left = _fitting_actors(placement, len(rows)), {_key(row): row for row in rows}
+    for attempt in range(placement.max_failures + 1):
+        try:
+            for result in _pipeline(plan, list(left.values()), placement, actors):
+                del left[_key(result)]
+                yield result
+            return
+        except RayActorError as error:
+            if attempt == placement.max_failures:
+                raise _failed(f"{attempt + 1} actors died", error) from error
+        except RayError as error:
+            raise _failed("Ray could not compute the transfer set", error) from error
+
+
+def _pipeline(plan: PrecomputePlan, rows: list[Row], placement: Placement, actors: int) -> Iterator[Row]:
     threads = max(1, int(placement.cpus_per_actor))
     with _quiet_ray_data():
         dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-            cast(Any, ShardWriter),  # Ray Data takes classes too; its annotation forgets them
+            cast(Any, ShardWriter),  # Ray Data takes classes too, which its annotation does not say
             fn_constructor_args=(plan.store, plan.shard_jobs(), plan.token_budget, threads),
-            compute=ray.data.ActorPoolStrategy(size=actors),
+            compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
             num_cpus=placement.cpus_per_actor,
             num_gpus=placement.gpus_per_actor,
+            ray_remote_args_fn=lambda: {"max_restarts": 0, "max_task_retries": 0},
         )
-        try:
-            yield from dataset.iter_rows()
-        except RayError as error:
-            last_line = str(error).strip().rpartition("\n")[2]
-            raise RunError(f"Ray could not compute the transfer set: {last_line}") from error
+        yield from dataset.iter_rows()
+
+
+def _key(row: Row) -> tuple[int, int]:
+    return row["task"], row["first"]
+
+
+def _failed(problem: str, error: RayError) -> RunError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    hint = "what is computed is kept; run it again for the rest"
+    return RunError(f"{problem}: {lines[-1] if lines else type(error).__name__}; {hint}")
 
 
 @contextmanager
 def _quiet_ray_data() -> Iterator[None]:
-    """Progress is told through `on_shard`; Ray Data's own bars and notes would be drawn over it."""
+    """Progress is reported through `on_shard`, and errors are raised; Ray Data's own lines would be drawn over it."""
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
     bars, level = context.enable_progress_bars, logger.level
     context.enable_progress_bars = False
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(logging.CRITICAL)
     try:
-        # Ray complains of its own actor pool, which keeps a reference to what it says might be lost.
-        with without_lines("has constructor arguments in the object store"):
-            yield
+        yield
     finally:
         context.enable_progress_bars = bars
         logger.setLevel(level)

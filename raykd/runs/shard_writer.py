@@ -110,9 +110,11 @@ class ShardWriter:
 
         row: `task` (index of the shard job), `first` and `last` (rows of the text), `work`: JSON with `pending` (the
         names of the signals to write) and `standing` (name → entry of the shards that are there and are needed).
-        Answers with `entries` (JSON: name → entry of each shard that was written), or with the `error`.
+        Answers with `task`, `first`, the number of `sentences`, and `entries` (JSON: name → entry of each shard that
+        was written) or the `error`.
         """
-        answer = {"task": row["task"], "sentences": row["last"] - row["first"], "entries": "{}", "error": ""}
+        known = {"task": row["task"], "first": row["first"], "sentences": row["last"] - row["first"]}
+        answer = known | {"entries": "{}", "error": ""}
         try:
             entries = {name: entry.model_dump(mode="json") for name, entry in self._write(row)}
             return answer | {"entries": json.dumps(entries)}

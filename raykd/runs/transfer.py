@@ -84,4 +84,7 @@ def _placement(resources: Resources, cluster: dict[str, float]) -> Placement:
             f"resources.precompute_workers: {wanted} × {cpus:g} = {wanted * cpus:g} CPUs, "
             f"the cluster has {cluster.get('CPU', 1.0):g}; lower it"
         )
-    return Placement(actors=wanted or most, cpus_per_actor=cpus, gpus_per_actor=resources.gpus_per_worker)
+    return Placement(
+        actors=wanted or most, cpus_per_actor=cpus, gpus_per_actor=resources.gpus_per_worker,
+        max_failures=resources.max_failures,
+    )  # fmt: skip

@@ -1,16 +1,19 @@
-"""One training loop as the tests look at it: built without a launcher, scored by a whim, compared bit by bit."""
+"""One training loop as the tests look at it: built without a launcher, scored by its weights, compared bit by bit."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from raykd.runs.data import training_data
-from raykd.runs.distil import Distiller, TrainingPlan, Worker
-from raykd.runs.execute import build_model, needs_of, training_plan_of
+from raykd.results import Score
+from raykd.runs.data import TrainingData
+from raykd.runs.distil import Distiller, Worker
+from raykd.runs.execute import build_model, training_plan_of
 from raykd.runs.run import Run
+from raykd.runs.stages import TrainingPlan
 from raykd.storage import Storage
 
 
@@ -20,21 +23,37 @@ def distiller(
     *,
     worker: Worker | None = None,
     folder: str = "scratch",
-    training_plan: TrainingPlan | None = None,
+    plan: TrainingPlan | None = None,
     double: bool = False,
 ) -> Distiller:
     """The training loop of `run`, its model freshly initialised (in float64 if `double`), scored by `whim`."""
-    model, data = build_model(storage, run), training_data(storage.uri, run, needs_of(run), verify=False)
+    model = build_model(storage, run)
     return Distiller(
-        model.double() if double else model, data, training_plan or training_plan_of(run), evaluate=whim,
+        model.double() if double else model, plan or training_plan_of(storage.uri, run), evaluate=whim,
         folder=storage.child(folder), worker=worker or Worker(),
     )  # fmt: skip
 
 
-def whim(model: nn.Module) -> dict[str, Any]:
-    """A dev score that is told by the weights to the last bit, and rises and falls over epochs."""
+def opened(loop: Distiller, stage: int = 0) -> Distiller:
+    """The loop with the data and the loss of one of its stages, before its first step."""
+    loop._open_stage(stage)
+    return loop
+
+
+def first_batches(loop: Distiller) -> list[np.ndarray]:
+    """The rows of the batches of the first epoch."""
+    return opened(loop)._batches(0)
+
+
+def stage_data(storage: Storage, run: Run, stage: int = 0) -> TrainingData:
+    """What a stage of `run` is trained on."""
+    return training_plan_of(storage.uri, run).stages[stage].data()
+
+
+def whim(model: nn.Module) -> Score:
+    """A dev score that depends on the last bit of the weights, and rises and falls over epochs."""
     total = sum(float(p.detach().double().sum()) for p in model.parameters())
-    return {"mean": 100 * total % 1, "standard_deviation": 0.0, "by_language": {"en": 0.0}}
+    return Score.of({"en": 100 * total % 1})
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -47,8 +66,13 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
+def changed(one: dict[str, Tensor], other: dict[str, Tensor]) -> set[str]:
+    """The modules of a model whose weights differ."""
+    return {name.partition(".")[0] for name in one if not torch.equal(one[name], other[name])}
+
+
 def without_times(value: Any) -> Any:
     """A result or history without what the clock says."""
     if isinstance(value, dict):
         return {k: without_times(v) for k, v in value.items() if k not in ("wall_s", "tokens_per_second")}
-    return [without_times(item) for item in value] if isinstance(value, list) else value
+    return [without_times(item) for item in value] if isinstance(value, list | tuple) else value

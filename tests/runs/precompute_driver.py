@@ -1,4 +1,4 @@
-"""A driver of its own process for the kill tests: `python -m tests.runs.precompute_driver STORE=SCENARIO …`.
+"""A driver of its own process for the kill test: `python -m tests.runs.precompute_driver ADDRESS STORE`.
 
 STORE/../asked.jsonl collects, from all actors, which rows a teacher was asked for, and by which process.
 """
@@ -15,14 +15,16 @@ from pathlib import Path
 
 import ray
 
-from raykd.errors import RaykdError
+from raykd.needs import CHAIN, to_store
 from raykd.runs.precompute import Placement, PrecomputePlan, PrecomputeTask, precompute
 from raykd.runs.shard_writer import TeacherHandle
+from raykd.signals import Need, Sizes
 from raykd.storage import Storage
 from raykd.transfer import Text
 from tests.transfer.samples import TAGS, FakeTeacher
 
 SHARD, SHARDS, TEACHERS = 4, 7, ("en", "de")
+NEEDS = to_store([*map(Need, CHAIN), Need("kbest", 2)], CHAIN)
 
 
 def texts() -> dict[str, Text]:
@@ -34,27 +36,28 @@ def texts() -> dict[str, Text]:
 
 
 class SlowTeacher(FakeTeacher):
-    """Takes its time, writes down what it is asked, and may meet with an accident at row 13 of "de"."""
+    """Takes its time, logs what it is asked, and fails at row 13 of "de" where the scenario says so."""
 
-    def __init__(self, name: str, folder: Path, accident: str):
+    def __init__(self, name: str, folder: Path, scenario: str):
         super().__init__(name)
-        self.folder, self.accident = folder, accident
+        self.folder, self.scenario = folder, scenario
 
     def emit(self, sentences, token_budget):
-        rows = [int(sentence[0]) for sentence in sentences]
-        with open(self.folder / "asked.jsonl", "a") as log:
-            log.write(json.dumps({"teacher": self.name, "rows": rows, "pid": os.getpid()}) + "\n")
-        time.sleep(0.1)
+        rows = [int(sentence[0]) for sentence in sentences if sentence != ["."]]
+        if rows:
+            with open(self.folder / "asked.jsonl", "a") as log:
+                log.write(json.dumps({"teacher": self.name, "rows": rows, "pid": os.getpid()}) + "\n")
+            time.sleep(0.1)
         if self.name == "de" and 13 in rows:
-            self.meet()
+            self.fail()
         return super().emit(sentences, token_budget)
 
-    def meet(self) -> None:
-        flag = self.folder / "accident-happened"
-        if self.accident == "actor-dies" and not flag.exists():
+    def fail(self) -> None:
+        flag = self.folder / "actor-died"
+        if self.scenario == "actor-dies" and not flag.exists():
             flag.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        if self.accident == "disk-full":
+        if self.scenario == "disk-full":
             os.fsync = _full
 
 
@@ -70,33 +73,24 @@ def load(store: Storage, teacher_id: str) -> SlowTeacher:
 def plan(store: Path) -> PrecomputePlan:
     loader = "tests.runs.precompute_driver:load"
     tasks = tuple(
-        PrecomputeTask(TeacherHandle(str(store), name, loader, TAGS), text) for name, text in texts().items()
+        PrecomputeTask(TeacherHandle(str(store), name, loader, Sizes(TAGS)), text, NEEDS)
+        for name, text in texts().items()
     )
-    return PrecomputePlan(str(store), tasks, k=2, shard_sentences=SHARD, token_budget=8)
+    return PrecomputePlan(str(store), tasks, shard_sentences=SHARD, token_budget=8)
 
 
-def run(store: Path, scenario: str, *, actors: int | None = None) -> dict:
-    """What one precompute came to, as plain data."""
+def run(store: Path, scenario: str, *, actors: int = 2) -> tuple[int, list[tuple[int, int, int]]]:
+    """Rows computed by one precompute in this process, and the progress that it reported."""
     (store.parent / "scenario").write_text(scenario)
-    told = []
-    try:
-        done = precompute(
-            plan(store),
-            placement=Placement(actors=actors),
-            on_shard=lambda *progress: told.append(progress),
-        )
-    except RaykdError as error:
-        return {"error": type(error).__name__, "message": str(error), "told": told}
-    return {"computed": done.computed_shards, "told": told}
-
-
-def main(*scenes: str) -> None:
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    for store, scenario in (scene.split("=") for scene in scenes):
-        actors = 9 if scenario == "too-many-actors" else None
-        print(json.dumps(run(Path(store), scenario, actors=actors)), flush=True)
-    ray.shutdown()
+    reported: list[tuple[int, int, int]] = []
+    done = precompute(
+        plan(store),
+        placement=Placement(actors=actors, cpus_per_actor=0.5),
+        on_shard=lambda *progress: reported.append(progress),
+    )
+    return done.computed_shards, reported
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    ray.init(address=sys.argv[1], log_to_driver=False)
+    run(Path(sys.argv[2]), "healthy")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+from raykd.results import RunResult
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
 from raykd.runs.precompute import precompute
-from raykd.runs.prepare import Preparation, prepare, transfer_needs
+from raykd.runs.prepare import Preparation, prepare, student_runs, transfer_needs
 from raykd.runs.recipe import Recipe
-from raykd.runs.shard_writer import ShardWriter
+from raykd.runs.run import Run
 from raykd.runs.transfer import transfer_plan
 from raykd.storage import Storage
+from tests.transfer.samples import here
 
 TREE = {
     "task": "ner",
@@ -33,8 +34,9 @@ TREE = {
 
 
 def recipe(**changes: Any) -> Recipe:
-    """The small recipe, each change laid over the section of its name; another `kind` replaces the section."""
-    tree: dict[str, Any] = dict(TREE)
+    """The small recipe, each change laid over the section of its name; another `kind` replaces the section, and
+    `stages` replace the objective."""
+    tree: dict[str, Any] = {**TREE, "objective": None} if "stages" in changes else dict(TREE)
     for name, value in changes.items():
         laid_over = isinstance(value, dict) and "kind" not in value and name in tree
         tree[name] = {**tree[name], **value} if laid_over else value
@@ -44,16 +46,32 @@ def recipe(**changes: Any) -> Recipe:
 def prepared(store: str, *recipes: Recipe) -> Preparation:
     """What serves all `recipes`, computed in this process; corpus and teachers are those of the first."""
     preparation = prepare(recipes[0], Storage(store))
-    for teacher in preparation.teachers:
-        for run in (*teacher.run.members, teacher.run):
-            execute(store, run, worker=Worker(), report=lambda _: None)
-    needs = transfer_needs(recipes, unlabelled=preparation.unlabelled)
-    plan = transfer_plan(preparation.storage, preparation.teachers, needs)
-    if plan is not None:
-        precompute(plan, launch=in_this_process)
+    train_teachers(preparation)
+    computed(preparation, *recipes)
     return preparation
 
 
-def in_this_process(plan: Any, rows: Iterable[dict[str, Any]], placement: Any) -> Iterable[dict[str, Any]]:
-    """Launches the precompute pipeline without Ray."""
-    return map(ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget), rows)
+def train_teachers(preparation: Preparation) -> None:
+    """Every teacher of the preparation, trained in this process."""
+    for teacher in preparation.teachers:
+        for run in (*teacher.run.members, teacher.run):
+            executed(preparation, run)
+
+
+def computed(preparation: Preparation, *recipes: Recipe) -> None:
+    """The signals that serve all `recipes`, computed in this process."""
+    needs = transfer_needs(recipes, unlabelled=preparation.unlabelled)
+    plan = transfer_plan(preparation.storage, preparation.teachers, needs)
+    if plan is not None:
+        precompute(plan, launch=here)
+
+
+def student_of(preparation: Preparation, asked: Recipe | None = None, **changes: Any) -> Run:
+    """The one run of a recipe: `asked`, or the small recipe with `changes`."""
+    (run,) = student_runs(asked or recipe(**changes), preparation)
+    return run
+
+
+def executed(preparation: Preparation, run: Run) -> RunResult:
+    """The run, executed in this process."""
+    return execute(preparation.storage.uri, run, worker=Worker(), report=lambda _: None)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from ray.exceptions import ActorDiedError, RayError
 
 from raykd.errors import RunError, StoreError
-from raykd.runs.precompute import PrecomputePlan, PrecomputeTask, estimate, precompute
+from raykd.runs import precompute as module
+from raykd.runs.precompute import Placement, PrecomputePlan, estimate, launch_on_ray, precompute
 from raykd.runs.shard_writer import ShardWriter, TeacherHandle
-from raykd.signals import Need
+from raykd.signals import Need, Sizes
 from raykd.storage import Storage
-from raykd.transfer import Text, TransferSet, read_manifest, signal_ids
-from tests.transfer.samples import FakeTeacher, School, compute, sentences
+from raykd.structures import token_marginals, viterbi
+from raykd.transfer import Covered, Text, TransferSet, read_manifest, signal_id
+from tests.transfer.samples import NON_CHAIN, FakeTeacher, School, Source, compute, sentences
 
 ENGLISH, GERMAN = Text.of(sentences(35, seed=1)), Text.of(sentences(21, seed=2))
 
@@ -34,16 +38,23 @@ def files(store: Path, ending: str = ".arrow") -> dict[str, tuple[int, int]]:
 
 
 def folder_of(store: Path, name: str, text: Text, signal: str = "emissions") -> Path:
-    return store / "transfer" / signal_ids(name, text.id)[signal]
+    return store / "transfer" / signal_id(Need(signal), teacher_id=name, text_id=text.id)
+
+
+def opened(store: Path, *needs: Need, offers=("emissions", "transitions"), **options) -> TransferSet:
+    """The English signals of the store."""
+    covered = Covered(Source.of("en", ENGLISH, needs, offers=offers), np.arange(35))
+    return TransferSet.open(Storage(str(store)), [covered], needs, **options)
 
 
 def test_every_sentence_is_asked_once_and_the_manifests_say_what_stands(tmp_path, school):
-    told = []
+    reported = []
     plan = school.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)
-    done = compute(plan, on_shard=lambda *progress: told.append(progress))
-    assert told == [(number + 1, 7, size) for number, size in enumerate((10, 10, 10, 5, 10, 10, 1))]
+    done = compute(plan, on_shard=lambda *progress: reported.append(progress))
+    assert reported == [(number + 1, 7, size) for number, size in enumerate((10, 10, 10, 5, 10, 10, 1))]
     assert school.loaded == ["en", "de"]
-    assert sorted(school.teachers["en"].asked) == sorted(sentences(35, seed=1))
+    # One sentence more for what is stored once.
+    assert sorted(school.teachers["en"].asked) == sorted([["."], *sentences(35, seed=1)])
     manifest = read_manifest(Storage(str(folder_of(tmp_path, "en", ENGLISH))))
     assert (manifest.rows, manifest.tokens) == (35, int(ENGLISH.lengths.sum()))
     assert manifest.bytes == sum(
@@ -77,8 +88,9 @@ def test_nothing_is_launched_when_all_stands(tmp_path, school, changes):
 
 def test_more_paths_are_derived_from_stored_emissions_with_the_same_bytes(tmp_path, school):
     compute(school.plan(tmp_path / "later", {"en": ENGLISH}, k=2))
-    handle = TeacherHandle(str(tmp_path / "later"), "en", lambda *_: pytest.fail("loaded"), tags=5)
-    compute(PrecomputePlan(handle.store, (PrecomputeTask(handle, ENGLISH),), k=6, token_budget=25))
+    task = school.task(tmp_path / "later", "en", ENGLISH, k=6)
+    unused = replace(task.teacher, loader=lambda *_: pytest.fail("loaded"))
+    compute(PrecomputePlan(unused.store, (replace(task, teacher=unused),), token_budget=25))
     compute(School(FakeTeacher("en")).plan(tmp_path / "once", {"en": ENGLISH}, k=6))
     derived, direct = (
         {
@@ -104,9 +116,7 @@ def test_an_interrupted_run_finishes_the_missing_shards_only(tmp_path, school):
         compute(plan, launch=interrupted)
     assert not list(tmp_path.rglob("manifest.json"))
     with pytest.raises(StoreError, match="no manifest"):
-        TransferSet.open(
-            Storage(str(tmp_path)), [(_source("en", ENGLISH), np.arange(35))], [Need("emissions")]
-        )
+        opened(tmp_path, Need("emissions"))
     before = files(tmp_path)
     again = School(FakeTeacher("en"), FakeTeacher("de"))
     assert compute(again.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)).computed_shards == 4
@@ -132,10 +142,6 @@ def test_killed_before_the_manifest_only_the_manifest_is_written(tmp_path, schoo
     assert len(list(tmp_path.rglob("manifest.json"))) == 3
 
 
-def _source(name: str, text: Text):
-    return type("Source", (), {"signals": signal_ids(name, text.id)})()
-
-
 def _flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
@@ -143,22 +149,21 @@ def _flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("signal", ["emissions", "kbest", "transitions"])
-def test_a_flipped_byte_is_refused_by_name_and_removing_the_shard_mends_it(tmp_path, school, signal):
+def test_a_flipped_byte_is_refused_by_name_and_computed_again_once_removed(tmp_path, school, signal):
     plan = school.plan(tmp_path, {"en": ENGLISH}, k=2)
     compute(plan)
     needs = [Need("emissions"), Need("transitions"), Need("kbest", 2)]
-    covered = [(_source("en", ENGLISH), np.arange(35))]
     whole = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     damaged = sorted(folder_of(tmp_path, "en", ENGLISH, signal).rglob("*.arrow"))[-1]
     _flip(damaged)
     with pytest.raises(StoreError, match=f"{damaged.name}: the shard is damaged.*remove .*{damaged.name}"):
-        TransferSet.open(Storage(str(tmp_path)), covered, needs)
+        opened(tmp_path, *needs)
     damaged.unlink()
     with pytest.raises(StoreError, match=damaged.name):
-        TransferSet.open(Storage(str(tmp_path)), covered, needs, verify=False)
+        opened(tmp_path, *needs, verify=False)
     assert compute(plan).computed_shards == 1
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole
-    TransferSet.open(Storage(str(tmp_path)), covered, needs)
+    opened(tmp_path, *needs)
 
 
 def test_paths_follow_when_their_emissions_are_computed_anew(tmp_path, school):
@@ -181,12 +186,11 @@ def test_paths_of_other_emissions_are_refused_beside_these(tmp_path, school):
     swapped = folder_of(tmp_path / "one", "en", ENGLISH, "kbest") / "k2"
     shutil.rmtree(swapped)
     shutil.copytree(folder_of(tmp_path / "two", "en", ENGLISH, "kbest") / "k2", swapped)
-    store, covered = Storage(str(tmp_path / "one")), [(_source("en", ENGLISH), np.arange(35))]
     with pytest.raises(
-        StoreError, match=r"k2/shard-00000000-00000010\.arrow: it was computed from emissions since"
+        StoreError, match=r"k2/shard-00000000-00000010\.arrow: it was computed from emissions"
     ):
-        TransferSet.open(store, covered, [Need("emissions"), Need("kbest", 2)])
-    assert TransferSet.open(store, covered, [Need("kbest", 2)]).gather(np.arange(3)).chain is None
+        opened(tmp_path / "one", Need("emissions"), Need("kbest", 2))
+    assert opened(tmp_path / "one", Need("kbest", 2)).gather(np.arange(3)).chain is None
 
 
 def test_paths_are_never_derived_from_a_damaged_emission_shard(tmp_path, school):
@@ -201,14 +205,14 @@ def test_an_unknown_format_version_is_refused(tmp_path, school):
     compute(school.plan(tmp_path, {"en": ENGLISH}))
     path = folder_of(tmp_path, "en", ENGLISH) / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-    with pytest.raises(StoreError, match=r"format version 99 where this raykd reads 1"):
+    with pytest.raises(StoreError, match=r"format version 99 where this raykd reads 2"):
         compute(school.plan(tmp_path, {"en": ENGLISH}))
 
 
 def test_a_teacher_trained_anew_is_asked_anew(tmp_path, school):
     def plan(weights):
-        task = PrecomputeTask(school.handle(tmp_path, "en", weights_sha256=weights), ENGLISH)
-        return PrecomputePlan(str(tmp_path), (task,), k=2, shard_sentences=10)
+        task = school.task(tmp_path, "en", ENGLISH, k=2, weights_sha256=weights)
+        return PrecomputePlan(str(tmp_path), (task,), shard_sentences=10)
 
     compute(plan("old"))
     assert estimate(plan("old")).missing_shards == 0
@@ -217,17 +221,13 @@ def test_a_teacher_trained_anew_is_asked_anew(tmp_path, school):
     school.teachers["en"].scale = 1.0
     compute(plan("new"))
     assert read_manifest(Storage(str(folder_of(tmp_path, "en", ENGLISH)))).origin.weights_sha256 == "new"
-    TransferSet.open(
-        Storage(str(tmp_path)),
-        [(_source("en", ENGLISH), np.arange(35))],
-        [Need("emissions"), Need("kbest", 2)],
-    )
+    opened(tmp_path, Need("emissions"), Need("kbest", 2))
 
 
 @pytest.mark.parametrize("k", [0, 4])
 def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school, k):
-    text = Text.of(sentences(400, seed=3, longest=60))
-    plan = school.plan(tmp_path, {"en": text}, k=k, shard_sentences=200)
+    text = Text.of(sentences(200, seed=3, longest=60))
+    plan = school.plan(tmp_path, {"en": text}, k=k, shard_sentences=100)
     before = estimate(plan)
     assert not list(tmp_path.iterdir())
     done = compute(plan)
@@ -238,20 +238,27 @@ def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school
 
 
 @pytest.mark.parametrize(
-    ("emit", "told"),
+    ("emit", "message"),
     [
-        (lambda said: said[:-1], "of the wrong shape: "),
-        (lambda said: [scores[:, 1:] for scores in said], "5\\) was expected"),
-        (lambda said: [np.full_like(scores, np.nan) for scores in said], "without a finite maximum"),
+        (lambda given: given[:-1], "gave emissions of the wrong shape: None where"),
+        (lambda given: [scores[:-1] for scores in given], r"\(\d+, 5\) where \(\d+, 5\) was expected"),
+        (lambda given: [np.full_like(scores, np.nan) for scores in given], "without a finite maximum"),
     ],
 )
-def test_a_teacher_that_says_nonsense_is_refused(tmp_path, emit, told):
+def test_a_teacher_that_gives_nonsense_is_refused(tmp_path, emit, message):
     class Odd(FakeTeacher):
         def emit(self, sentences, token_budget):
-            return emit(super().emit(sentences, token_budget))
+            given = super().emit(sentences, token_budget)
+            return given if sentences == [["."]] else emit(given)
 
-    with pytest.raises(RunError, match=told):
+    with pytest.raises(RunError, match=message):
         compute(School(Odd("en")).plan(tmp_path, {"en": ENGLISH}))
+
+
+def test_a_teacher_of_other_tags_is_refused(tmp_path):
+    school = School(FakeTeacher("en", tags=4))
+    with pytest.raises(RunError, match=r"of the wrong shape: \(\d+, 4\) where \(\d+, 5\) was expected"):
+        compute(school.plan(tmp_path, {"en": ENGLISH}))
 
 
 def test_old_temporaries_are_cleaned_and_young_ones_left_alone(tmp_path, school):
@@ -274,55 +281,95 @@ def test_errors_of_actors_arrive_with_class_and_fields(tmp_path):
         def emit(self, sentences, token_budget):
             raise ZeroDivisionError("by zero")
 
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as caught:
         compute(School(Full("en")).plan(tmp_path, {"en": ENGLISH}))
-    assert (told.value.name, told.value.hint) == ("shard", "free some space")
+    assert (caught.value.name, caught.value.hint) == ("shard", "free some space")
     with pytest.raises(RunError, match="on sentences 0 to 10: ZeroDivisionError: by zero"):
         compute(School(Broken("en")).plan(tmp_path, {"en": ENGLISH}))
 
 
-TOLD = ("token_marginals", "kbest")
-
-
-def test_a_teacher_that_is_no_chain_tells_marginals_and_its_best_path(tmp_path):
-    school = School(FakeTeacher("en"))
-    plan = _told(school, tmp_path)
+def test_a_non_chain_teacher_gives_marginals_and_its_best_path(tmp_path):
+    school = School(FakeTeacher("en", chain=False))
+    plan = _non_chain(school, tmp_path)
     before = estimate(plan)
     done = compute(plan)
     assert (before.missing_shards, done.computed_shards) == (done.shards, 4) == (8, 4)
     assert not folder_of(tmp_path, "en", ENGLISH).exists()
-    ids = {name: signal_ids("en", ENGLISH.id)[name] for name in TOLD}
-    source = type("Source", (), {"signals": ids})()
-    needs = [Need("marginals"), Need("kbest", 1)]
-    batch = TransferSet.open(Storage(str(tmp_path)), [(source, np.arange(35))], needs).gather(np.arange(35))
+    batch = opened(tmp_path, Need("marginals"), Need("kbest", 1), offers=NON_CHAIN).gather(np.arange(35))
     assert batch.chain is None
-    teacher = FakeTeacher("en")
-    for row, words in enumerate(sentences(35, seed=1)):
-        told_TY = batch.marginals.emissions_BTY[row, : len(words)]
-        expected_TY = torch.from_numpy(teacher.scores(words)).log_softmax(1)
-        torch.testing.assert_close(told_TY, expected_TY, atol=0.02, rtol=0)
-        torch.testing.assert_close(told_TY.exp().sum(1), torch.ones(len(words)))
-        path, score = teacher.decode([words], 1)[0]
-        assert batch.paths_BKT[row, 0, : len(words)].tolist() == path.tolist()
-        assert batch.scores_BK[row, 0] == score
+    (_, _, output), *_ = FakeTeacher("en", chain=False).outputs(sentences(35, seed=1), 1)
+    inside_BT = batch.marginals.mask_BT
+    given_BTY = batch.marginals.emissions_BTY.exp()
+    torch.testing.assert_close(given_BTY.sum(2)[inside_BT], torch.ones(int(inside_BT.sum())))
+    expected_BTY = token_marginals(output.distribution)
+    torch.testing.assert_close(given_BTY[inside_BT], expected_BTY[inside_BT], atol=2e-3, rtol=0)
+    paths_BT, scores_B = viterbi(output.distribution)
+    assert torch.equal(batch.paths_BKT[:, 0][inside_BT], paths_BT[inside_BT])
+    torch.testing.assert_close(batch.scores_BK[:, 0], scores_B, rtol=1e-5, atol=1e-5)
     assert batch.marginals.lengths_B.tolist() == ENGLISH.lengths.tolist()
-    assert compute(_told(school, tmp_path)).computed_shards == 0
+    assert compute(_non_chain(school, tmp_path)).computed_shards == 0
 
 
-def test_a_lost_best_path_is_told_again_beside_the_marginals_that_stand(tmp_path):
-    school = School(FakeTeacher("en"))
-    compute(_told(school, tmp_path))
+def test_a_lost_best_path_is_asked_for_again_and_the_marginals_stay(tmp_path):
+    school = School(FakeTeacher("en", chain=False))
+    compute(_non_chain(school, tmp_path))
     whole = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    min(folder_of(tmp_path, "en", ENGLISH, "kbest").rglob("*.arrow")).unlink()
+    kept = files(folder_of(tmp_path, "en", ENGLISH, "token_marginals"))
+    lost = min(folder_of(tmp_path, "en", ENGLISH, "kbest").rglob("*.arrow"))
+    lost.unlink()
     asked = len(school.teachers["en"].asked)
-    assert compute(_told(school, tmp_path)).computed_shards == 1
-    assert len(school.teachers["en"].asked) == asked
+    assert compute(_non_chain(school, tmp_path)).computed_shards == 1
+    assert school.teachers["en"].asked[asked:] == sorted(sentences(35, seed=1)[:10], key=len)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole
+    assert files(folder_of(tmp_path, "en", ENGLISH, "token_marginals")) == kept
 
 
-def _told(school: School, store: Path) -> PrecomputePlan:
-    task = PrecomputeTask(school.handle(store, "en", offers=TOLD), ENGLISH)
-    return PrecomputePlan(str(store), (task,), k=3, shard_sentences=10, token_budget=40)
+def _non_chain(school: School, store: Path) -> PrecomputePlan:
+    task = school.task(store, "en", ENGLISH, k=1, offers=NON_CHAIN)
+    return PrecomputePlan(str(store), (task,), shard_sentences=10, token_budget=40)
+
+
+@pytest.fixture
+def pipeline(monkeypatch):
+    """Ray's pipeline replaced: it gives the result of one row, then the next of these errors, if any is left."""
+    errors, launched = [], []
+
+    def run(plan, rows, placement, actors):
+        launched.append([row["first"] for row in rows])
+        yield rows[0]
+        if errors:
+            raise errors.pop(0)
+        yield from rows[1:]
+
+    monkeypatch.setattr(module, "_pipeline", run)
+    monkeypatch.setattr(module, "_fitting_actors", lambda *_: 2)
+    return errors, launched
+
+
+ROWS = [{"task": 0, "first": first} for first in (0, 10, 20, 30)]
+
+
+def test_the_rows_that_a_dead_actor_leaves_go_through_a_new_pool(pipeline):
+    errors, launched = pipeline
+    errors += [ActorDiedError(), ActorDiedError()]
+    assert list(launch_on_ray(None, ROWS, Placement(max_failures=2))) == ROWS
+    assert launched == [[0, 10, 20, 30], [10, 20, 30], [20, 30]]
+
+
+def test_actors_that_die_again_and_again_are_an_error(pipeline):
+    errors, launched = pipeline
+    errors += [ActorDiedError(), ActorDiedError()]
+    with pytest.raises(RunError, match=r"2 actors died.*; what is computed is kept"):
+        list(launch_on_ray(None, ROWS, Placement(max_failures=1)))
+    assert len(launched) == 2
+
+
+def test_another_error_of_ray_is_not_tried_again(pipeline):
+    errors, launched = pipeline
+    errors.append(RayError("first line\n  the reason\n"))
+    with pytest.raises(RunError, match=r"could not compute the transfer set: the reason; what is computed"):
+        list(launch_on_ray(None, ROWS, Placement()))
+    assert len(launched) == 1
 
 
 def by_name(store: Storage, teacher_id: str) -> tuple[str, str]:
@@ -330,5 +377,5 @@ def by_name(store: Storage, teacher_id: str) -> tuple[str, str]:
 
 
 def test_a_loader_is_found_by_name(tmp_path):
-    handle = TeacherHandle(str(tmp_path), "en", f"{__name__}:by_name", tags=1)
+    handle = TeacherHandle(str(tmp_path), "en", f"{__name__}:by_name", Sizes(1))
     assert handle.load() == (str(tmp_path), "en")

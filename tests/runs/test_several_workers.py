@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -9,56 +10,91 @@ import torch
 import torch.multiprocessing
 
 from raykd.runs.distil import Worker
-from raykd.runs.prepare import student_run
-from tests.runs.loops import distiller
-from tests.runs.small import prepared, recipe
+from tests.runs.loops import distiller, first_batches
+from tests.runs.small import prepared, recipe, student_of
 from tests.runs.workers import WORLDS, trained, work
 
 # SGD without clipping: Adam would hide a wrong scale of the gradient.
-EXACT = {"optimiser": "sgd", "learning_rate": 0.05, "gradient_clip": 1e9, "dropout": 0.0, "batch_tokens": 150}
+EXACT = {"optimiser": "sgd", "learning_rate": 0.05, "gradient_clip": 1e9, "dropout": 0.0, "batch_tokens": 250}
+CORPUS = {"train": 7, "unlabelled": 3}
+SHORT = {"epochs": 2, "anneal_horizon": 2, "anneal_rate": 2.0}
+# λ is 0 in the second epoch, so the projection then gets no gradient.
+STAGES = (
+    {"objective": {"kind": "emission"}, "text": "labelled", "schedule": SHORT},
+    {
+        "objective": {"kind": "posterior"},
+        "text": "all",
+        "layers": ("head",),
+        "select": "loss",
+        "held_out": 0.3,
+    },
+)
+RUNS = {
+    "per sentence": (recipe(corpus=CORPUS, training=EXACT), False),
+    "per token": (
+        recipe(corpus=CORPUS, training={**EXACT, "loss_average": "token"}, schedule={"epochs": 1}), False
+    ),
+    "stages and a projection": (
+        recipe(corpus=CORPUS, training=EXACT, stages=STAGES, schedule={"epochs": 1}), True
+    ),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """What the workers of every world saw of a run per sentence and one per token; world 1 is this process."""
+    """What the workers of every world saw of each run; world 1 is this process."""
     folder = tmp_path_factory.mktemp("workers")
-    few = {"train": 8, "unlabelled": 4}
-    recipes = [recipe(corpus=few, training={**EXACT, "per": per}) for per in ("sentence", "token")]
-    preparation = prepared(str(folder / "store"), *recipes)
-    runs = [student_run(each, preparation) for each in recipes]
-    batches = [len(batch) for batch in distiller(preparation.storage, runs[0])._plan(0)]
+    preparation = prepared(str(folder / "store"), *(asked for asked, _ in RUNS.values()))
+    runs = [(student_of(preparation, asked), projected) for asked, projected in RUNS.values()]
+    batches = [len(batch) for batch in first_batches(distiller(preparation.storage, runs[0][0]))]
     assert min(batches) < max(WORLDS) <= max(batches), "no batch leaves a worker without a sentence"
-    assert runs[0].unlabelled
-    torch.multiprocessing.spawn(
+    # The server imports torch once for all workers.
+    multiprocessing.set_forkserver_preload(["tests.runs.workers"])
+    torch.multiprocessing.start_processes(
         work,
-        args=(str(folder), preparation.storage.uri, [run.to_plain() for run in runs]),
+        args=(str(folder), preparation.storage.uri, [(run.to_plain(), own) for run, own in runs]),
         nprocs=max(WORLDS),
+        start_method="forkserver",
     )
-    found = {(n, 1): [trained(preparation.storage, run, Worker())] for n, run in enumerate(runs)}
+    found = {
+        (name, 1): [trained(preparation.storage, run, Worker(), projected=projected)]
+        for name, (run, projected) in zip(RUNS, runs, strict=True)
+    }
     for world in WORLDS:
-        for n in range(len(runs)):
+        for n, name in enumerate(RUNS):
             paths = [Path(folder, f"{n}-{world}-{rank}.pt") for rank in range(world)]
-            found[n, world] = [torch.load(path, weights_only=True) for path in paths]
+            found[name, world] = [torch.load(path, weights_only=True) for path in paths]
     return found
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("run", [0, 1], ids=["per sentence", "per token"])
+@pytest.mark.parametrize("run", RUNS)
 def test_steps_and_losses_do_not_depend_on_the_number_of_workers(seen, run, world):
     (alone,) = seen[run, 1]
-    assert alone["gradients"].abs().amax(1).min() > 1e-4
+    assert min(float(gradient.abs().max()) for gradient in alone["gradients"]) > 1e-4
     for worker in seen[run, world]:
         # Students compute in float64, the teacher's moments in float32: their rounding moves with the padding.
-        torch.testing.assert_close(worker["gradients"], alone["gradients"], rtol=0, atol=1e-6)
+        assert len(worker["gradients"]) == len(alone["gradients"])
+        for gradient, expected in zip(worker["gradients"], alone["gradients"], strict=True):
+            torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-6)
         for name, weight in alone["weights"].items():
             torch.testing.assert_close(worker["weights"][name], weight, rtol=0, atol=1e-6, msg=name)
-        assert [kd_weight for kd_weight, *_ in worker["losses"]] == [1, pytest.approx(2 / 3)]
         assert worker["losses"] == [pytest.approx(epoch, rel=1e-6) for epoch in alone["losses"]]
+
+
+def test_lambda_falls_and_each_loss_is_reported(seen):
+    sentence, stages = (seen[run, 1][0]["losses"] for run in ("per sentence", "stages and a projection"))
+    assert [epoch["λ"] for epoch in sentence] == [1, pytest.approx(2 / 3)]
+    assert [set(epoch) - {"λ", "loss", "held out"} for epoch in stages] == [
+        {"projected", "gold"}, {"gold"}, {"posterior", "top_1"}
+    ]  # fmt: skip
+    assert [epoch["λ"] for epoch in stages] == [1, 0, 1]
+    assert stages[2]["held out"] > 0
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_every_worker_gets_all_predictions_in_order(seen, world):
-    (alone,) = seen[0, 1]
-    for worker in seen[0, world]:
+    (alone,) = seen["per sentence", 1]
+    for worker in seen["per sentence", world]:
         assert [path.tolist() for path in worker["paths"]] == [path.tolist() for path in alone["paths"]]
         assert worker["scored"] == alone["scored"]

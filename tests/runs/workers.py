@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,31 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from raykd.runs import evaluate
 from raykd.runs.data import corpus_of, evaluation_part
 from raykd.runs.distil import Worker
+from raykd.runs.execute import training_plan_of
 from raykd.runs.run import Run
 from raykd.storage import Storage
+from raykd.tasks import TASKS
 from tests.runs.loops import distiller, weights_of
+from tests.runs.projected import with_projection
 
 WORLDS = (2, 4)
 
 
-def trained(storage: Storage, run: Run, worker: Worker) -> dict[str, Any]:
-    """What one worker sees of a run in float64: every step's gradients, the weights, reports and predictions."""
-    loop = distiller(storage, run, worker=worker, folder=f"{run.id}-{worker.world}", double=True)
+def trained(storage: Storage, run: Run, worker: Worker, *, projected: bool = False) -> dict[str, Any]:
+    """What one worker sees of a run in float64: every step's gradients, the weights, reports and predictions.
+
+    `projected`: its first stage has an objective with parameters of its own.
+    """
+    plan = training_plan_of(storage.uri, run)
+    if projected:
+        plan = replace(plan, stages=[with_projection(plan.stages[0]), *plan.stages[1:]])
+    folder = f"{run.id}-{worker.world}"
+    loop = distiller(storage, run, worker=worker, folder=folder, plan=plan, double=True)
     gradients, reports = [], []
 
     def watch(optimiser: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         parameters = [p for group in optimiser.param_groups for p in group["params"]]
-        gradients.append(torch.cat([p.grad.flatten() for p in parameters]))
+        gradients.append(torch.cat([_gradient(p).flatten() for p in parameters]))
 
     watching = register_optimizer_step_pre_hook(watch)
     try:
@@ -35,19 +46,23 @@ def trained(storage: Storage, run: Run, worker: Worker) -> dict[str, Any]:
         watching.remove()
     # Batches small enough that every worker gets some of them.
     evaluate.EVALUATION_TOKENS = 120
-    dev = evaluation_part(storage.uri, run.corpus_id, run.vocabulary_id, "dev")
-    scored = evaluate.score_part(
-        loop.model, dev, corpus_of(storage.uri, run.corpus_id).tag_set, "accuracy", worker=worker
-    )
-    paths = evaluate.predict(loop.model, dev, worker=worker)
+    task, tag_set = TASKS[run.task], corpus_of(storage.uri, run.corpus_id).tag_set
+    dev = evaluation_part(storage.uri, run.corpus_id, run.vocabulary_id, run.task, "dev")
+    scored = evaluate.score_part(loop.model, dev, task, tag_set, worker=worker)
+    paths = evaluate.predict(loop.model, dev, task, worker=worker)
     return {
-        "gradients": torch.stack(gradients), "weights": weights_of(loop.model), "scored": scored,
+        "gradients": gradients, "weights": weights_of(loop.model),
+        "scored": {group: dict(score.by_language) for group, score in scored.items()},
         "paths": [torch.from_numpy(path) for path in paths],
-        "losses": [(r.kd_weight, r.loss, r.kd_loss, r.gold_loss) for r in reports],
+        "losses": [{"λ": r.kd_weight, "loss": r.loss, "held out": r.held_out_loss or 0.0, **r.losses} for r in reports],
     }  # fmt: skip
 
 
-def work(rank: int, folder: str, store: str, runs: list[dict[str, Any]]) -> None:
+def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.detach().clone()
+
+
+def work(rank: int, folder: str, store: str, runs: list[tuple[dict[str, Any], bool]]) -> None:
     """Process `rank` of `max(WORLDS)`; each rank leaves what it saw in the folder."""
     torch.set_num_threads(1)
     for world in WORLDS:
@@ -55,7 +70,7 @@ def work(rank: int, folder: str, store: str, runs: list[dict[str, Any]]) -> None
             continue
         meeting = f"file://{folder}/meeting-{world}"
         dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world)
-        for number, plain in enumerate(runs):
-            seen = trained(Storage(store), Run.from_plain(plain), Worker(rank, world))
+        for number, (plain, projected) in enumerate(runs):
+            seen = trained(Storage(store), Run.from_plain(plain), Worker(rank, world), projected=projected)
             torch.save(seen, Path(folder, f"{number}-{world}-{rank}.pt"))
         dist.destroy_process_group()

@@ -1,0 +1,70 @@
+"""The plan of a run: its stages, which layer groups each of their steps trains, and which text a stage holds out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from raykd.errors import RunError
+from raykd.layers import Model
+from raykd.objectives import Objective
+from raykd.runs.data import TrainingData
+from raykd.training import ScheduleConfig, TrainingConfig
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """How one stage is trained: its objective (annealed, if it is), on which data, which layer groups."""
+
+    objective: Objective
+    schedule: ScheduleConfig
+    training: TrainingConfig
+    data: Callable[[], TrainingData]
+    layers: str | Sequence[str] = "all"
+    select: str = "dev"
+    held_out: float = 0.0
+
+    def steps(self, model: Model) -> list[list[str] | None]:
+        """The layer groups that each step trains; None stands for all."""
+        if self.layers == "all":
+            return [None]
+        if self.layers == "unfreeze":
+            groups = list(model.layer_groups())
+            return [groups[: count + 1] for count in range(len(groups))]
+        return [list(self.layers)]
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How a run is trained."""
+
+    stages: Sequence[StagePlan]
+    tags: int
+    sampling_alpha: float = 1.0
+    checkpoint_steps: int = 1000
+    """Optimiser steps between checkpoints inside a long epoch; counted in steps, because saving is a collective."""
+
+
+def train_only(model: Model, groups: Sequence[str] | None) -> list[nn.Parameter]:
+    """The parameters of the layer groups; the others are frozen. None trains all."""
+    if groups is None:
+        return list(model.parameters())
+    known = model.layer_groups()
+    if unknown := [group for group in groups if group not in known]:
+        raise RunError(f"the model has no layer group {unknown[0]!r}; it has {', '.join(known)}")
+    chosen = {id(parameter) for group in groups for parameter in known[group]}
+    for parameter in model.parameters():
+        parameter.requires_grad_(id(parameter) in chosen)
+    return [parameter for parameter in model.parameters() if id(parameter) in chosen]
+
+
+def split_held_out(rows: np.ndarray, stage: StagePlan) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that a stage trains on, and those that it is selected on (none where dev selects), drawn by the seed."""
+    if stage.select != "loss":
+        return rows, rows[:0]
+    order = np.random.default_rng([stage.training.seed, len(rows)]).permutation(len(rows))
+    count = min(max(1, round(stage.held_out * len(rows))), len(rows) - 1)
+    return rows[np.sort(order[count:])], rows[np.sort(order[:count])]
