@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import torch
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
 
 from raykd.errors import RunError
 from raykd.objectives.labels import Gold, Top1
@@ -88,26 +91,35 @@ class MixLoss(Loss):
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
     ) -> Losses:
         factors = {"none": 1.0, "falling": kd_weight, "rising": 1 - kd_weight}
-        total_B, parts, seen = None, {}, Counter()
-        for part, loss in zip(self.parts, self.losses, strict=True):
-            weight = part.weight * factors[part.anneal]
-            # Labels are computed even at weight 0, and so are losses with parameters of their own: then every parameter
-            # has a gradient at every λ, so that optimiser and DDP treat all alike.
-            if weight == 0 and not part.objective.reads_labels and next(loss.parameters(), None) is None:
-                continue
-            own: Losses = loss(output, targets, teacher, kd_weight=kd_weight)
-            weighted_B = weight * own.total_B
-            total_B = weighted_B if total_B is None else total_B + weighted_B
-            for kind, value_B in own.parts.items():
-                seen[kind] += 1
-                parts[kind if seen[kind] == 1 else f"{kind}.{seen[kind]}"] = value_B
-        if total_B is None:
+        weights = [part.weight * factors[part.anneal] for part in self.parts]
+        read = [number for number, weight in enumerate(weights) if weight or self._always(number)]
+        # Gradients add up in the reverse of the order in which losses are computed, and rounding with them: labels
+        # come first, wherever they are listed.
+        order = sorted(read, key=lambda number: not self.parts[number].objective.reads_labels)
+        own = {number: self.losses[number](output, targets, teacher, kd_weight=kd_weight) for number in order}
+        if not own:
             got = ", ".join(f"{part.objective.kind} {part.weight:g} {part.anneal}" for part in self.parts)
             raise RunError(
                 f"objective.parts: every weight of the mix is 0 at λ = {kd_weight:g} ({got}); "
                 "give one part a weight that λ does not set to 0"
             )
-        return Losses(total_B, parts)
+        total_B = functools.reduce(torch.add, [weights[number] * own[number].total_B for number in read])
+        return Losses(total_B, _by_kind(own[number].parts for number in read))
+
+    def _always(self, number: int) -> bool:
+        # Labels are computed even at weight 0, and so are losses with parameters of their own: then every parameter
+        # has a gradient at every λ, so that optimiser and DDP treat all alike.
+        with_parameters = next(self.losses[number].parameters(), None) is not None
+        return self.parts[number].objective.reads_labels or with_parameters
+
+
+def _by_kind(parts: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The losses of all parts by kind; the second of a kind is `kind.2`."""
+    found, seen = {}, Counter()
+    for kind, value_B in (item for part in parts for item in part.items()):
+        seen[kind] += 1
+        found[kind if seen[kind] == 1 else f"{kind}.{seen[kind]}"] = value_B
+    return found
 
 
 def annealed(objective: Objective, *, unlabelled: bool) -> Objective:
