@@ -108,14 +108,19 @@ def plain() -> dict[str, Callable[[Problem], object]]:
         teacher = reference.token_marginals(p.teacher_chain())
         reference.posterior_kl(p.chain(), teacher).sum().backward()
 
-    ones = lambda p: torch.ones(p.batch, 1)  # noqa: E731
+    def paths(p: Problem, weights: Tensor) -> None:
+        chain = p.chain()
+        scores = reference.score(chain, p.paths[:, : weights.shape[1]])
+        loss = weights.sum(1) * reference.log_partition(chain) - (weights * scores).sum(1)
+        loss.sum().backward()
+
     return {
-        "nll": lambda p: reference.path_loss(p.chain(), p.paths[:, :1], ones(p)).sum().backward(),
+        "nll": lambda p: paths(p, torch.ones(p.batch, 1)),
         "marginals": marginals,
         "pairwise": lambda p: reference.pairwise_marginals(p.fixed()),
         "viterbi": lambda p: reference.k_best(p.fixed(), 1),
         "kbest10": lambda p: reference.k_best(p.fixed(), K),
-        "top_wk": lambda p: reference.path_loss(p.chain(), p.paths, p.weights).sum().backward(),
+        "top_wk": lambda p: paths(p, p.weights),
         "structural": kd,
         "posterior": posterior,
     }

@@ -28,22 +28,15 @@ def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
 
 
 def spread_gradient(
-    chain: Chain,
-    scale_B: Tensor,
-    token_BTY: Tensor,
-    pair_BYY: Tensor,
-    ends: tuple[Tensor, Tensor] | None = None,
+    chain: Chain, scale_B: Tensor, token_BTY: Tensor, pair_BYY: Tensor
 ) -> tuple[Tensor | None, ...]:
     """Per-sentence gradients times `scale`, summed over what sentences share; token_BTY is overwritten.
 
-    The gradients of start and end are the first and last rows of token_BTY unless given as `ends`.
+    The gradients of start and end are the first and last rows of token_BTY.
     """
     scale_B = scale_B.to(token_BTY.dtype)
     token_BTY = token_BTY.mul_(scale_B[:, None, None])
     transitions = _shared(chain.transitions, scale_B, pair_BYY, 2)
-    if ends is not None:
-        start, end = (_shared(s, scale_B, e, 1) for s, e in zip((chain.start, chain.end), ends, strict=True))
-        return token_BTY, None, transitions, start, end
     one_B = torch.ones_like(scale_B)
     start = _shared(chain.start, one_B, token_BTY[:, 0], 1)
     end = None if chain.end is None else _shared(chain.end, one_B, end_rows(token_BTY, chain.lengths_B), 1)
@@ -114,68 +107,6 @@ def _marginals_again(
     if along_BYY is None:
         return lambda c: (reference.token_marginals(c),), (along_BTY,)
     return lambda c: (reference.token_marginals(c), reference.transition_moments(c)), (along_BTY, along_BYY)
-
-
-class PathLoss(Function):
-    """−Σ_k w_k log p(path_k) [B]; where there is a kernel that also takes the paths' counts away."""
-
-    @staticmethod
-    def forward(ctx: Any, paths_BKT: Tensor, weights_BK: Tensor, *parts: Tensor) -> Tensor:
-        ctx.save_for_backward(*parts)
-        ctx.paths_BKT, ctx.weights_BK = paths_BKT, weights_BK
-        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[4]}
-        ctx.found = engine.path_loss(Chain.known_good(*parts), paths_BKT, weights_BK, **ctx.wanted)
-        return ctx.found.log_z_B.to(parts[0].dtype, copy=True)
-
-    @staticmethod
-    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain.known_good(*ctx.saved_tensors)
-        if torch.is_grad_enabled():
-            again = partial(reference.path_loss, paths_BKT=ctx.paths_BKT, weights_BK=ctx.weights_BK)
-            return None, None, *through_reference(chain, lambda c: (again(c).to(c.dtype),), (scale_B,))
-        found, ctx.found = ctx.found, None
-        found = found or engine.path_loss(chain, ctx.paths_BKT, ctx.weights_BK, **ctx.wanted)
-        return None, None, *spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY)
-
-
-class MomentLoss(Function):
-    """log Z − ⟨μ*, θ⟩ [B] for constant moments μ*, whose kernel takes them away in place."""
-
-    @staticmethod
-    def forward(ctx: Any, target: tuple[Tensor | None, ...], *parts: Tensor) -> Tensor:
-        ctx.save_for_backward(*parts)
-        ctx.target = target
-        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
-        ctx.found = engine.moment_loss(Chain.known_good(*parts), target, **ctx.wanted)
-        return ctx.found.log_z_B.to(parts[0].dtype, copy=True)
-
-    @staticmethod
-    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain, target = Chain.known_good(*ctx.saved_tensors), ctx.target
-        if torch.is_grad_enabled():
-            again = partial(reference.moment_loss, target=target)
-            return None, *through_reference(chain, lambda c: (again(c).to(c.dtype),), (scale_B,))
-        found, ctx.found = ctx.found, None
-        found = found or engine.moment_loss(chain, target, **ctx.wanted)
-        # the rows hold p − μ* of the tokens; a first or last tag's own moment may differ from them
-        ends = _end_gradients(chain, found.token_BTY, *target)
-        return None, *spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY, ends)
-
-
-def _end_gradients(
-    chain: Chain,
-    token_BTY: Tensor,
-    target_BTY: Tensor,
-    _: Tensor | None,
-    start_BY: Tensor | None,
-    end_BY: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    first_BY = token_BTY[:, 0] + target_BTY[:, 0]
-    last_BY = end_rows(token_BTY, chain.lengths_B) + end_rows(target_BTY, chain.lengths_B)
-    return (
-        first_BY if start_BY is None else first_BY - start_BY,
-        last_BY if end_BY is None else last_BY - end_BY,
-    )
 
 
 class PosteriorKL(Function):

@@ -34,11 +34,6 @@ def _module(name: str) -> Any:
         return None
 
 
-def has_kernels(chain: Chain) -> bool:
-    """True where losses may be fused: kernels that take targets away in place and have not failed to compile."""
-    return kernels(chain, "subtract_paths") is not None
-
-
 _broken: set[str] = set()
 
 
@@ -178,21 +173,3 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     """The k best labellings [B, K, T] and their scores [B, K]."""
     paths_BKT, scores_BK = attempt(chain, "k_best", lambda: reference.k_best(chain.detach(), k), k)
     return paths_BKT, scores_BK.to(chain.dtype)
-
-
-def path_loss(
-    chain: Chain, paths_BKT: Tensor, weights_BK: Tensor, *, token: bool = True, pair: bool = True
-) -> Sums:
-    """Sums whose log Z is −Σ_k w_k log p(path_k) instead, and whose token and pair are its gradient."""
-    found = sums(chain, token=token, pair=pair)
-    _module("compiled.launch").subtract_paths(chain, paths_BKT, weights_BK, found)
-    return found
-
-
-def moment_loss(
-    chain: Chain, target: tuple[Tensor | None, ...], *, token: bool = True, pair: bool = True
-) -> Sums:
-    """Sums whose log Z is the Fenchel–Young loss against target moments, and whose token and pair are its gradient."""
-    found = sums(chain, token=token, pair=pair)
-    _module("compiled.launch").subtract_moments(chain, target, found)
-    return found

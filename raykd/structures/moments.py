@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from raykd.structures import engine, reference
+from raykd.structures import reference
 from raykd.structures.decoding import checked_paths
-from raykd.structures.differentiable import MomentLoss, PathLoss, end_rows
+from raykd.structures.differentiable import end_rows
 from raykd.structures.partition import log_partition_64, moments_of
 from raykd.structures.tempering import local_pair_moments, local_token_moments
 
@@ -139,12 +139,7 @@ def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
     moments; Wang et al., ACL 2021, Eq. 3). Its minimum is the entropy of the distribution that μ* belongs to, reached
     iff μ(θ) = μ*. Differentiable in the chain and in the moments. Raises ValueError as `expected_score`.
     """
-    target = _counted(chain, moments)
-    if any(part is not None and part.requires_grad for part in target) or not engine.has_kernels(chain):
-        value_B = log_partition_64(chain) - reference.expected_score(chain, *target)
-        return value_B.to(chain.dtype)
-    constant = tuple(None if part is None else part.to(chain.dtype) for part in target)
-    return MomentLoss.apply(constant, *chain.parts())
+    return (log_partition_64(chain) - expected_score(chain, moments)).to(chain.dtype)
 
 
 def path_loss(
@@ -165,8 +160,6 @@ def path_loss(
     if tuple(weights_BK.shape) != shape:
         raise ValueError(f"weights must be {list(shape)}, one per path; got {list(weights_BK.shape)}")
     weights_BK = weights_BK.detach().double()
-    if not engine.has_kernels(chain):
-        scores_BK = torch.where(weights_BK != 0, reference.score(chain, paths_BKT), 0)
-        value_B = weights_BK.sum(1) * log_partition_64(chain) - (weights_BK * scores_BK).sum(1)
-        return value_B.to(chain.dtype)
-    return PathLoss.apply(paths_BKT, weights_BK, *chain.parts())
+    scores_BK = torch.where(weights_BK != 0, reference.score(chain, paths_BKT), 0)
+    value_B = weights_BK.sum(1) * log_partition_64(chain) - (weights_BK * scores_BK).sum(1)
+    return value_B.to(chain.dtype)

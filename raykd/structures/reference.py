@@ -157,36 +157,27 @@ def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
 
 def score(chain: Chain, paths_BKT: Tensor) -> Tensor:
     """Scores of labellings [B, K] in float64; tags beyond a sentence are not read but must be valid."""
-    rows_B1 = torch.arange(chain.batch, device=chain.device)[:, None]
+    B, K, T = paths_BKT.shape
     mask_B1T = chain.mask_BT[:, None]
     total_BK = _summed(chain.emissions_BTY.gather(2, paths_BKT.transpose(1, 2)).transpose(1, 2), mask_B1T)
     if chain.transitions is not None:
-        before, after = paths_BKT[:, :, :-1], paths_BKT[:, :, 1:]
-        own = chain.transitions.dim() == 3
-        where = (rows_B1[..., None], before, after) if own else (before, after)
-        total_BK = total_BK + _summed(chain.transitions[where], mask_B1T[:, :, 1:])
-    last_BK1 = (chain.lengths_B.long() - 1)[:, None, None].expand(-1, paths_BKT.shape[1], 1)
+        # one row per sentence, shared or not: gradients are counted per sentence before they are summed, in an order
+        # that no number of threads changes, which indexing the matrix would not promise
+        transitions_BX = chain.filled()[0].flatten(1).expand(B, -1)
+        pairs_BX = (paths_BKT[:, :, :-1] * chain.tags + paths_BKT[:, :, 1:]).flatten(1)
+        steps_BKT = transitions_BX.gather(1, pairs_BX).view(B, K, T - 1)
+        total_BK = total_BK + _summed(steps_BKT, mask_B1T[:, :, 1:])
+    last_BK1 = (chain.lengths_B.long() - 1)[:, None, None].expand(-1, K, 1)
     ends = ((chain.start, paths_BKT[:, :, 0]), (chain.end, paths_BKT.gather(2, last_BK1).squeeze(2)))
     for scores, tags_BK in ends:
         if scores is not None:
-            total_BK = total_BK + (scores[tags_BK] if scores.dim() == 1 else scores.gather(1, tags_BK))
+            total_BK = total_BK + scores.expand(B, -1).gather(1, tags_BK)
     return total_BK
 
 
 def _summed(steps_BKT: Tensor, mask_B1T: Tensor) -> Tensor:
     # float64: the difference of two such sums is a loss, and float32 would leave 1e-3 of it at T = 512
     return torch.where(mask_B1T, steps_BKT, 0).sum(2, dtype=torch.float64)
-
-
-def path_loss(chain: Chain, paths_BKT: Tensor, weights_BK: Tensor) -> Tensor:
-    """−Σ_k w_k log p(path_k) [B] in float64; a weight of zero outweighs an impossible path."""
-    scores_BK = torch.where(weights_BK != 0, score(chain, paths_BKT), 0)
-    return weights_BK.sum(1) * log_partition(chain).double() - (weights_BK * scores_BK).sum(1)
-
-
-def moment_loss(chain: Chain, target: tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]) -> Tensor:
-    """log Z − ⟨μ*, θ⟩ [B] in float64."""
-    return log_partition(chain).double() - expected_score(chain, *target)
 
 
 def transition_moments(chain: Chain) -> Tensor:

@@ -21,6 +21,7 @@ from raykd.structures import (
     path_loss,
     posterior_kl,
     reference,
+    score,
     tempered_moments,
     token_marginals,
 )
@@ -35,7 +36,7 @@ def some_chain(batch: int = 40, time: int = 12, tags: int = 5) -> Chain:
 
 
 def test_the_cpu_has_compiled_kernels_here():
-    assert engine.has_kernels(some_chain()), (
+    assert engine.kernels(some_chain()) is not None, (
         "numba is a dependency: without it every kernel test would test nothing"
     )
 
@@ -55,7 +56,7 @@ def test_kernels_that_fail_are_given_up_for_plain_pytorch(monkeypatch, caplog):
     monkeypatch.setattr(engine, "_module", lambda name: Failing)
     torch.testing.assert_close(token_marginals(chain), expected)
     assert engine._broken == {"compiled.launch"}
-    assert not engine.has_kernels(chain)
+    assert engine.kernels(chain) is None
     assert "plain PyTorch" in caplog.text
 
 
@@ -67,7 +68,7 @@ def test_a_machine_without_numba_computes_in_pytorch(monkeypatch):
         sys.modules, "raykd.structures.compiled.launch", None
     )  # importing it raises ImportError
     try:
-        assert not engine.has_kernels(chain)
+        assert engine.kernels(chain) is None
         torch.testing.assert_close(log_partition(chain), expected)
     finally:
         engine._module.cache_clear()
@@ -89,6 +90,19 @@ def test_any_number_of_threads_gives_the_same_bits(threads):
         answers.append((found.token_BTY, found.transition_BYY, log_partition(chain), *kbest(chain, 3)))
     for answer in answers[1:]:
         for one, other in zip(answer, answers[0], strict=True):
+            assert torch.equal(one, other)
+
+
+def test_any_number_of_threads_gives_path_scores_the_same_gradient(threads):
+    chain = some_chain(batch=90, time=50).map(lambda part: part.clone().requires_grad_())
+    paths = torch.randint(0, chain.tags, (90, 10, 50), generator=torch.Generator().manual_seed(1))
+    gradients = []
+    for count in (1, 2, 5):
+        threads(count)
+        weighted = score(chain, paths) * torch.linspace(0.1, 1, 90)[:, None]
+        gradients.append(torch.autograd.grad(weighted.sum(), chain.scores()))
+    for gradient in gradients[1:]:
+        for one, other in zip(gradient, gradients[0], strict=True):
             assert torch.equal(one, other)
 
 

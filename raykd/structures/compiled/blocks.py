@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -34,20 +34,11 @@ def kernel(function: Callable) -> Callable:
 
     np.int64(1) among a kernel's arguments: numba compiles a function anew for every literal it is called with.
     """
-    return _compiled(function, **OPTIONS)
-
-
-def reassociating_kernel(function: Callable) -> Callable:
-    """A kernel whose sums may be taken in any order."""
-    return _compiled(function, **OPTIONS, fastmath={"reassoc", "contract", "nsz"})
-
-
-def _compiled(function: Callable, **options: Any) -> Callable:
     function = inspect.unwrap(function)  # tests wrap every function to check its shapes
     try:
-        return njit(cache=True, **options)(function)
+        return njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # nowhere to keep compiled code: every process compiles for itself
-        return njit(**options)(function)
+        return njit(**OPTIONS)(function)
 
 
 class Problem(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raykd.structures.compiled import best, blocks, cache, products, sums, tangents, targets
+from raykd.structures.compiled import best, blocks, cache, products, sums, tangents
 from raykd.structures.compiled.blocks import Problem
 from raykd.structures.scaled import Sums
 
@@ -31,7 +31,7 @@ WORTH_A_THREAD = 1_000_000  # multiplications: about as long as handing work to 
 _pools: dict[int, ThreadPoolExecutor] = {}
 # threads do not survive a fork; a child starts its own
 os.register_at_fork(after_in_child=_pools.clear)
-cache.keep_together((blocks, products, sums, targets, tangents, best))
+cache.keep_together((blocks, products, sums, tangents, best))
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
@@ -50,25 +50,6 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
     arrays = sums.Sums(*(flat(part) for part in filled))
     over_blocks(problem, lambda first, last: sums.sum_product(problem, arrays, first, last))
     return filled
-
-
-def subtract_paths(chain: Chain, paths_BKT: Tensor, weights_BK: Tensor, found: Sums) -> None:
-    """In place: log Z becomes the weighted negative log-likelihood of paths, token and pair its gradient."""
-    problem = problem_of(chain)
-    paths, weights = paths_BKT.contiguous().numpy(), weights_BK.contiguous().numpy()
-    value, token, pair = flat(found.log_z_B), flat(found.token_BTY), flat(found.pair_BYY)
-    over_sentences(
-        chain, lambda a, b: targets.subtract_paths(problem, paths, weights, value, token, pair, a, b)
-    )
-
-
-def subtract_moments(chain: Chain, target: tuple[Tensor | None, ...], found: Sums) -> None:
-    """In place: log Z becomes the Fenchel–Young loss against target moments, token and pair its gradient."""
-    problem = problem_of(chain)
-    empty = chain.emissions_BTY.new_empty(0)
-    counts = targets.Target(*(flat(empty if part is None else part) for part in target))
-    value, token, pair = flat(found.log_z_B), flat(found.token_BTY), flat(found.pair_BYY)
-    over_sentences(chain, lambda a, b: targets.subtract_moments(problem, counts, value, token, pair, a, b))
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -153,24 +134,12 @@ def over_blocks(problem: Problem, work: Callable[[int, int], None]) -> None:
     lanes = REGISTER_BYTES // problem.emissions.itemsize
     blocks = -(-len(problem.order) // lanes)
     small = problem.emissions.size * problem.tags < WORTH_A_THREAD
-    _share_out(1 if small else blocks, lambda: problem.lengths[problem.order[::lanes]], work, blocks)
-
-
-def over_sentences(chain: Chain, work: Callable[[int, int], None]) -> None:
-    """work(first, last) over all sentences, shared among threads by the number of tokens."""
-    small = chain.emissions_BTY.numel() < WORTH_A_THREAD / 10
-    _share_out(1 if small else chain.batch, chain.lengths_B.numpy, work, chain.batch)
-
-
-def _share_out(
-    most: int, costs: Callable[[], np.ndarray], work: Callable[[int, int], None], parts: int
-) -> None:
-    threads = min(torch.get_num_threads(), most)
+    threads = 1 if small else min(torch.get_num_threads(), blocks)
     if threads <= 1:
-        work(0, parts)
+        work(0, blocks)
         return
-    spent = np.cumsum(costs())
-    edges = [0, *np.searchsorted(spent, spent[-1] * np.arange(1, threads) / threads), parts]
+    spent = np.cumsum(problem.lengths[problem.order[::lanes]])
+    edges = [0, *np.searchsorted(spent, spent[-1] * np.arange(1, threads) / threads), blocks]
     ranges = [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
     waiting = [_pool(threads).submit(work, *part) for part in ranges[1:]]
     work(*ranges[0])
