@@ -1,8 +1,7 @@
-"""Losses and marginals as autograd functions: value and gradient from one sweep, no graph through time.
+"""log Z, marginals and the posterior KL as autograd functions: value and gradient from one sweep, no graph over time.
 
-Shapes: B batch, T time, Y tags, K paths. A value per sentence has a gradient known up to one number per sentence, so it
-is computed together with the value and `backward` only scales it. Beyond the first order the reference recursion is
-differentiated instead, as often as asked.
+Shapes: B batch, T time, Y tags. The gradient of a value per sentence is known up to one factor per sentence, so it is
+computed together with the value and `backward` only scales it. Higher derivatives go through the reference recursion.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def _shared(scores: Tensor | None, scale_B: Tensor, gradient: Tensor, dims: int)
 def through_reference(
     chain: Chain, value: Callable[[Chain], tuple[Tensor, ...]], cotangents: tuple[Tensor, ...]
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of a reference computation, themselves differentiable."""
+    """The gradients of a reference computation, which are differentiable again."""
     inputs = [part for part in chain.scores() if part.requires_grad]
     found = torch.autograd.grad(value(chain), inputs, cotangents, create_graph=True, materialize_grads=True)
     by_id = {id(part): gradient for part, gradient in zip(inputs, found, strict=True)}
@@ -68,31 +67,32 @@ class LogPartition(Function):
     def forward(ctx: Any, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(*parts)
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[2]}
-        ctx.found = engine.sums(Chain.known_good(*parts), **ctx.wanted)
+        ctx.found = engine.sums(Chain.unchecked(*parts), **ctx.wanted)
         return ctx.found.log_z_B.clone()
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain.known_good(*ctx.saved_tensors)
+        chain = Chain.unchecked(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             return through_reference(chain, lambda c: (reference.log_partition(c).double(),), (scale_B,))
-        found, ctx.found = ctx.found, None  # its rows are scaled in place: a second backward computes anew
+        # the rows are scaled in place, so a second backward computes them again
+        found, ctx.found = ctx.found, None
         found = found or engine.sums(chain, **ctx.wanted)
         return spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY)
 
 
 class Marginals(Function):
-    """Token marginals [B, T, Y] and, if asked, expected transitions [B, Y, Y]."""
+    """Token marginals [B, T, Y] and, if requested, expected transitions [B, Y, Y]."""
 
     @staticmethod
     def forward(ctx: Any, pair: bool, *parts: Tensor) -> tuple[Tensor, Tensor | None]:
         ctx.save_for_backward(*parts)
-        found = engine.sums(Chain.known_good(*parts), pair=pair)
+        found = engine.sums(Chain.unchecked(*parts), pair=pair)
         return found.token_BTY, found.pair_BYY if pair else None
 
     @staticmethod
     def backward(ctx: Any, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain.known_good(*ctx.saved_tensors)
+        chain = Chain.unchecked(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             return None, *through_reference(chain, *_marginals_again(along_BTY, along_BYY))
         if along_BYY is not None and not bool(along_BYY.any()):
@@ -117,12 +117,12 @@ class PosteriorKL(Function):
         ctx.save_for_backward(*parts)
         ctx.teacher_BTY = teacher_BTY
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
-        value_B, *ctx.found = engine.posterior(Chain.known_good(*parts), teacher_BTY, **ctx.wanted)
+        value_B, *ctx.found = engine.posterior(Chain.unchecked(*parts), teacher_BTY, **ctx.wanted)
         return value_B.to(parts[0].dtype)
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain.known_good(*ctx.saved_tensors)
+        chain = Chain.unchecked(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             again = partial(reference.posterior_kl, teacher_BTY=ctx.teacher_BTY)
             return None, *through_reference(chain, lambda c: (again(c),), (scale_B,))

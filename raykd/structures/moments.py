@@ -1,4 +1,4 @@
-"""Moments of chains: what a distillation objective asks of a teacher, and the one loss that meets them.
+"""Moments of chains: the targets of distillation objectives, and the loss against them.
 
 Shapes: B batch, T time, Y tags, K best paths. A moment is an expected count of one part of a labelling. The score of a
 chain is linear in its parts, so an expected score needs the moments only, and since transitions do not depend on the
@@ -30,18 +30,13 @@ class Moments:
     """Expected counts per sentence: tags at each token, transitions summed over time, first tags, last tags.
 
     token_BTY: [B, T, Y], zero on padding. transition_BYY: [B, from, to]. start_BY, end_BY: [B, Y].
-    The last three are None where only tokens are asked for (a student without transitions).
+    The last three are None where only tokens are needed (a student without transitions).
     """
 
     token_BTY: Float[Tensor, "batch time tag"]
     transition_BYY: Float[Tensor, "batch tag tag"] | None = None
     start_BY: Float[Tensor, "batch tag"] | None = None
     end_BY: Float[Tensor, "batch tag"] | None = None
-
-    def detach(self) -> Moments:
-        """The same moments outside every gradient."""
-        parts = (self.token_BTY, self.transition_BYY, self.start_BY, self.end_BY)
-        return Moments(*(None if part is None else part.detach() for part in parts))  # type: ignore[arg-type]
 
 
 def moments(chain: Chain, *, pairwise: bool = True) -> Moments:
@@ -64,7 +59,7 @@ def path_moments(
 ) -> Moments:
     """Moments of a weighted list of labellings: one-hot for gold (K = 1, weight 1), the paths' weights for Top-K.
 
-    A path of weight zero counts for nothing, whatever tags it names within 0..tags-1.
+    A path of weight zero has no effect; its tags must still be within 0..tags-1.
     """
     B, _, T = paths_BKT.shape
     paths_BKT = paths_BKT.long()
@@ -89,8 +84,8 @@ def tempered_moments(
     global: divide the scores by ϑ, then take the moments.
     local: take the marginals at ϑ = 1 over the student's substructures, divide their logarithms by ϑ, renormalise each.
     With `pairwise` the substructures are those of a chain student: the first tag, every neighbouring pair (with the
-    second tag's emission) and the last tag; otherwise the single tags of a MaxEnt student. Constants: no gradient flows
-    back where ϑ ≠ 1 and the mode is local.
+    second tag's emission) and the last tag; otherwise the single tags of a MaxEnt student. With ϑ ≠ 1 and local
+    mode the moments are constants: no gradient goes through them.
     Raises ValueError for a temperature that is not positive or an unknown mode.
     """
     if not temperature > 0:
@@ -149,8 +144,8 @@ def path_loss(
 ) -> Float[Tensor, " batch"]:
     """−Σ_k w_k log p(path_k) [B]: gold likelihood for paths [B, T], weighted Top-K for paths [B, K, T].
 
-    Equal to `fenchel_young` with `path_moments`, without forming them; the partition is computed once, whatever K.
-    Weights default to 1/K; they are taken as constants, and a path of weight zero counts for nothing. The minimum is
+    Equal to `fenchel_young` with `path_moments`, which are not formed; log Z is computed once for all K.
+    Weights default to 1/K; they are taken as constants, and a path of weight zero has no effect. The minimum is
     reached iff the chain's moments are the weighted paths'. Raises ValueError where paths do not fit the chain.
     """
     paths_BKT = checked_paths(chain, paths)

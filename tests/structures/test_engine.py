@@ -1,4 +1,4 @@
-"""Which code runs, with how many threads, in how much memory: none of it may change an answer."""
+"""The result does not depend on which code runs, with how many threads; memory stays small."""
 
 import multiprocessing
 import os
@@ -37,11 +37,11 @@ def some_chain(batch: int = 40, time: int = 12, tags: int = 5) -> Chain:
 
 def test_the_cpu_has_compiled_kernels_here():
     assert engine.kernels(some_chain()) is not None, (
-        "numba is a dependency: without it every kernel test would test nothing"
+        "numba is a dependency: without it the kernel tests test nothing"
     )
 
 
-def test_kernels_that_fail_are_given_up_for_plain_pytorch(monkeypatch, caplog):
+def test_after_a_kernel_fails_plain_pytorch_computes(monkeypatch, caplog):
     chain = some_chain()
     expected = token_marginals(chain)
 
@@ -83,13 +83,13 @@ def threads():
 
 def test_any_number_of_threads_gives_the_same_bits(threads):
     chain = some_chain(batch=90)
-    answers = []
+    results = []
     for count in (1, 2, 5):
         threads(count)
         found = moments(chain)
-        answers.append((found.token_BTY, found.transition_BYY, log_partition(chain), *kbest(chain, 3)))
-    for answer in answers[1:]:
-        for one, other in zip(answer, answers[0], strict=True):
+        results.append((found.token_BTY, found.transition_BYY, log_partition(chain), *kbest(chain, 3)))
+    for result in results[1:]:
+        for one, other in zip(result, results[0], strict=True):
             assert torch.equal(one, other)
 
 
@@ -106,7 +106,7 @@ def test_any_number_of_threads_gives_path_scores_the_same_gradient(threads):
             assert torch.equal(one, other)
 
 
-def _answer(connection) -> None:
+def _compute(connection) -> None:
     torch.set_num_threads(2)
     connection.send(log_partition(some_chain(batch=40)).tolist())
 
@@ -116,7 +116,7 @@ def test_a_forked_process_starts_threads_of_its_own(threads):
     expected = log_partition(some_chain(batch=40)).tolist()  # the parent's pool exists by now
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    child = context.Process(target=_answer, args=(there,))
+    child = context.Process(target=_compute, args=(there,))
     child.start()
     assert here.poll(60), "the child hangs"
     assert here.recv() == expected
@@ -147,7 +147,7 @@ class Largest(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_training_never_holds_a_pair_of_tags_per_token(code):
+def test_training_never_holds_a_pair_of_tags_for_every_token(code):
     B, T, Y = 2, 50, 12
     chain = some_chain(B, T, Y).map(lambda part: part.clone().requires_grad_())
     teacher = some_chain(B, T, Y)
@@ -161,7 +161,7 @@ def test_training_never_holds_a_pair_of_tags_per_token(code):
     assert largest.elements <= B * max(T * Y, Y * Y) * 2 < B * T * Y * Y
 
 
-def test_the_repeat_in_log_space_does_not_hold_one_either():
+def test_the_repeat_in_log_space_does_not_either():
     B, T, Y = 2, 50, 12
     chain = some_chain(B, T, Y)
     with Largest() as largest:
@@ -169,8 +169,8 @@ def test_the_repeat_in_log_space_does_not_hold_one_either():
     assert largest.elements <= B * T * Y * 2
 
 
-def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
-    """A read-only home and a read-only package: numba finds no place for its cache."""
+def test_kernels_compile_where_no_folder_can_be_written(monkeypatch):
+    """A read-only home and a read-only package: numba has no folder for its cache."""
     from numba.core import caching
 
     from raykd.structures.compiled.blocks import kernel
@@ -185,7 +185,7 @@ def test_importing_does_not_load_a_compiler():
     assert out.stdout.strip() == "False"
 
 
-def test_compiled_code_is_kept_per_user_and_not_beside_the_source(tmp_path):
+def test_compiled_code_is_kept_per_user_and_not_next_to_the_source(tmp_path):
     code = (
         "from raykd.structures.compiled import launch, sums;"
         "print(sums.sum_product._cache.cache_path); print(sums.sum_product._cache._cache_file._cache_path)"
