@@ -1,12 +1,12 @@
-"""Exact inference against the libraries one could use instead: ratios of time, measured in one process.
+"""Exact inference compared with other libraries: ratios of time, measured in one process.
 
     python benchmarks/structures.py                 the full table, one and two threads (an hour; alone on the machine)
     python benchmarks/structures.py --quick         two cells, one thread (a minute)
     python benchmarks/structures.py --jobs kbest10 viterbi --cells 32,16,9 --threads 1
 
 Contestants alternate, round by round, after one call each to warm up; a ratio is a peer's median time over ours.
-Float32, ragged lengths in T/2..T. On a machine that others use too, `--cpu-time` counts the process's own time (one
-thread only).
+Float32, ragged lengths in T/2..T. On a shared machine, `--cpu-time` counts the process's own CPU time (one thread
+only).
 Peers: the extra `benchmarks` (pytorch-crf, torch-struct, supar), whichever are installed, and `plain`, the log-space
 recursion of `raykd.structures.reference` under autograd.
 """
@@ -40,14 +40,14 @@ def installed(wanted: Iterable[str]) -> dict[str, dict[str, Callable[[Problem], 
         try:
             found[name] = PEERS[name]()
         except ImportError as missing:
-            print(f"{name}: left out ({missing})", file=sys.stderr)
+            print(f"{name}: skipped ({missing})", file=sys.stderr)
     return found
 
 
 def medians(
     contestants: dict[str, Callable[[], object]], rounds: int, patience: float, clock: Callable[[], float]
 ) -> dict[str, float]:
-    """Median seconds per contestant, alternating; one whose first call outlasts `patience` is not asked again."""
+    """Median seconds per contestant, alternating; one whose first call takes longer than `patience` runs only once."""
     first: dict[str, float] = {}
     for name, call in contestants.items():
         try:

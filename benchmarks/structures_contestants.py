@@ -1,7 +1,7 @@
-"""The contestants of `structures.py`: each job as a user of ours, or of a peer, would write it.
+"""The contestants of `structures.py`: each job as a user of raykd, or of a peer, would write it.
 
-Peers differ in what they can do: a job that a library does not offer is missing from its table. Scores, lengths and the
-work asked for are the same for all; each starts from leaves of its own and does a backward pass where the job has one.
+A job that a library does not offer is missing from its table. Scores, lengths and work are the same for all; each
+contestant starts from its own leaves and does a backward pass where the job has one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ K = 10
 
 @dataclass(frozen=True)
 class Problem:
-    """The same random scores for every contestant; leaves are made anew for each call."""
+    """The same random scores for every contestant; each call makes new leaves."""
 
     batch: int
     time: int
@@ -45,12 +45,12 @@ class Problem:
         return self.emissions.clone().requires_grad_(), self.transitions.clone().requires_grad_()
 
     def chain(self) -> Chain:
-        """To be learnt: new leaves."""
+        """With new leaves, to be trained."""
         emissions, transitions = self.leaves()
         return Chain(emissions, self.lengths, transitions)
 
     def fixed(self) -> Chain:
-        """To be read."""
+        """Without gradients."""
         return Chain(self.emissions, self.lengths, self.transitions)
 
     def teacher_chain(self) -> Chain:
@@ -108,14 +108,19 @@ def plain() -> dict[str, Callable[[Problem], object]]:
         teacher = reference.token_marginals(p.teacher_chain())
         reference.posterior_kl(p.chain(), teacher).sum().backward()
 
-    ones = lambda p: torch.ones(p.batch, 1)  # noqa: E731
+    def paths(p: Problem, weights: Tensor) -> None:
+        chain = p.chain()
+        scores = reference.score(chain, p.paths[:, : weights.shape[1]])
+        loss = weights.sum(1) * reference.log_partition(chain) - (weights * scores).sum(1)
+        loss.sum().backward()
+
     return {
-        "nll": lambda p: reference.path_loss(p.chain(), p.paths[:, :1], ones(p)).sum().backward(),
+        "nll": lambda p: paths(p, torch.ones(p.batch, 1)),
         "marginals": marginals,
         "pairwise": lambda p: reference.pairwise_marginals(p.fixed()),
         "viterbi": lambda p: reference.k_best(p.fixed(), 1),
         "kbest10": lambda p: reference.k_best(p.fixed(), K),
-        "top_wk": lambda p: reference.path_loss(p.chain(), p.paths, p.weights).sum().backward(),
+        "top_wk": lambda p: paths(p, p.weights),
         "structural": kd,
         "posterior": posterior,
     }
@@ -228,7 +233,7 @@ def supar() -> dict[str, Callable[[Problem], object]]:
 
 
 def _supar_chain() -> type:
-    """supar's chain alone: its package imports parsers and tokenizers that this has no need of."""
+    """supar's chain alone, without the parsers and tokenizers that its package imports."""
     spec = importlib.util.find_spec("supar")
     if spec is None:
         raise ImportError("supar is not installed")

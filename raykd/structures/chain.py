@@ -5,8 +5,8 @@ A chain scores a labelling y of a sentence of length n by
 
     score(y) = start[y_0] + Σ_t emissions[t, y_t] + Σ_{t≥1} transitions[y_{t-1}, y_t] + end[y_{n-1}]
 
-`transitions[from, to]` is oriented here, once. A score of −∞ forbids whatever uses it. Transitions, start and end of
-None are zero: without transitions the chain is a product of independent tags (a MaxEnt decoder).
+`transitions[from, to]` is oriented here, once. A score of −∞ forbids every labelling that uses it. Transitions, start
+and end of None are zero: without transitions the chain is a product of independent tags (a MaxEnt decoder).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _FIELDS = ("emissions_BTY", "lengths_B", "transitions", "start", "end")
 class Chain:
     """Scores of a batch of ragged sentences; checked once, here.
 
-    emissions_BTY: floating point [B, T, Y]; what stands beyond a sentence's length is never read.
+    emissions_BTY: floating point [B, T, Y]; values beyond a sentence's length are never read.
     lengths_B: integers [B] in 1..T.
-    transitions: [Y, Y] for all sentences, [B, Y, Y] for each its own, or None; [from, to].
+    transitions: [Y, Y] for all sentences, [B, Y, Y] with one matrix per sentence, or None; [from, to].
     start, end: [Y], [B, Y] or None.
 
     Half-precision scores are widened to float32, in which everything is accumulated and returned.
     Raises ValueError where shapes, dtypes, devices or lengths do not fit together.
     """
 
-    # plain Tensor, not a shape: it is __post_init__ that checks, and says what does not fit
+    # plain Tensor, not an annotated shape: __post_init__ checks the shapes, with a better message
     emissions_BTY: Tensor
     lengths_B: Tensor
     transitions: Tensor | None = None
@@ -76,7 +76,7 @@ class Chain:
 
     @property
     def mask_BT(self) -> Bool[Tensor, "batch time"]:
-        """True where a token stands, False on padding."""
+        """True on tokens, False on padding."""
         return torch.arange(self.time, device=self.device) < self.lengths_B[:, None]
 
     def scores(self) -> tuple[Tensor, ...]:
@@ -85,8 +85,8 @@ class Chain:
         return tuple(part for part in parts if part is not None)
 
     @classmethod
-    def known_good(cls, *parts: Tensor | None) -> Chain:
-        """A chain of parts (in the order of the fields) that come from a checked one: nothing is checked twice."""
+    def unchecked(cls, *parts: Tensor | None) -> Chain:
+        """A chain of parts (in the order of the fields) that come from a checked chain, without a second check."""
         chain = object.__new__(cls)
         chain.__dict__.update(zip(_FIELDS, parts, strict=True))
         return chain
@@ -96,19 +96,19 @@ class Chain:
         return (self.emissions_BTY, self.lengths_B, self.transitions, self.start, self.end)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Chain:
-        """The chain whose every score tensor is `change(tensor)`; checked as any other."""
+        """The chain whose every score tensor is `change(tensor)`; checked like any chain."""
         rest = (self.transitions, self.start, self.end)
         changed = (None if part is None else change(part) for part in rest)
         return Chain(change(self.emissions_BTY), self.lengths_B, *changed)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Chain:
-        """As `map`, for changes that cannot make a good chain a bad one."""
+        """As `map`, unchecked: for changes that keep a valid chain valid."""
         rest = (self.transitions, self.start, self.end)
         changed = (None if part is None else change(part) for part in rest)
-        return Chain.known_good(change(self.emissions_BTY), self.lengths_B, *changed)
+        return Chain.unchecked(change(self.emissions_BTY), self.lengths_B, *changed)
 
     def detach(self) -> Chain:
-        """The same chain outside every gradient."""
+        """The same chain without gradients."""
         return self._each(Tensor.detach)
 
     def double(self) -> Chain:
@@ -118,13 +118,13 @@ class Chain:
     def to(self, device: torch.device | str) -> Chain:
         """The same chain on a device."""
         moved = (None if part is None else part.to(device) for part in self.parts())
-        return Chain.known_good(*moved)
+        return Chain.unchecked(*moved)
 
     def select(self, rows: Tensor) -> Chain:
         """The chain of some sentences of the batch, by index or mask; shared parts stay shared."""
         rest = ((self.transitions, 2), (self.start, 1), (self.end, 1))
         picked = (part if part is None or part.dim() == shared else part[rows] for part, shared in rest)
-        return Chain.known_good(self.emissions_BTY[rows], self.lengths_B[rows], *picked)
+        return Chain.unchecked(self.emissions_BTY[rows], self.lengths_B[rows], *picked)
 
     def filled(self) -> tuple[Tensor, Tensor, Tensor]:
         """transitions [1|B, Y, Y], start [1|B, Y] and end [1|B, Y], zeros in place of None."""
@@ -155,12 +155,12 @@ def _check(chain: Chain) -> None:
             continue
         if tuple(value.shape) not in shapes or not value.is_floating_point():
             raise ValueError(
-                f"{name} must be floating point {list(shapes[0])} or {list(shapes[1])} beside emissions "
+                f"{name} must be floating point {list(shapes[0])} or {list(shapes[1])} with emissions "
                 f"{list(emissions.shape)}; got {value.dtype} {list(value.shape)}"
             )
         if value.device != emissions.device:
             raise ValueError(
-                f"{name} lies on {value.device}, emissions on {emissions.device}; move one of them"
+                f"{name} is on {value.device}, emissions on {emissions.device}; move one of them"
             )
     _check_lengths(lengths, emissions)
 
@@ -171,12 +171,12 @@ def _check_lengths(lengths: Tensor, emissions: Tensor) -> None:
         raise ValueError(f"lengths must be integers [{B}]; got {lengths.dtype} {list(lengths.shape)}")
     if lengths.device != emissions.device:
         raise ValueError(
-            f"lengths lie on {lengths.device}, emissions on {emissions.device}; move one of them"
+            f"lengths are on {lengths.device}, emissions on {emissions.device}; move one of them"
         )
     if B:
         shortest, longest = (int(v) for v in lengths.aminmax())
         if shortest < 1 or longest > T:
             raise ValueError(
                 f"lengths must lie in 1..{T} (the emissions' time); got {shortest}..{longest}; "
-                "drop empty sentences before they become a batch"
+                "drop empty sentences before batching"
             )

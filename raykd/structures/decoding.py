@@ -1,4 +1,4 @@
-"""Labellings of chains: the best, the K best, drawn ones, and the score of given ones.
+"""Labellings of chains: the best, the K best, samples, and the score of given ones.
 
 Shapes: B batch, T time, Y tags, K best paths, n samples.
 """
@@ -52,7 +52,7 @@ def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " ba
 def kbest(chain: Chain, k: int) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best"]]:
     """The k best labellings in descending order, exactly: paths [B, K, T] and scores [B, K].
 
-    Where fewer than k labellings exist the rest have score −∞ and tags 0, and count for nothing in `path_weights`.
+    Where fewer than k labellings exist the rest have score −∞ and tags 0, and weight 0 in `path_weights`.
     Raises ValueError for k < 1.
     """
     if k < 1:
@@ -62,7 +62,7 @@ def kbest(chain: Chain, k: int) -> tuple[Int[Tensor, "batch best time"], Float[T
 
 
 def path_weights(scores_BK: Float[Tensor, "batch best"]) -> Float[Tensor, "batch best"]:
-    """Probabilities of the K best paths renormalised over those that exist; paths of score −∞ weigh zero."""
+    """Probabilities of the K best paths renormalised over those that exist; paths of score −∞ have weight zero."""
     return torch.softmax(scores_BK, 1).nan_to_num(0)
 
 

@@ -1,8 +1,7 @@
-"""Losses and marginals as autograd functions: value and gradient from one sweep, no graph through time.
+"""log Z, marginals and the posterior KL as autograd functions: value and gradient from one sweep, no graph over time.
 
-Shapes: B batch, T time, Y tags, K paths. A value per sentence has a gradient known up to one number per sentence, so it
-is computed together with the value and `backward` only scales it. Beyond the first order the reference recursion is
-differentiated instead, as often as asked.
+Shapes: B batch, T time, Y tags. The gradient of a value per sentence is known up to one factor per sentence, so it is
+computed together with the value and `backward` only scales it. Higher derivatives go through the reference recursion.
 """
 
 from __future__ import annotations
@@ -28,22 +27,15 @@ def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
 
 
 def spread_gradient(
-    chain: Chain,
-    scale_B: Tensor,
-    token_BTY: Tensor,
-    pair_BYY: Tensor,
-    ends: tuple[Tensor, Tensor] | None = None,
+    chain: Chain, scale_B: Tensor, token_BTY: Tensor, pair_BYY: Tensor
 ) -> tuple[Tensor | None, ...]:
     """Per-sentence gradients times `scale`, summed over what sentences share; token_BTY is overwritten.
 
-    The gradients of start and end are the first and last rows of token_BTY unless given as `ends`.
+    The gradients of start and end are the first and last rows of token_BTY.
     """
     scale_B = scale_B.to(token_BTY.dtype)
     token_BTY = token_BTY.mul_(scale_B[:, None, None])
     transitions = _shared(chain.transitions, scale_B, pair_BYY, 2)
-    if ends is not None:
-        start, end = (_shared(s, scale_B, e, 1) for s, e in zip((chain.start, chain.end), ends, strict=True))
-        return token_BTY, None, transitions, start, end
     one_B = torch.ones_like(scale_B)
     start = _shared(chain.start, one_B, token_BTY[:, 0], 1)
     end = None if chain.end is None else _shared(chain.end, one_B, end_rows(token_BTY, chain.lengths_B), 1)
@@ -61,7 +53,7 @@ def _shared(scores: Tensor | None, scale_B: Tensor, gradient: Tensor, dims: int)
 def through_reference(
     chain: Chain, value: Callable[[Chain], tuple[Tensor, ...]], cotangents: tuple[Tensor, ...]
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of a reference computation, themselves differentiable."""
+    """The gradients of a reference computation, which are differentiable again."""
     inputs = [part for part in chain.scores() if part.requires_grad]
     found = torch.autograd.grad(value(chain), inputs, cotangents, create_graph=True, materialize_grads=True)
     by_id = {id(part): gradient for part, gradient in zip(inputs, found, strict=True)}
@@ -75,31 +67,32 @@ class LogPartition(Function):
     def forward(ctx: Any, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(*parts)
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[2]}
-        ctx.found = engine.sums(Chain.known_good(*parts), **ctx.wanted)
+        ctx.found = engine.sums(Chain.unchecked(*parts), **ctx.wanted)
         return ctx.found.log_z_B.clone()
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain.known_good(*ctx.saved_tensors)
+        chain = Chain.unchecked(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             return through_reference(chain, lambda c: (reference.log_partition(c).double(),), (scale_B,))
-        found, ctx.found = ctx.found, None  # its rows are scaled in place: a second backward computes anew
+        # the rows are scaled in place, so a second backward computes them again
+        found, ctx.found = ctx.found, None
         found = found or engine.sums(chain, **ctx.wanted)
         return spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY)
 
 
 class Marginals(Function):
-    """Token marginals [B, T, Y] and, if asked, expected transitions [B, Y, Y]."""
+    """Token marginals [B, T, Y] and, if requested, expected transitions [B, Y, Y]."""
 
     @staticmethod
     def forward(ctx: Any, pair: bool, *parts: Tensor) -> tuple[Tensor, Tensor | None]:
         ctx.save_for_backward(*parts)
-        found = engine.sums(Chain.known_good(*parts), pair=pair)
+        found = engine.sums(Chain.unchecked(*parts), pair=pair)
         return found.token_BTY, found.pair_BYY if pair else None
 
     @staticmethod
     def backward(ctx: Any, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain.known_good(*ctx.saved_tensors)
+        chain = Chain.unchecked(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             return None, *through_reference(chain, *_marginals_again(along_BTY, along_BYY))
         if along_BYY is not None and not bool(along_BYY.any()):
@@ -116,68 +109,6 @@ def _marginals_again(
     return lambda c: (reference.token_marginals(c), reference.transition_moments(c)), (along_BTY, along_BYY)
 
 
-class PathLoss(Function):
-    """−Σ_k w_k log p(path_k) [B]; where there is a kernel that also takes the paths' counts away."""
-
-    @staticmethod
-    def forward(ctx: Any, paths_BKT: Tensor, weights_BK: Tensor, *parts: Tensor) -> Tensor:
-        ctx.save_for_backward(*parts)
-        ctx.paths_BKT, ctx.weights_BK = paths_BKT, weights_BK
-        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[4]}
-        ctx.found = engine.path_loss(Chain.known_good(*parts), paths_BKT, weights_BK, **ctx.wanted)
-        return ctx.found.log_z_B.to(parts[0].dtype, copy=True)
-
-    @staticmethod
-    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain.known_good(*ctx.saved_tensors)
-        if torch.is_grad_enabled():
-            again = partial(reference.path_loss, paths_BKT=ctx.paths_BKT, weights_BK=ctx.weights_BK)
-            return None, None, *through_reference(chain, lambda c: (again(c).to(c.dtype),), (scale_B,))
-        found, ctx.found = ctx.found, None
-        found = found or engine.path_loss(chain, ctx.paths_BKT, ctx.weights_BK, **ctx.wanted)
-        return None, None, *spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY)
-
-
-class MomentLoss(Function):
-    """log Z − ⟨μ*, θ⟩ [B] for constant moments μ*, whose kernel takes them away in place."""
-
-    @staticmethod
-    def forward(ctx: Any, target: tuple[Tensor | None, ...], *parts: Tensor) -> Tensor:
-        ctx.save_for_backward(*parts)
-        ctx.target = target
-        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
-        ctx.found = engine.moment_loss(Chain.known_good(*parts), target, **ctx.wanted)
-        return ctx.found.log_z_B.to(parts[0].dtype, copy=True)
-
-    @staticmethod
-    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain, target = Chain.known_good(*ctx.saved_tensors), ctx.target
-        if torch.is_grad_enabled():
-            again = partial(reference.moment_loss, target=target)
-            return None, *through_reference(chain, lambda c: (again(c).to(c.dtype),), (scale_B,))
-        found, ctx.found = ctx.found, None
-        found = found or engine.moment_loss(chain, target, **ctx.wanted)
-        # the rows hold p − μ* of the tokens; a first or last tag's own moment may differ from them
-        ends = _end_gradients(chain, found.token_BTY, *target)
-        return None, *spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY, ends)
-
-
-def _end_gradients(
-    chain: Chain,
-    token_BTY: Tensor,
-    target_BTY: Tensor,
-    _: Tensor | None,
-    start_BY: Tensor | None,
-    end_BY: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    first_BY = token_BTY[:, 0] + target_BTY[:, 0]
-    last_BY = end_rows(token_BTY, chain.lengths_B) + end_rows(target_BTY, chain.lengths_B)
-    return (
-        first_BY if start_BY is None else first_BY - start_BY,
-        last_BY if end_BY is None else last_BY - end_BY,
-    )
-
-
 class PosteriorKL(Function):
     """Σ_t KL(q_t ‖ p_t) [B]."""
 
@@ -186,12 +117,12 @@ class PosteriorKL(Function):
         ctx.save_for_backward(*parts)
         ctx.teacher_BTY = teacher_BTY
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
-        value_B, *ctx.found = engine.posterior(Chain.known_good(*parts), teacher_BTY, **ctx.wanted)
+        value_B, *ctx.found = engine.posterior(Chain.unchecked(*parts), teacher_BTY, **ctx.wanted)
         return value_B.to(parts[0].dtype)
 
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        chain = Chain.known_good(*ctx.saved_tensors)
+        chain = Chain.unchecked(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             again = partial(reference.posterior_kl, teacher_BTY=ctx.teacher_BTY)
             return None, *through_reference(chain, lambda c: (again(c),), (scale_B,))

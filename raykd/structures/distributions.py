@@ -1,7 +1,7 @@
-"""What a model says of a sentence's tags, a chain, spans or a mixture of either, and the operations they share.
+"""Distributions over labellings (a chain, spans, or a mixture of either), and the operations that they share.
 
-Shapes: B batch, T time, Y tags. Everything else in `structures/` is of one of them; what trains, stores or decodes a
-model's distribution asks here and need not know which it is. Another structure joins by one `register` per operation.
+Shapes: B batch, T time, Y tags. Code that trains, stores or decodes a model's distribution calls these operations and
+need not know which kind it is. A new structure registers one function per operation here.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def entropy(distribution: Distribution) -> Float[Tensor, " batch"]:
 
 def _unknown(distribution: object) -> TypeError:
     return TypeError(
-        "a Chain or Spans is a distribution over labellings, a Mixture one without an entropy; "
-        f"got {type(distribution).__name__}"
+        f"expected a Chain, Spans or (except for entropy) a Mixture; got {type(distribution).__name__}"
     )
 
 
@@ -103,7 +102,7 @@ def _token_marginals(mixture: Mixture) -> Float[Tensor, "batch time tag"]:
 def _viterbi(mixture: Mixture) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
     """The best labelling of the log-linear pool, and its log-probability under the mixture.
 
-    It need not be the mixture's own best, which only a sum over all labellings would find.
+    The mixture's own best can differ; only a sum over all labellings finds it.
     """
     paths_BT = viterbi(log_linear_pool(mixture.members))[0]
     return paths_BT, score(mixture, paths_BT)

@@ -1,6 +1,7 @@
-"""Which code computes: compiled kernels on the CPU, Triton on CUDA, plain PyTorch anywhere; never a user's flag.
+"""Selects the code that computes: compiled kernels on the CPU, Triton on CUDA, plain PyTorch elsewhere; no setting.
 
-Whatever ran, a sentence whose certificate fails in float32 is repeated in float64, and there in log space if need be.
+With all of them, a sentence of which float32 may have lost something to underflow is computed again in float64, and if
+that underflows too, in log space.
 """
 
 from __future__ import annotations
@@ -27,16 +28,11 @@ log = logging.getLogger(__name__)
 
 @functools.cache
 def _module(name: str) -> Any:
-    """A kernel module, or None where this machine cannot have it (no numba, no Triton)."""
+    """A kernel module, or None where it cannot be imported (no numba, no Triton)."""
     try:
         return importlib.import_module(f"raykd.structures.{name}")
-    except Exception:  # whatever keeps a compiler from loading, PyTorch still works
+    except Exception:  # a compiler can fail to load in many ways; PyTorch computes instead
         return None
-
-
-def has_kernels(chain: Chain) -> bool:
-    """True where losses may be fused: kernels that take targets away in place and have not failed to compile."""
-    return kernels(chain, "subtract_paths") is not None
 
 
 _broken: set[str] = set()
@@ -52,7 +48,7 @@ def kernels(chain: Chain, operation: str = "sum_product") -> Any:
 
 
 def attempt(chain: Chain, operation: str, plain: Callable[[], Any], *inputs: Any, **options: Any) -> Any:
-    """Run the compiled operation if there is one; where it fails (no compiler, say), the plain form from then on."""
+    """Run the compiled operation if there is one; after a failure (no compiler, say), plain PyTorch from then on."""
     module = kernels(chain, operation)
     if module is None:
         return plain()
@@ -63,16 +59,18 @@ def attempt(chain: Chain, operation: str, plain: Callable[[], Any], *inputs: Any
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        # inputs were checked when the chain was made: what fails here is the machine's compiler
+        # the chain checked its inputs, so this is a fault of the machine's compiler
         _broken.add(module.KIND)
-        log.warning("%s: compiled kernels are off, plain PyTorch computes instead: %r", module.KIND, error)
+        log.warning(
+            "%s: compiled kernels failed and are off, plain PyTorch computes instead: %r", module.KIND, error
+        )
         return plain()
 
 
 def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = False) -> Sums:
-    """log Z, token marginals and expected transitions of a chain, outside any gradient and certified.
+    """log Z, token marginals and expected transitions of a chain, without gradients, checked for underflow.
 
-    With `sides` the pairs' factors too; of these, rows with `ok` False are not to be used.
+    With `sides` also the pairs' factors, which must not be used in rows where `ok` is False.
     """
     if chain.transitions is None and not sides:
         return independent.sums(chain.detach(), pair=pair)
@@ -106,7 +104,7 @@ def _repeat(chain: Chain, *, token: bool, pair: bool) -> Sums:
 
 
 def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The Hessian of log Z times a direction, certified: token and transition parts."""
+    """The Hessian of log Z times a direction, checked for underflow: token and transition parts."""
     chain = chain.detach()
     if chain.transitions is None and along_BYY is None:
         return independent.covariance(chain, along_BTY), along_BTY.new_zeros(
@@ -137,7 +135,7 @@ def _covariance_again(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None)
 def posterior(
     chain: Chain, teacher_BTY: Tensor, *, token: bool = True, pair: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient (token and transition parts), certified."""
+    """Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient (token and transition parts), checked for underflow."""
     chain = chain.detach()
     if chain.transitions is None:
         return *independent.posterior(chain, teacher_BTY), chain.emissions_BTY.new_empty(0)
@@ -163,7 +161,7 @@ def _posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tenso
     )
     ratio_BTY = torch.where(student_BTY == kept_BTY, teacher_BTY / kept_BTY, 0)
     token_BTY, pair_BYY, ok_B = scaled.covariance(chain, -ratio_BTY, None)
-    # a tag the teacher needs and the student's marginals have lost: float32 cannot tell how unlikely it is
+    # a tag that the teacher allows and whose marginal underflowed: its log-probability is unknown in this precision
     lost_BTY = (student_BTY < kept_BTY) & (teacher_BTY > torch.finfo(chain.dtype).eps * 1e-2)
     return value_B, token_BTY, pair_BYY, ok_B & ~lost_BTY.flatten(1).any(1)
 
@@ -178,21 +176,3 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     """The k best labellings [B, K, T] and their scores [B, K]."""
     paths_BKT, scores_BK = attempt(chain, "k_best", lambda: reference.k_best(chain.detach(), k), k)
     return paths_BKT, scores_BK.to(chain.dtype)
-
-
-def path_loss(
-    chain: Chain, paths_BKT: Tensor, weights_BK: Tensor, *, token: bool = True, pair: bool = True
-) -> Sums:
-    """Sums whose log Z is −Σ_k w_k log p(path_k) instead, and whose token and pair are its gradient."""
-    found = sums(chain, token=token, pair=pair)
-    _module("compiled.launch").subtract_paths(chain, paths_BKT, weights_BK, found)
-    return found
-
-
-def moment_loss(
-    chain: Chain, target: tuple[Tensor | None, ...], *, token: bool = True, pair: bool = True
-) -> Sums:
-    """Sums whose log Z is the Fenchel–Young loss against target moments, and whose token and pair are its gradient."""
-    found = sums(chain, token=token, pair=pair)
-    _module("compiled.launch").subtract_moments(chain, target, found)
-    return found

@@ -1,4 +1,4 @@
-"""Chains without transitions: every token stands alone (a MaxEnt decoder), so nothing recurs and no kernel is needed.
+"""Chains without transitions: tokens are independent (a MaxEnt decoder), so there is no recursion and no kernel.
 
 Shapes: B batch, T time, Y tags.
 
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 
 def sums(chain: Chain, *, pair: bool) -> Sums:
-    """log Z [B] in float64, token marginals and, if asked, expected transitions of a detached chain."""
+    """log Z [B] in float64, token marginals and, if requested, expected transitions of a detached chain."""
     weights_BTY, peak_BT1 = shifted_exp(_own_emissions(chain))
     total_BT1 = weights_BTY.sum(2, keepdim=True)
     log_BT = (total_BT1.double().log() + peak_BT1).squeeze(2)
     mask_BT = chain.mask_BT
     log_z_B = torch.where(mask_BT, log_BT, 0).sum(1)
-    possible_B11 = (log_z_B != float("-inf"))[:, None, None]  # also where it is not a number, which must show
+    # NaN counts as possible, so that it is not hidden
+    possible_B11 = (log_z_B != float("-inf"))[:, None, None]
     token_BTY = torch.where(mask_BT[:, :, None] & possible_B11, weights_BTY / total_BT1, 0)
     empty = token_BTY.new_empty(0)
     pair_BYY = torch.bmm(token_BTY[:, :-1].transpose(1, 2), token_BTY[:, 1:]) if pair else empty
@@ -52,7 +53,7 @@ def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _own_emissions(chain: Chain) -> Tensor:
-    """Emissions with the scores of first and last tags added to those tokens'."""
+    """Emissions with the scores of the first and last tags added to those of their tokens."""
     emissions_BTY = chain.emissions_BTY
     time_T = torch.arange(chain.time, device=chain.device)
     places = ((chain.start, time_T == 0), (chain.end, time_T == chain.lengths_B[:, None] - 1))

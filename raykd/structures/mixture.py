@@ -2,7 +2,7 @@
 
 The geometric mean, the log-linear pool p(y) ∝ Π_m p_m(y)^(1/M), has the mean of the models' scores: of chains it is a
 chain again, of spans spans. The arithmetic mean p(y) = (1/M) Σ_m p_m(y), a mixture, is neither: its token marginals
-are the models' mean, but its best labelling and its entropy take the sum over all labellings.
+are the models' mean, but its best labelling and its entropy need the sum over all labellings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Mixture:
 
 
 def log_linear_pool(members: Sequence[Chain] | Sequence[Spans]) -> Chain | Spans:
-    """The normalised geometric mean: the mean of the members' scores. What one member forbids is forbidden.
+    """The normalised geometric mean: the mean of the members' scores. A labelling that one member forbids is forbidden.
 
     Raises ValueError unless the members are all chains or all spans over the same sentences.
     """
@@ -56,9 +56,9 @@ def _mean(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _check(members: Sequence[Chain] | Sequence[Spans]) -> None:
-    told = {_form(member) for member in members}
-    if len(told) != 1:
-        kinds = "; ".join(" ".join(map(str, form)) for form in sorted(told, key=str)) or "none"
+    forms = {_form(member) for member in members}
+    if len(forms) != 1:
+        kinds = "; ".join(" ".join(map(str, form)) for form in sorted(forms, key=str)) or "none"
         raise ValueError(f"members must be alike, with the same parts in the same shapes; got {kinds}")
     if any(not torch.equal(member.lengths_B, members[0].lengths_B) for member in members):
         raise ValueError("members must be over the same sentences; their lengths differ")

@@ -1,4 +1,4 @@
-"""Moments of chains: what a distillation objective asks of a teacher, and the one loss that meets them.
+"""Moments of chains: the targets of distillation objectives, and the loss against them.
 
 Shapes: B batch, T time, Y tags, K best paths. A moment is an expected count of one part of a labelling. The score of a
 chain is linear in its parts, so an expected score needs the moments only, and since transitions do not depend on the
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from raykd.structures import engine, reference
+from raykd.structures import reference
 from raykd.structures.decoding import checked_paths
-from raykd.structures.differentiable import MomentLoss, PathLoss, end_rows
+from raykd.structures.differentiable import end_rows
 from raykd.structures.partition import log_partition_64, moments_of
 from raykd.structures.tempering import local_pair_moments, local_token_moments
 
@@ -30,18 +30,13 @@ class Moments:
     """Expected counts per sentence: tags at each token, transitions summed over time, first tags, last tags.
 
     token_BTY: [B, T, Y], zero on padding. transition_BYY: [B, from, to]. start_BY, end_BY: [B, Y].
-    The last three are None where only tokens are asked for (a student without transitions).
+    The last three are None where only tokens are needed (a student without transitions).
     """
 
     token_BTY: Float[Tensor, "batch time tag"]
     transition_BYY: Float[Tensor, "batch tag tag"] | None = None
     start_BY: Float[Tensor, "batch tag"] | None = None
     end_BY: Float[Tensor, "batch tag"] | None = None
-
-    def detach(self) -> Moments:
-        """The same moments outside every gradient."""
-        parts = (self.token_BTY, self.transition_BYY, self.start_BY, self.end_BY)
-        return Moments(*(None if part is None else part.detach() for part in parts))  # type: ignore[arg-type]
 
 
 def moments(chain: Chain, *, pairwise: bool = True) -> Moments:
@@ -64,7 +59,7 @@ def path_moments(
 ) -> Moments:
     """Moments of a weighted list of labellings: one-hot for gold (K = 1, weight 1), the paths' weights for Top-K.
 
-    A path of weight zero counts for nothing, whatever tags it names within 0..tags-1.
+    A path of weight zero has no effect; its tags must still be within 0..tags-1.
     """
     B, _, T = paths_BKT.shape
     paths_BKT = paths_BKT.long()
@@ -89,8 +84,8 @@ def tempered_moments(
     global: divide the scores by ϑ, then take the moments.
     local: take the marginals at ϑ = 1 over the student's substructures, divide their logarithms by ϑ, renormalise each.
     With `pairwise` the substructures are those of a chain student: the first tag, every neighbouring pair (with the
-    second tag's emission) and the last tag; otherwise the single tags of a MaxEnt student. Constants: no gradient flows
-    back where ϑ ≠ 1 and the mode is local.
+    second tag's emission) and the last tag; otherwise the single tags of a MaxEnt student. With ϑ ≠ 1 and local
+    mode the moments are constants: no gradient goes through them.
     Raises ValueError for a temperature that is not positive or an unknown mode.
     """
     if not temperature > 0:
@@ -139,12 +134,7 @@ def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
     moments; Wang et al., ACL 2021, Eq. 3). Its minimum is the entropy of the distribution that μ* belongs to, reached
     iff μ(θ) = μ*. Differentiable in the chain and in the moments. Raises ValueError as `expected_score`.
     """
-    target = _counted(chain, moments)
-    if any(part is not None and part.requires_grad for part in target) or not engine.has_kernels(chain):
-        value_B = log_partition_64(chain) - reference.expected_score(chain, *target)
-        return value_B.to(chain.dtype)
-    constant = tuple(None if part is None else part.to(chain.dtype) for part in target)
-    return MomentLoss.apply(constant, *chain.parts())
+    return (log_partition_64(chain) - expected_score(chain, moments)).to(chain.dtype)
 
 
 def path_loss(
@@ -154,8 +144,8 @@ def path_loss(
 ) -> Float[Tensor, " batch"]:
     """−Σ_k w_k log p(path_k) [B]: gold likelihood for paths [B, T], weighted Top-K for paths [B, K, T].
 
-    Equal to `fenchel_young` with `path_moments`, without forming them; the partition is computed once, whatever K.
-    Weights default to 1/K; they are taken as constants, and a path of weight zero counts for nothing. The minimum is
+    Equal to `fenchel_young` with `path_moments`, which are not formed; log Z is computed once for all K.
+    Weights default to 1/K; they are taken as constants, and a path of weight zero has no effect. The minimum is
     reached iff the chain's moments are the weighted paths'. Raises ValueError where paths do not fit the chain.
     """
     paths_BKT = checked_paths(chain, paths)
@@ -165,8 +155,6 @@ def path_loss(
     if tuple(weights_BK.shape) != shape:
         raise ValueError(f"weights must be {list(shape)}, one per path; got {list(weights_BK.shape)}")
     weights_BK = weights_BK.detach().double()
-    if not engine.has_kernels(chain):
-        scores_BK = torch.where(weights_BK != 0, reference.score(chain, paths_BKT), 0)
-        value_B = weights_BK.sum(1) * log_partition_64(chain) - (weights_BK * scores_BK).sum(1)
-        return value_B.to(chain.dtype)
-    return PathLoss.apply(paths_BKT, weights_BK, *chain.parts())
+    scores_BK = torch.where(weights_BK != 0, reference.score(chain, paths_BKT), 0)
+    value_B = weights_BK.sum(1) * log_partition_64(chain) - (weights_BK * scores_BK).sum(1)
+    return value_B.to(chain.dtype)

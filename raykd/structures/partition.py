@@ -29,7 +29,7 @@ def log_partition(chain: Chain) -> Float[Tensor, " batch"]:
 
 
 def log_partition_64(chain: Chain) -> Tensor:
-    """log Z [B] in float64, for differences of large numbers; the gradients have the chain's dtype."""
+    """log Z [B] in float64, so that a difference of large values stays accurate; gradients have the chain's dtype."""
     return LogPartition.apply(*chain.parts())  # type: ignore[return-value]
 
 
@@ -39,7 +39,7 @@ def token_marginals(chain: Chain) -> Float[Tensor, "batch time tag"]:
 
 
 def moments_of(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
-    """Token marginals [B, T, Y] and, if asked, expected transitions summed over time [B, Y, Y]."""
+    """Token marginals [B, T, Y] and, if requested, expected transitions summed over time [B, Y, Y]."""
     return Marginals.apply(pairwise, *chain.parts())  # type: ignore[return-value]
 
 

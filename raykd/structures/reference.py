@@ -1,8 +1,7 @@
-"""The plain reference: every recursion in log space, as in the equations, differentiable any number of times.
+"""The reference: every recursion in log space, as in the equations, differentiable any number of times.
 
-Shapes: B batch, T time, Y tags, K best paths. It is what the fast paths fall back to when even float64 underflows,
-what they are differentiated through beyond the first order, and it works on any device. Tests hold it, and them,
-against enumeration.
+Shapes: B batch, T time, Y tags, K best paths. The fast code falls back to it where even float64 underflows, and
+higher derivatives go through it; it works on any device. Tests compare both with enumeration.
 
     α[0, j] = start[j] + e[0, j]            α[t, j] = e[t, j] + log Σ_i exp(α[t-1, i] + a[i, j])
     β[n-1, i] = end[i]                      β[t, i] = log Σ_j exp(a[i, j] + e[t+1, j] + β[t+1, j])
@@ -24,13 +23,13 @@ def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
     peak = scores.detach().amax(dim, keepdim=True)
     peak = torch.where(peak == MINUS_INFINITY, torch.zeros_like(peak), peak)
     total = (scores - peak).exp().sum(dim)
-    possible = total != 0  # also where it is not a number, which must show
+    possible = total != 0  # NaN counts as possible, so that it is not hidden
     log_total = torch.where(possible, total, torch.ones_like(total)).log() + peak.squeeze(dim)
     return torch.where(possible, log_total, torch.full_like(log_total, MINUS_INFINITY))
 
 
 def _emissions(chain: Chain) -> Tensor:
-    """Emissions with zeros on padding, whatever stood there."""
+    """Emissions with zeros on padding, even where the padding holds NaN."""
     return chain.emissions_BTY.masked_fill(~chain.mask_BT[:, :, None], 0)
 
 
@@ -114,7 +113,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
 
 
 def sample(chain: Chain, n: int, generator: torch.Generator | None) -> Tensor:
-    """n labellings drawn from each chain, [B, n, T]: filter forwards, draw backwards; zero on padding."""
+    """n labellings drawn from each chain, [B, n, T], by forward filtering and backward sampling; zero on padding."""
     alpha_BTY, mask_BT = forward_scores(chain), chain.mask_BT
     transitions_BYY, _, end_BY = chain.filled()
     transitions_BYY = transitions_BYY.expand(chain.batch, -1, -1)
@@ -137,7 +136,7 @@ def _draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
 def expected_score(
     chain: Chain, token_BTY: Tensor, pair_BYY: Tensor | None, start_BY: Tensor | None, end_BY: Tensor | None
 ) -> Tensor:
-    """⟨μ, θ⟩ [B] in float64; a moment of zero outweighs a score of −∞, any other makes the sum −∞."""
+    """⟨μ, θ⟩ [B] in float64; a score of −∞ counts as 0 where its moment is 0, and makes the sum −∞ elsewhere."""
     total_B = _weighted(_emissions(chain), token_BTY)
     parts = ((chain.transitions, pair_BYY), (chain.start, start_BY), (chain.end, end_BY))
     for scores, counts in parts:
@@ -156,37 +155,28 @@ def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
 
 
 def score(chain: Chain, paths_BKT: Tensor) -> Tensor:
-    """Scores of labellings [B, K] in float64; tags beyond a sentence are not read but must be valid."""
-    rows_B1 = torch.arange(chain.batch, device=chain.device)[:, None]
+    """Scores of labellings [B, K] in float64; tags on padding have no effect but must be valid."""
+    B, K, T = paths_BKT.shape
     mask_B1T = chain.mask_BT[:, None]
     total_BK = _summed(chain.emissions_BTY.gather(2, paths_BKT.transpose(1, 2)).transpose(1, 2), mask_B1T)
     if chain.transitions is not None:
-        before, after = paths_BKT[:, :, :-1], paths_BKT[:, :, 1:]
-        own = chain.transitions.dim() == 3
-        where = (rows_B1[..., None], before, after) if own else (before, after)
-        total_BK = total_BK + _summed(chain.transitions[where], mask_B1T[:, :, 1:])
-    last_BK1 = (chain.lengths_B.long() - 1)[:, None, None].expand(-1, paths_BKT.shape[1], 1)
+        # one row per sentence, also of shared transitions: their gradient is summed per sentence and then over the
+        # batch, always in the same order; indexing the shared matrix would add up in an order that threads change
+        transitions_BX = chain.filled()[0].flatten(1).expand(B, -1)
+        pairs_BX = (paths_BKT[:, :, :-1] * chain.tags + paths_BKT[:, :, 1:]).flatten(1)
+        steps_BKT = transitions_BX.gather(1, pairs_BX).view(B, K, T - 1)
+        total_BK = total_BK + _summed(steps_BKT, mask_B1T[:, :, 1:])
+    last_BK1 = (chain.lengths_B.long() - 1)[:, None, None].expand(-1, K, 1)
     ends = ((chain.start, paths_BKT[:, :, 0]), (chain.end, paths_BKT.gather(2, last_BK1).squeeze(2)))
     for scores, tags_BK in ends:
         if scores is not None:
-            total_BK = total_BK + (scores[tags_BK] if scores.dim() == 1 else scores.gather(1, tags_BK))
+            total_BK = total_BK + scores.expand(B, -1).gather(1, tags_BK)
     return total_BK
 
 
 def _summed(steps_BKT: Tensor, mask_B1T: Tensor) -> Tensor:
     # float64: the difference of two such sums is a loss, and float32 would leave 1e-3 of it at T = 512
     return torch.where(mask_B1T, steps_BKT, 0).sum(2, dtype=torch.float64)
-
-
-def path_loss(chain: Chain, paths_BKT: Tensor, weights_BK: Tensor) -> Tensor:
-    """−Σ_k w_k log p(path_k) [B] in float64; a weight of zero outweighs an impossible path."""
-    scores_BK = torch.where(weights_BK != 0, score(chain, paths_BKT), 0)
-    return weights_BK.sum(1) * log_partition(chain).double() - (weights_BK * scores_BK).sum(1)
-
-
-def moment_loss(chain: Chain, target: tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]) -> Tensor:
-    """log Z − ⟨μ*, θ⟩ [B] in float64."""
-    return log_partition(chain).double() - expected_score(chain, *target)
 
 
 def transition_moments(chain: Chain) -> Tensor:
@@ -202,7 +192,7 @@ def transition_moments(chain: Chain) -> Tensor:
 
 
 def posterior_kl(chain: Chain, teacher_BTY: Tensor) -> Tensor:
-    """Σ_t KL(q_t ‖ p_t) [B], the student's log-marginals taken in log space: no marginal is too small for it."""
+    """Σ_t KL(q_t ‖ p_t) [B], with the student's log-marginals from log space, so that none underflows."""
     log_z_B11 = log_partition(chain)[:, None, None]
     log_BTY = forward_scores(chain) + backward_scores(chain) - log_z_B11
     teacher_BTY = teacher_BTY.masked_fill(~chain.mask_BT[:, :, None], 0)
@@ -214,7 +204,7 @@ def _leaves(chain: Chain) -> tuple[Chain, tuple[Tensor, Tensor]]:
     transitions_BYY, _, _ = chain.filled()
     emissions_BTY = chain.emissions_BTY.detach().requires_grad_()
     own_BYY = transitions_BYY.detach().expand(chain.batch, -1, -1).clone().requires_grad_()
-    inner = Chain.known_good(emissions_BTY, chain.lengths_B, own_BYY, chain.start, chain.end)
+    inner = Chain.unchecked(emissions_BTY, chain.lengths_B, own_BYY, chain.start, chain.end)
     return inner, (emissions_BTY, own_BYY)
 
 

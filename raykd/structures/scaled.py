@@ -1,4 +1,4 @@
-"""Forward-backward in plain PyTorch, in scaled probability space: the path of every device without compiled kernels.
+"""Forward-backward in plain PyTorch, in scaled probability space: used on devices without compiled kernels.
 
 Shapes: B batch, T time, Y tags, N tokens of the batch, packed time-major with the longest sentence first, so that step
 t works on the first rows only. With w = exp(e − max e), P = exp(a − max a), each forward row divided by its sum c
@@ -6,8 +6,8 @@ t works on the first rows only. With w = exp(e − max e), P = exp(a − max a),
 
     a_t = w_t ∘ (a_{t-1} P) / c_t          b_{t-1} = P (w_t ∘ b_t) / c_t          p_t = a_t ∘ b_t,  Σ p_t = 1
 
-In float32 this is far closer to the truth than log space. What underflows is bounded after the fact: at most
-T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings can be lost; `ok` says where that is nothing.
+In float32 this is far more exact than log space. Underflow can lose at most T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the
+mass of all labellings; `ok` is True where that is negligible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOST_MASS = 1e-6
 
 
 class Sums(NamedTuple):
-    """log Z [B] in float64, `ok` [B], token marginals, expected transitions; what was not asked for is empty.
+    """log Z [B] in float64, `ok` [B], token marginals, expected transitions; empty where not requested.
 
     left and right are the factors of the pairs: p(y_{t-1}=i, y_t=j) = left[t-1, i] · P[i, j] · right[t, j].
     """
@@ -40,7 +40,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Packing:
-    """Which tokens stand where once the batch is packed."""
+    """Where each token is in the packed batch."""
 
     order_B: Tensor
     counts: list[int]
@@ -61,7 +61,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Recursion:
-    """Everything one forward-backward run leaves behind, packed; `matrix` in the packing's order."""
+    """The results of one forward-backward run, packed; `matrix` in the packing's order."""
 
     plan: Packing
     matrix_BYY: Tensor
@@ -74,7 +74,7 @@ class Recursion:
 
 
 def packing_of(lengths_B: Tensor, time: int) -> Packing:
-    """Plan the packing: one look at the lengths, no other synchronisation."""
+    """Plan the packing; synchronises with the device for the lengths only."""
     order_B = lengths_B.argsort(descending=True, stable=True)
     active_TB = torch.arange(time, device=lengths_B.device)[:, None] < lengths_B[order_B]
     step_N, slot_N = active_TB.nonzero(as_tuple=True)
@@ -99,7 +99,7 @@ def transition_weights(chain: Chain) -> tuple[Tensor, Tensor]:
 
 
 def sum_product(chain: Chain, *, pair: bool, sides: bool = False) -> Sums:
-    """log Z, token marginals and, if asked, expected transitions and the pairs' factors, of a detached chain."""
+    """log Z, token marginals and, if requested, expected transitions and the pairs' factors, of a detached chain."""
     run, time = recur(chain), chain.time
     token_BTY = run.plan.unpack(run.forward_NY * run.backward_NY * run.level_N1, time)
     empty = token_BTY.new_empty(0)
@@ -117,7 +117,7 @@ def _summed_pairs(left_BTY: Tensor, right_BTY: Tensor) -> Tensor:
 
 
 def recur(chain: Chain) -> Recursion:
-    """Run the two recursions and judge them."""
+    """Run both recursions and bound what underflow lost."""
     B, T, Y = chain.emissions_BTY.shape
     plan = packing_of(chain.lengths_B.long(), T)
     _, start_BY, end_BY = chain.filled()
@@ -163,7 +163,7 @@ def _forward(
 
 
 def _backward(backward_NY: Tensor, weights_NY: Tensor, matrix_BYY: Tensor, counts: list[int]) -> None:
-    """Fill b downwards; the rows of sentences that end at a step already hold their end weights."""
+    """Fill b from the last step to the first; each sentence's last row already holds its end weights."""
     rows, weights, turned_BYY = (
         backward_NY.split(counts),
         weights_NY.split(counts),

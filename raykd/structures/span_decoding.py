@@ -19,7 +19,7 @@ _NONE = float("-inf")
 
 
 def score(spans: Spans, paths_BT: Int[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
-    """The score of the segmentation that each tag path spells, −∞ for a path that spells none. Differentiable.
+    """The score of each tag path's segmentation, −∞ for a path that is not valid BIOES. Differentiable.
 
     Tags on padding are not read. Raises ValueError where the shape does not fit the spans or a tag is out of range.
     """
@@ -30,7 +30,7 @@ def score(spans: Spans, paths_BT: Int[Tensor, "batch time"]) -> Float[Tensor, " 
     place_BT = (start_BT * spans.time + torch.arange(spans.time, device=spans.device)) * spans.tags.labels
     scores_BT = spans.scores_BTTL.flatten(1).gather(1, place_BT + label_BT)
     total_B = torch.where(closes_BT, scores_BT, 0).sum(1, dtype=torch.float64).to(spans.dtype)
-    return torch.where(_spells(role_BT, label_BT), total_B, _NONE)
+    return torch.where(_is_valid(role_BT, label_BT), total_B, _NONE)
 
 
 def viterbi(spans: Spans) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
@@ -38,11 +38,11 @@ def viterbi(spans: Spans) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " ba
     with torch.no_grad():
         best_BTT, label_BTT = torch.where(spans.mask_BTT[..., None], spans.scores_BTTL, _NONE).max(3)
         own_BT, own_label_BT = (part.diagonal(dim1=1, dim2=2) for part in (best_BTT, label_BTT))
-        # an entity of one word has to beat the word outside; label L stands for outside
+        # an entity of one word must score more than the word outside, which has label L here
         own_label_BT.masked_fill_(own_BT <= 0, spans.tags.labels)
         own_BT.clamp_(min=0)
         start_BT, score_B = _best_starts(best_BTT)
-        return _spell(spans, _begins(start_BT), label_BTT), score_B
+        return _tags_of(spans, _begins(start_BT), label_BTT), score_B
 
 
 def _best_starts(best_BTT: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,8 +69,8 @@ def _begins(start_BT: Tensor) -> Tensor:
     return begins_BT
 
 
-def _spell(spans: Spans, begins_BT: Tensor, label_BTT: Tensor) -> Tensor:
-    """The tags of the segments that begin where `begins_BT` says, labelled `label_BTT[b, first, last]`."""
+def _tags_of(spans: Spans, begins_BT: Tensor, label_BTT: Tensor) -> Tensor:
+    """The tags of the segments that begin where `begins_BT` is True, labelled `label_BTT[b, first, last]`."""
     T = spans.time
     ends_BT = torch.cat([begins_BT[:, 1:], torch.ones_like(begins_BT[:, :1])], 1)
     first_BT = _last_place(begins_BT)
@@ -94,8 +94,8 @@ def _roles(spans: Spans, paths_BT: Tensor) -> tuple[Tensor, Tensor]:
     return role_Y[paths_BT], label_Y[paths_BT]
 
 
-def _spells(role_BT: Tensor, label_BT: Tensor) -> Tensor:
-    """Whether each path spells a segmentation: what begins goes on to its end, under one label [B]."""
+def _is_valid(role_BT: Tensor, label_BT: Tensor) -> Tensor:
+    """Whether each path is valid BIOES [B]: every entity that begins also ends, under one label."""
     open_BT = (role_BT == BEGIN) | (role_BT == INSIDE)
     within_BT = (role_BT == INSIDE) | (role_BT == END)
     follows_BT = (open_BT[:, :-1] == within_BT[:, 1:]) & (

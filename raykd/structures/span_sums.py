@@ -8,8 +8,8 @@ from i on. A segmentation of j + 1 words ends with an entity of the words i..j, 
     μ[i, j, l] = exp(F[i] + s[i, j, l] + G[j + 1] − log Z),  log Z = F[n]
 
 (Wang et al., ACL 2021, Appendix A, where →DP(k, F) is exp F[k − 1]; that page misprints I_l and Z.) w is known before
-the recursion, so a step is one log-sum over the batch, and both directions are taken in one. A word may always stand
-outside, so F never falls below 0: no score of −∞ can make it a NaN.
+the recursion, so a step is one log-sum over the batch, and both directions are taken in one. A word may always be
+outside every entity, so F is at least 0 and no score of −∞ makes it NaN.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def log_partition(spans: Spans) -> Float[Tensor, " batch"]:
 
 
 def span_marginals(spans: Spans) -> Float[Tensor, "batch time time label"]:
-    """p(an entity of label l from word i to word j) [B, T, T, L]; zero where none can stand. Differentiable."""
+    """p(an entity of label l from word i to word j) [B, T, T, L]; zero where none is possible. Differentiable."""
     return _expected(spans)[0]
 
 
@@ -45,7 +45,7 @@ def token_marginals(spans: Spans) -> Float[Tensor, "batch time tag"]:
     """p(y_t = y) [B, T, Y] of the BIOES tags: zero on padding, each word's row sums to one. Differentiable.
 
     An entity that covers word t without beginning or ending there makes it I: Σ_{k<t} Σ_{j>t} μ[k, j, l], where the
-    sum over k is cumulated, so that nothing is subtracted and small probabilities keep their digits.
+    sum over k is cumulative: nothing is subtracted, so small probabilities stay accurate.
     """
     spans_BTTL, outside_BT = _expected(spans)
     single_BTL = spans_BTTL.diagonal(dim1=1, dim2=2).transpose(1, 2)
@@ -113,7 +113,7 @@ def _span_marginals(spans: Spans, before_BS: Tensor, after_BS: Tensor) -> Tensor
 
 
 def _steps(spans: Spans) -> Tensor:
-    """w[b, i, j] in float64. A word of the padding stands outside, so every sentence is T words long."""
+    """w[b, i, j] in float64. Words of the padding are outside, so every sentence has T words."""
     summed_BTT = spans.scores_BTTL.detach().logsumexp(3).double()
     steps_BTT = torch.where(spans.mask_BTT, summed_BTT, _NONE)
     own_BT = steps_BTT.diagonal(dim1=1, dim2=2)
@@ -138,7 +138,7 @@ def _one_way(steps_BTT: Tensor) -> Tensor:
 
 
 def _reference(spans: Spans, outside_BT: Tensor) -> Tensor:
-    """log Z [B] in float64 by plain operations, which autograd differentiates as often as asked."""
+    """log Z [B] in float64 by plain operations, which autograd differentiates any number of times."""
     open_BTTL = spans.mask_BTT[..., None] & (spans.scores_BTTL > _NONE)
     weights_BTT = _log_sum(spans.scores_BTTL.double(), open_BTTL, 3)
     diagonal_TT = torch.eye(spans.time, dtype=torch.bool, device=spans.device)
@@ -155,6 +155,6 @@ def _reference(spans: Spans, outside_BT: Tensor) -> Tensor:
 def _log_sum(terms: Tensor, possible: Tensor, dim: int) -> Tensor:
     """log Σ exp over the possible terms, −∞ where there is none, without a NaN in any derivative."""
     some = possible.any(dim, keepdim=True)
-    # where nothing is possible the sum runs over zeros, which the outer mask takes out of value and gradient
+    # where nothing is possible the sum is over zeros, and the outer mask removes it from value and gradient
     kept = torch.where(possible, terms, torch.where(some, _NONE, 0.0).to(terms.dtype))
     return torch.where(some.squeeze(dim), torch.logsumexp(kept, dim), _NONE)

@@ -5,9 +5,9 @@ A segmentation scores the sum of its entities' scores; a word outside every enti
 
     score(entities) = Σ_(i, j, l) scores[i, j, l]          from word i to word j, both included, of label l
 
-So an entity's score is relative to having none (NER as parsing: Yu et al. 2020; Wang et al., ACL 2021, case 4). A
-score of −∞ forbids the entity, which is also how entities are kept short. A segmentation and the BIOES tags that
-spell it are one thing; `SpanTags` says which tag is which.
+So an entity's score is relative to no entity (NER as parsing: Yu et al. 2020; Wang et al., ACL 2021, case 4). A
+score of −∞ forbids the entity, for example one that is too long. Each segmentation has exactly one sequence of BIOES
+tags; `SpanTags` holds the number of each tag.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Spans:
     scores_BTTL: floating point [B, T, T, L], [b, i, j, l] from word i to word j; only i ≤ j within a sentence's length
     is read.
     lengths_B: integers [B] in 1..T.
-    tags: the tags that spell the entities.
+    tags: the numbers of the entities' BIOES tags.
 
     Half-precision scores are widened to float32. Raises ValueError where shapes, dtypes, devices or lengths do not fit
     together.
@@ -113,12 +113,12 @@ class Spans:
 
     @property
     def mask_BTT(self) -> Bool[Tensor, "batch time time"]:
-        """True where an entity can stand: it ends where it begins or later, within the sentence."""
+        """True where an entity is possible: it ends where it begins or later, within the sentence."""
         upper_TT = torch.ones(self.time, self.time, dtype=torch.bool, device=self.device).triu()
         return upper_TT & self.mask_BT[:, None, :]
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Spans:
-        """The spans whose scores are `change(scores)`: divided by ϑ, they have global temperature ϑ."""
+        """The spans whose scores are `change(scores)`; divided by ϑ, for example, for a global temperature ϑ."""
         return Spans(change(self.scores_BTTL), self.lengths_B, self.tags)
 
 

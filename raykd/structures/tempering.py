@@ -2,7 +2,7 @@
 
 Shapes: B batch, T time, Y tags. A pair's marginal is a product a[t-1, i] · P[i, j] · u[t, j] of forward, transition and
 backward weights, so its ϑ-th root factorises in the same way and the tensor [B, T, Y, Y] is never formed. The
-moments are constants, outside every gradient.
+moments are constants, without gradients.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from raykd.structures.chain import Chain
 
 
-# A weight is lost below tiny, which a root lifts to tiny ** (1/ϑ). In float32 up to three and in float64 up to twenty
-# degrees that is nothing (2e-13, 4e-16); below one, powers sink instead.
+# A weight below tiny underflows; its root would be up to tiny ** (1/ϑ), which is negligible up to ϑ = 3 in float32
+# (2e-13) and up to ϑ = 20 in float64 (4e-16). Below ϑ = 1 weights become smaller, so float64 is needed there too.
 COOL, HOTTEST = 3.0, 20.0
 
 

@@ -1,8 +1,8 @@
 """Forward-backward on CUDA as one fused Triton kernel: a program per sentence, the loop over time inside.
 
-The transition weights stay in registers while a sentence is swept forwards and back, so a call is this kernel, a few
-small ones around it, and one batched product for the transitions' moments; the recursion and its certificate are those
-of `scaled`. What has no kernel here (decoding, Hessian products) runs as plain PyTorch.
+The transition weights stay in registers during the forward and the backward sweep, so a call is this kernel, a few
+small ones around it, and one batched product for the transitions' moments. The recursion and its bound on underflow are
+those of `scaled`. Operations without a kernel here (decoding, Hessian products) run as plain PyTorch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from raykd.structures.chain import Chain
 
 KIND = "triton_kernels"
-MOST_TAGS = 128  # beyond, a matrix of weights no longer fits into the registers of a program
+MOST_TAGS = 128  # a larger matrix of weights does not fit into the registers of a program
 
 
 @triton.jit
@@ -27,7 +27,7 @@ def _sweep(
     emissions, lengths, matrix, matrix_step, start, start_step, end, end_step,
     log_z, worst, token, left, right, time, tags, tiny, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One sentence: a into `left`, w ∘ b / c into `right`, marginals into `token`, shifted log Z, the certificate."""
+    """One sentence: a into `left`, w ∘ b / c into `right`, marginals into `token`; shifted log Z, underflow bound."""
     sentence = tl.program_id(0).to(tl.int64)
     size = tl.load(lengths + sentence)
     tag = tl.arange(0, BLOCK)

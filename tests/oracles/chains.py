@@ -1,7 +1,7 @@
 """The enumeration oracle: every labelling of every sentence, scored one by one. Small T and Y only.
 
 Shapes: B batch, T time, Y tags. Nothing here calls `raykd`: chains enter through their attributes.
-Use it where an answer must be held against the definition itself:
+Use it to compare a result with the definition itself:
 
     law = enumerate_chain(chain)[b]      # the distribution over labellings of sentence b
     law.paths, law.scores, law.log_z, law.probabilities
@@ -72,7 +72,7 @@ def pair_counts(path: tuple[int, ...], tags: int) -> Tensor:
 
 
 def enumerate_chain(chain) -> list[Law]:
-    """The law of every sentence of a chain with `emissions_BTY`, `lengths_B`, `transitions`, `start` and `end`."""
+    """Each sentence's distribution; a chain has `emissions_BTY`, `lengths_B`, `transitions`, `start` and `end`."""
     return [_law(chain, row) for row in range(chain.emissions_BTY.shape[0])]
 
 

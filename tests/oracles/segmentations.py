@@ -14,7 +14,7 @@ Entities = tuple[tuple[int, int, int], ...]
 
 
 def segmentations(length: int, labels: int, first: int = 0) -> Iterator[Entities]:
-    """Every set of labelled entities of the words first..length - 1 of which none touches another's words."""
+    """Every set of labelled entities of the words first..length - 1 that do not overlap."""
     if first == length:
         yield ()
         return
@@ -25,7 +25,7 @@ def segmentations(length: int, labels: int, first: int = 0) -> Iterator[Entities
             yield from (((first, last, label), *rest) for label in range(labels))
 
 
-def spell(entities: Entities, length: int, tags) -> tuple[int, ...]:
+def tags_of(entities: Entities, length: int, tags) -> tuple[int, ...]:
     """The BIOES tags of the entities."""
     path = [tags.outside] * length
     for first, last, label in entities:
@@ -38,13 +38,13 @@ def spell(entities: Entities, length: int, tags) -> tuple[int, ...]:
 
 
 def enumerate_spans(spans) -> list[tuple[list[Entities], Law]]:
-    """Of every sentence all segmentations, and the law of the tag paths that spell them, in the same order."""
+    """All segmentations of every sentence, and the distribution of their tag paths, in the same order."""
     found = []
     for row, length in enumerate(spans.lengths_B.tolist()):
         scores = spans.scores_BTTL[row].double()
         every = list(segmentations(length, scores.shape[2]))
         totals = [torch.stack([scores.new_zeros(()), *(scores[e] for e in each)]).sum() for each in every]
-        paths = [spell(each, length, spans.tags) for each in every]
+        paths = [tags_of(each, length, spans.tags) for each in every]
         found.append((every, Law(paths, torch.stack(totals), 4 * scores.shape[2] + 1)))
     return found
 

@@ -1,4 +1,4 @@
-"""Random chains for Hypothesis, and the two kinds of code every operation is held to.
+"""Random chains for Hypothesis, and the two kinds of code that every operation is tested with.
 
 Shapes: B batch, T time, Y tags. Hypothesis draws shapes, magnitudes and which parts exist; a seed draws the numbers.
 """
@@ -30,7 +30,7 @@ def using(code: str) -> Iterator[None]:
         engine.kernels = lambda chain, operation="": None
     try:
         yield
-        assert not engine._broken, "the compiled kernels have failed: what was tested is plain PyTorch"
+        assert not engine._broken, "the compiled kernels have failed, so this tested plain PyTorch"
     finally:
         engine.kernels = kept
 
@@ -66,7 +66,7 @@ def chains(
     ]
     emissions = part(B, T, Y)
     chain = Chain(emissions, lengths, *parts)
-    emissions[~chain.mask_BT] = float("nan")  # what stands on padding must never be read
+    emissions[~chain.mask_BT] = float("nan")  # padding must never be read
     return chain
 
 
@@ -93,14 +93,14 @@ def tolerance(chain: Chain) -> float:
 
 
 def close(actual: Tensor, expected: Tensor, chain: Chain, *, size: float = 1.0) -> None:
-    """Equal to the chain's precision, relative to `size`, the largest number that entered; infinities in place."""
+    """Equal to the chain's precision, relative to `size`, the largest input; infinities must agree."""
     torch.testing.assert_close(
         actual.double(), expected.double(), atol=tolerance(chain) * max(size, 1.0), rtol=tolerance(chain) / 10
     )
 
 
 def size_of(chain: Chain) -> float:
-    """A bound of what a path's score can be."""
+    """An upper bound on the score of a path."""
     largest = 0.0
     for part in chain.scores():
         usable = part.detach()[part.isfinite()]

@@ -10,7 +10,7 @@ LENGTHS = torch.tensor([3, 1])
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "message"),
     [
         ((torch.zeros(2, 3), LENGTHS), "emissions must be"),
         ((torch.zeros(2, 3, 4, dtype=torch.int64), LENGTHS), "emissions must be"),
@@ -24,11 +24,11 @@ LENGTHS = torch.tensor([3, 1])
         ((EMISSIONS, LENGTHS, torch.zeros(3, 4, 4)), "transitions must be"),
         ((EMISSIONS, LENGTHS, None, torch.zeros(3)), "start must be"),
         ((EMISSIONS, LENGTHS, None, None, torch.zeros(1, 4)), "end must be"),
-        ((EMISSIONS, LENGTHS, torch.zeros(4, 4, device="meta")), "transitions lies on meta"),
+        ((EMISSIONS, LENGTHS, torch.zeros(4, 4, device="meta")), "transitions is on meta"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_numbers(parts, told):
-    with pytest.raises(ValueError, match=told):
+def test_parts_that_do_not_fit_are_refused_with_their_shapes(parts, message):
+    with pytest.raises(ValueError, match=message):
         Chain(*parts)
 
 
@@ -49,7 +49,7 @@ def test_one_double_part_makes_the_chain_double():
     assert {part.dtype for part in chain.scores()} == {torch.float64}
 
 
-def test_selecting_sentences_keeps_what_is_shared_and_picks_what_is_own():
+def test_selecting_sentences_keeps_shared_scores_and_selects_own_ones():
     own = torch.arange(32.0).view(2, 4, 4)
     chain = Chain(EMISSIONS, LENGTHS, own, torch.arange(4.0)).select(torch.tensor([1]))
     assert chain.batch == 1
@@ -57,7 +57,7 @@ def test_selecting_sentences_keeps_what_is_shared_and_picks_what_is_own():
     assert torch.equal(chain.start, torch.arange(4.0))
 
 
-def test_an_empty_batch_has_empty_answers():
+def test_an_empty_batch_has_empty_results():
     chain = Chain(torch.zeros(0, 3, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(4, 4))
     assert log_partition(chain).shape == (0,)
     assert token_marginals(chain).shape == (0, 3, 4)

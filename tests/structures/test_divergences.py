@@ -26,7 +26,7 @@ def test_entropy_cross_entropy_and_kl_are_sums_over_labellings(code, p):
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_what_q_forbids_and_p_allows_costs_infinitely_much(code):
+def test_the_divergence_is_infinite_where_q_forbids_what_p_allows(code):
     forbidding = torch.tensor([[0.0, MINUS_INFINITY], [0.0, 0.0]])
     p = Chain(torch.zeros(1, 2, 2), torch.tensor([2]), torch.zeros(2, 2))
     q = Chain(torch.zeros(1, 2, 2), torch.tensor([2]), forbidding)

@@ -1,4 +1,4 @@
-"""Which code runs, with how many threads, in how much memory: none of it may change an answer."""
+"""The result does not depend on which code runs, with how many threads; memory stays small."""
 
 import multiprocessing
 import os
@@ -21,6 +21,7 @@ from raykd.structures import (
     path_loss,
     posterior_kl,
     reference,
+    score,
     tempered_moments,
     token_marginals,
 )
@@ -35,12 +36,12 @@ def some_chain(batch: int = 40, time: int = 12, tags: int = 5) -> Chain:
 
 
 def test_the_cpu_has_compiled_kernels_here():
-    assert engine.has_kernels(some_chain()), (
-        "numba is a dependency: without it every kernel test would test nothing"
+    assert engine.kernels(some_chain()) is not None, (
+        "numba is a dependency: without it the kernel tests test nothing"
     )
 
 
-def test_kernels_that_fail_are_given_up_for_plain_pytorch(monkeypatch, caplog):
+def test_after_a_kernel_fails_plain_pytorch_computes(monkeypatch, caplog):
     chain = some_chain()
     expected = token_marginals(chain)
 
@@ -55,7 +56,7 @@ def test_kernels_that_fail_are_given_up_for_plain_pytorch(monkeypatch, caplog):
     monkeypatch.setattr(engine, "_module", lambda name: Failing)
     torch.testing.assert_close(token_marginals(chain), expected)
     assert engine._broken == {"compiled.launch"}
-    assert not engine.has_kernels(chain)
+    assert engine.kernels(chain) is None
     assert "plain PyTorch" in caplog.text
 
 
@@ -67,7 +68,7 @@ def test_a_machine_without_numba_computes_in_pytorch(monkeypatch):
         sys.modules, "raykd.structures.compiled.launch", None
     )  # importing it raises ImportError
     try:
-        assert not engine.has_kernels(chain)
+        assert engine.kernels(chain) is None
         torch.testing.assert_close(log_partition(chain), expected)
     finally:
         engine._module.cache_clear()
@@ -82,17 +83,30 @@ def threads():
 
 def test_any_number_of_threads_gives_the_same_bits(threads):
     chain = some_chain(batch=90)
-    answers = []
+    results = []
     for count in (1, 2, 5):
         threads(count)
         found = moments(chain)
-        answers.append((found.token_BTY, found.transition_BYY, log_partition(chain), *kbest(chain, 3)))
-    for answer in answers[1:]:
-        for one, other in zip(answer, answers[0], strict=True):
+        results.append((found.token_BTY, found.transition_BYY, log_partition(chain), *kbest(chain, 3)))
+    for result in results[1:]:
+        for one, other in zip(result, results[0], strict=True):
             assert torch.equal(one, other)
 
 
-def _answer(connection) -> None:
+def test_any_number_of_threads_gives_path_scores_the_same_gradient(threads):
+    chain = some_chain(batch=90, time=50).map(lambda part: part.clone().requires_grad_())
+    paths = torch.randint(0, chain.tags, (90, 10, 50), generator=torch.Generator().manual_seed(1))
+    gradients = []
+    for count in (1, 2, 5):
+        threads(count)
+        weighted = score(chain, paths) * torch.linspace(0.1, 1, 90)[:, None]
+        gradients.append(torch.autograd.grad(weighted.sum(), chain.scores()))
+    for gradient in gradients[1:]:
+        for one, other in zip(gradient, gradients[0], strict=True):
+            assert torch.equal(one, other)
+
+
+def _compute(connection) -> None:
     torch.set_num_threads(2)
     connection.send(log_partition(some_chain(batch=40)).tolist())
 
@@ -102,7 +116,7 @@ def test_a_forked_process_starts_threads_of_its_own(threads):
     expected = log_partition(some_chain(batch=40)).tolist()  # the parent's pool exists by now
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    child = context.Process(target=_answer, args=(there,))
+    child = context.Process(target=_compute, args=(there,))
     child.start()
     assert here.poll(60), "the child hangs"
     assert here.recv() == expected
@@ -133,7 +147,7 @@ class Largest(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_training_never_holds_a_pair_of_tags_per_token(code):
+def test_training_never_holds_a_pair_of_tags_for_every_token(code):
     B, T, Y = 2, 50, 12
     chain = some_chain(B, T, Y).map(lambda part: part.clone().requires_grad_())
     teacher = some_chain(B, T, Y)
@@ -147,7 +161,7 @@ def test_training_never_holds_a_pair_of_tags_per_token(code):
     assert largest.elements <= B * max(T * Y, Y * Y) * 2 < B * T * Y * Y
 
 
-def test_the_repeat_in_log_space_does_not_hold_one_either():
+def test_the_repeat_in_log_space_does_not_either():
     B, T, Y = 2, 50, 12
     chain = some_chain(B, T, Y)
     with Largest() as largest:
@@ -155,8 +169,8 @@ def test_the_repeat_in_log_space_does_not_hold_one_either():
     assert largest.elements <= B * T * Y * 2
 
 
-def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
-    """A read-only home and a read-only package: numba finds no place for its cache."""
+def test_kernels_compile_where_no_folder_can_be_written(monkeypatch):
+    """A read-only home and a read-only package: numba has no folder for its cache."""
     from numba.core import caching
 
     from raykd.structures.compiled.blocks import kernel
@@ -171,7 +185,7 @@ def test_importing_does_not_load_a_compiler():
     assert out.stdout.strip() == "False"
 
 
-def test_compiled_code_is_kept_per_user_and_not_beside_the_source(tmp_path):
+def test_compiled_code_is_kept_per_user_and_not_next_to_the_source(tmp_path):
     code = (
         "from raykd.structures.compiled import launch, sums;"
         "print(sums.sum_product._cache.cache_path); print(sums.sum_product._cache._cache_file._cache_path)"

@@ -1,4 +1,4 @@
-"""Every derivative against finite differences, in float64: first order everywhere, second where it is promised."""
+"""Every derivative against finite differences, in float64: the first of all operations, the second of most."""
 
 import pytest
 import torch

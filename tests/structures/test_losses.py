@@ -61,7 +61,7 @@ def test_path_loss_is_the_weighted_negative_log_likelihood(code, chain, k):
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_a_path_of_weight_zero_counts_for_nothing_even_where_it_is_impossible(code):
+def test_a_path_of_weight_zero_has_no_effect_even_where_it_is_impossible(code):
     transitions = torch.tensor([[0.0, MINUS_INFINITY], [0.0, 0.0]], requires_grad=True)
     chain = Chain(torch.zeros(1, 2, 2), torch.tensor([2]), transitions)
     paths = torch.tensor([[[0, 0], [0, 1]]])
@@ -225,7 +225,7 @@ def test_the_k_best_paths_of_a_small_chain_recover_its_moments(code):
 @pytest.mark.parametrize("code", CODES)
 @SETTINGS
 @given(chain=chains(**FREE))
-def test_losses_do_not_see_padding(code, chain):
+def test_padding_does_not_change_a_loss(code, chain):
     longer = padded(chain, 2)
     paths = some_paths(longer, 2)
     with using(code):

@@ -1,4 +1,4 @@
-"""Precision: long sentences, large scores, and the certificate that sends what float32 cannot hold to float64."""
+"""Precision: long sentences, large scores, and the check that repeats in float64 what underflows in float32."""
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def test_scores_of_fifty_and_ten_thousand(code, chain):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("reach", [60.0, 200.0, 2000.0])
 def test_paths_that_only_a_large_detour_allows(code, dtype, reach):
-    """Emissions demand what transitions all but forbid: the one path left holds e^−reach of each step's weight."""
+    """Emissions require what transitions almost forbid: the one remaining path has e^−reach of each step's weight."""
     transitions = torch.zeros(3, 3, dtype=dtype)
     transitions[0, 1] = transitions[1, 2] = transitions[2, 0] = -reach
     emissions = torch.full((2, 6, 3), -2 * reach, dtype=dtype)
@@ -67,8 +67,8 @@ def test_paths_that_only_a_large_detour_allows(code, dtype, reach):
 
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(("dtype", "lost"), [(torch.float32, 88.0), (torch.float64, 709.0)])
-def test_mass_that_underflows_early_and_is_missed_later_is_not_lost_silently(code, dtype, lost):
-    """Everything stays finite, so nothing but the certificate tells that a fifth of the mass has gone."""
+def test_mass_that_underflows_early_and_matters_later_is_detected(code, dtype, lost):
+    """Everything stays finite, so only the underflow bound shows that a fifth of the mass is lost."""
     emissions = torch.tensor([[[0, -lost], [1.5 - lost, 0]]], dtype=dtype)
     apart = torch.tensor([[0, MINUS_INFINITY], [MINUS_INFINITY, 0]], dtype=dtype)
     chain = Chain(emissions, torch.tensor([2]), apart)
@@ -79,7 +79,7 @@ def test_mass_that_underflows_early_and_is_missed_later_is_not_lost_silently(cod
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_only_the_sentence_that_fails_is_repeated_in_float64(code, monkeypatch):
+def test_only_the_sentence_that_underflows_is_repeated_in_float64(code, monkeypatch):
     chain = random_chain(5, 8, 3, emissions=1, transitions=1)
     before = token_marginals(chain)
     emissions = chain.emissions_BTY.clone()
@@ -129,7 +129,7 @@ def test_half_precision_scores_are_summed_in_float32(dtype):
 
 
 def test_the_plain_log_space_recursion_agrees_with_enumeration():
-    """The reference that fast paths fall back to is itself held to the definition."""
+    """The reference that the fast code falls back to is compared with the definition too."""
     chain = random_chain(3, 4, 3, emissions=2, transitions=2).double()
     token, pair = reference.token_marginals(chain), reference.pairwise_marginals(chain)
     paths, scores = reference.k_best(chain, 5)

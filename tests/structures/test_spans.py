@@ -35,7 +35,7 @@ def spans_of(draw, dtypes=DTYPES, magnitudes=(0.1, 1.0, 5.0, 30.0), forbid=True)
     share = draw(st.sampled_from([0.0, 0.3, 1.0])) if forbid else 0.0
     scores[torch.rand(scores.shape, generator=generator) < share] = MINUS_INFINITY
     spans = Spans(scores.to(dtype), torch.randint(1, T + 1, (B,), generator=generator), TAGS[L])
-    spans.scores_BTTL[~spans.mask_BTT] = float("nan")  # what no entity can have must never be read
+    spans.scores_BTTL[~spans.mask_BTT] = float("nan")  # scores of impossible entities must never be read
     return spans
 
 
@@ -76,7 +76,7 @@ def test_decoding_finds_the_best_segmentation(spans):
 
 @SETTINGS
 @given(spans=spans_of(), row=st.integers(0, 2), draw=st.data())
-def test_a_path_scores_what_the_segmentation_it_spells_does(spans, row, draw):
+def test_a_path_has_the_score_of_its_segmentation(spans, row, draw):
     row %= spans.batch
     _, law = enumerate_spans(spans)[row]
     number = draw.draw(st.integers(0, len(law.paths) - 1))
@@ -87,7 +87,7 @@ def test_a_path_scores_what_the_segmentation_it_spells_does(spans, row, draw):
 
 @SETTINGS
 @given(spans=spans_of(forbid=False), seed=st.integers(0, 2**31))
-def test_a_path_that_spells_none_scores_minus_infinity(spans, seed):
+def test_a_path_that_is_not_valid_bioes_scores_minus_infinity(spans, seed):
     tags = torch.randint(9, (spans.batch, spans.time), generator=torch.Generator().manual_seed(seed))
     tags = tags % (4 * spans.tags.labels + 1)
     found_B = score(spans, tags)
@@ -181,7 +181,7 @@ def test_half_precision_is_widened():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"lengths_B": torch.tensor([3, 0, 2])}, r"1\.\.3"),
         ({"lengths_B": torch.tensor([3, 1, 4])}, r"1\.\.3"),
@@ -190,9 +190,9 @@ def test_half_precision_is_widened():
         ({"tags": TAGS[1]}, "1 labels"),
     ],
 )
-def test_what_does_not_fit_is_refused(change, told):
+def test_parts_that_do_not_fit_are_refused(change, message):
     parts = {"scores_BTTL": torch.zeros(3, 3, 3, 2), "lengths_B": LENGTHS, "tags": TAGS[2]}
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         Spans(**(parts | change))
 
 
@@ -201,7 +201,7 @@ def test_tags_are_each_number_once():
         SpanTags((1,), (2,), (3,), (3,), 0)
 
 
-def test_paths_that_cannot_be_are_refused():
+def test_paths_of_a_wrong_shape_or_tag_are_refused():
     spans = Spans(scores().detach(), LENGTHS, TAGS[2])
     with pytest.raises(ValueError, match=r"\[3, 3\]"):
         score(spans, torch.zeros(3, 2, dtype=torch.long))
@@ -209,6 +209,6 @@ def test_paths_that_cannot_be_are_refused():
         score(spans, torch.full((3, 3), 9))
 
 
-def test_what_is_no_distribution_is_refused():
+def test_an_argument_that_is_not_a_distribution_is_refused():
     with pytest.raises(TypeError, match="got dict"):
         log_partition({})

@@ -110,7 +110,7 @@ def test_where_no_path_is_allowed_log_z_is_minus_infinity_and_nothing_is_nan(cod
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("transitions", [None, torch.zeros(2, 2)], ids=["independent", "chain"])
-def test_what_is_not_a_number_shows_in_its_own_sentence_only(code, bad, transitions):
+def test_nan_and_infinity_change_their_own_sentence_only(code, bad, transitions):
     emissions = torch.zeros(2, 3, 2)
     emissions[0, 1, 1] = bad
     with using(code):

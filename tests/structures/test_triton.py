@@ -1,7 +1,7 @@
 """The fused CUDA kernel against plain PyTorch: on a GPU where there is one, else in Triton's interpreter.
 
-The interpreter shows that the kernel's arithmetic is right, not that it compiles or is fast. Each test is a process of
-its own, as Triton reads its environment once.
+The interpreter shows that the kernel's arithmetic is right, not that it compiles or is fast. Each test runs in its own
+process, because Triton reads its environment once.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ import torch
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None,
-    reason="Triton is not installed: it comes with CUDA builds of torch, and needs none of this machine's hardware",
+    reason="Triton is not installed; it comes with CUDA builds of torch, and its interpreter needs no GPU",
 )
 
 COMPARE = """

@@ -1,8 +1,8 @@
 """The K best labellings, exactly: Viterbi over lanes, then Lawler's deviations, O(T·Y² + K·T) per sentence.
 
-The forward sweep keeps, for every tag, the best and the second-best way into it. A labelling that has been found names
-its successors: for each position left of where it departed from its parent, the second-best way into what follows. Only
-where two departures meet at one position is a third-best looked for (Lawler 1972).
+The forward sweep keeps, for every tag, the best and the second-best way into it. Each labelling that was found
+gives candidates for the next: at each position up to the one where it differs from its parent, the second-best way into
+the tags that follow. A third-best way is needed only where two differences are at one position (Lawler 1972).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sentence(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Labellings to come, best first: their scores, and (parent, position, tag left behind) with that tag's value."""
+    """Candidate labellings, best first: their scores, and (parent, position, the parent's tag there) with its value."""
 
     scores: np.ndarray
     values: np.ndarray
@@ -107,7 +107,7 @@ def k_best(problem, paths, scores, first_block, last_block):
 
 @kernel
 def trace(problem, sentences, sizes, best, matrix, into, ways, now, base, paths, scores, count, steps, own):
-    """The best labelling of every lane, all lanes stepping back together, and its score."""
+    """The best labelling of every lane and its score, traced back in all lanes together."""
     lanes, tags = len(sizes), problem.tags
     now[:] = 0
     for t in range(steps - 1, -1, -1):
@@ -154,7 +154,7 @@ def turn(transitions, at, into):
 
 @kernel
 def lower(values, steps, tags, sizes, peaks, base):
-    """Subtract each row's largest emission, which no choice of labelling can change; their sum per lane is `base`."""
+    """Subtract each row's largest emission, the same for all labellings; their sum per lane goes into `base`."""
     lanes = width(values)
     nothing, zero = everywhere(values, -np.inf), everywhere(values, 0.0)
     base[:] = 0
@@ -231,7 +231,7 @@ def settle(weights, best, second, at, top, next_top):
 
 @kernel
 def deviate(sentence, base, candidates, paths, scores):
-    """Write one sentence's second to k-th best labellings, the best being there."""
+    """Write one sentence's second to k-th best labellings; the best is already written."""
     k, last, tags = len(scores), sentence.size - 1, sentence.tags
     if scores[0] == -np.inf:
         return
@@ -258,7 +258,7 @@ def deviate(sentence, base, candidates, paths, scores):
 
 @kernel
 def retrace(sentence, path, first_path, place):
-    """The best way to path[place]; where it meets the best labelling it stays with it."""
+    """The best way to path[place]; from where it meets the best labelling, it is the same."""
     tags = sentence.tags
     for t in range(place - 1, -1, -1):
         if path[t + 1] == first_path[t + 1]:
@@ -269,7 +269,7 @@ def retrace(sentence, path, first_path, place):
 
 @kernel
 def follow(best, row, after_value, after_tag):
-    """The tag with the best way out that comes after (value, tag), in order of falling value, then rising tag."""
+    """The tag that comes after (value, tag) in the order of decreasing value, then increasing tag."""
     top, tag = -np.inf, -1
     for i in range(len(row)):
         value = best[i] + row[i]
@@ -287,7 +287,7 @@ def next_value(best, row, after_value, after_tag):
 
 @kernel
 def branch(sentence, path, rank, place, candidates, waiting, wanted):
-    """Add the labellings that first depart from this one at a position up to `place`; returns how many wait."""
+    """Add the labellings that differ from this one first at a position up to `place`; the number of candidates."""
     tags, last = sentence.tags, sentence.size - 1
     right = 0.0
     for t in range(last, -1, -1):
@@ -308,7 +308,7 @@ def branch(sentence, path, rank, place, candidates, waiting, wanted):
 
 @kernel
 def insert(candidates, waiting, wanted, score, value, parent, place, tag):
-    """Put a candidate in its place among at most `wanted`; returns how many wait."""
+    """Insert a candidate in order, keeping at most `wanted`; the number of candidates."""
     slot = min(waiting, wanted - 1)
     while slot > 0 and candidates.scores[slot - 1] < score:
         candidates.scores[slot] = candidates.scores[slot - 1]

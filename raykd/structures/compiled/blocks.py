@@ -1,15 +1,15 @@
-"""What every kernel shares: sentences in and out of lanes, weights, and the products of the recursions.
+"""What all kernels share: copying sentences into and out of lanes, and turning scores into weights.
 
 A block is `width` sentences of similar length, one per lane. Arrays of a block are flat rows of lanes:
 token arrays [n·Y][lane] (row t·Y + y), transition arrays [Y·Y][lane] (row from·Y + to), n the block's longest length.
-Lanes beyond a sentence's length hold zeros throughout, so nothing has to be masked a second time.
+Weights beyond a sentence's length are zero, so nothing is masked a second time.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -32,22 +32,13 @@ OPTIONS = {"nogil": True, "error_model": "numpy"}
 def kernel(function: Callable) -> Callable:
     """Compile a function when first called, and keep the result on disk.
 
-    np.int64(1) among a kernel's arguments: numba compiles a function anew for every literal it is called with.
+    Kernels pass np.int64(1) instead of 1 to each other: numba compiles a function again for every literal.
     """
-    return _compiled(function, **OPTIONS)
-
-
-def reassociating_kernel(function: Callable) -> Callable:
-    """A kernel whose sums may be taken in any order."""
-    return _compiled(function, **OPTIONS, fastmath={"reassoc", "contract", "nsz"})
-
-
-def _compiled(function: Callable, **options: Any) -> Callable:
     function = inspect.unwrap(function)  # tests wrap every function to check its shapes
     try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # nowhere to keep compiled code: every process compiles for itself
-        return njit(**options)(function)
+        return njit(cache=True, **OPTIONS)(function)
+    except RuntimeError:  # no folder for compiled code: every process compiles for itself
+        return njit(**OPTIONS)(function)
 
 
 class Problem(NamedTuple):
@@ -123,7 +114,7 @@ def exponentiate(values, rows):
     peak = everywhere(values, -np.inf)
     for k in range(rows):
         peak = larger(load(values, k * lanes), peak)
-    # a row of −∞ has no largest value: shift by nothing, its weights are all zero
+    # a row of −∞ has no largest value: shift by zero; its weights are all zero
     peak = where_above(peak, everywhere(values, -np.inf), peak, everywhere(values, 0.0))
     for k in range(rows):
         store(values, k * lanes, exp(load(values, k * lanes) - peak))

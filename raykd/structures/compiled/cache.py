@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept: one folder per user, named by the kernels' own text.
+"""Where compiled kernels are kept: one folder per user, named by a hash of the kernels' source.
 
-numba's own choice, beside the source, is lost with every throw-away copy of the code (a Ray job's working directory),
-and notices a change in a kernel's file only, not in the files it calls. Here the folder's name is a hash of them all.
+numba's default, a folder next to the source, is lost with every throw-away copy of the code (a Ray job's working
+directory), and detects a change in a kernel's own file only, not in the files that it calls.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def keep_together(modules: tuple[ModuleType, ...]) -> None:
-    """Point the cache of every kernel in these modules at the shared folder; where that cannot be, leave numba's."""
+    """Keep every kernel of these modules in the shared folder; in numba's where that one cannot be written."""
     if os.environ.get("NUMBA_CACHE_DIR"):
-        return  # the user has chosen
+        return  # set by the user
     folder = _folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

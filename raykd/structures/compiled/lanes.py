@@ -1,9 +1,9 @@
-"""Vectors of lanes for numba: one lane per sentence, so that a kernel reads like scalar code and runs as SIMD.
+"""Vectors of lanes for numba: one lane per sentence, so that a kernel is written like scalar code and runs as SIMD.
 
 `Lanes(float32)` holds 16 numbers and `Lanes(float64)` 8, one 512-bit register (LLVM splits it where registers are
-narrower). LLVM's own vectoriser reached a fifth of the machine's peak on these loops; with explicit vectors it is
-reached (docs/decisions/0003-inference-is-compiled-with-numba.md). Arrays are flat; a row of lanes begins at an element
-offset.
+narrower). On these loops LLVM's own vectoriser reached a fifth of the machine's peak, explicit vectors reach
+all of it (docs/decisions/0003-inference-is-compiled-with-numba.md). Arrays are flat; a row of lanes begins at an
+element offset.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ _operator(operator.truediv, "fdiv")
 
 @instruction
 def larger(typing_context, left, right):
-    """Lane by lane maximum; the right one where either is not a number."""
+    """Lane by lane maximum; the right one where either is NaN."""
 
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args), *args)
@@ -162,7 +162,7 @@ def larger(typing_context, left, right):
 
 @instruction
 def smaller(typing_context, left, right):
-    """Lane by lane minimum; the right one where either is not a number."""
+    """Lane by lane minimum; the right one where either is NaN."""
 
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered("<", *args), *args)
@@ -172,7 +172,7 @@ def smaller(typing_context, left, right):
 
 @instruction
 def where_above(typing_context, left, right, then, otherwise):
-    """`then` where left > right, else `otherwise` (also where either is not a number)."""
+    """`then` where left > right, else `otherwise` (also where either is NaN)."""
 
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
@@ -201,10 +201,10 @@ def exp(typing_context, x):
         )
         high = 0.693359375 if single else 0.693147180369123816490
         contract = ("contract",)
-        # unordered: what is not a number stays so
+        # unordered: NaN stays NaN
         normal = builder.fcmp_unordered(">", args[0], _constant(x, lowest))
         clamped = builder.select(normal, args[0], _constant(x, lowest))
-        # no contraction here: the sum's rounding is the point
+        # no contraction here: this sum must be rounded
         marked = builder.fadd(builder.fmul(clamped, _constant(x, 1 / log(2))), _constant(x, magic))
         whole = builder.fsub(marked, _constant(x, magic))
         rest = builder.fsub(clamped, builder.fmul(whole, _constant(x, high), flags=contract), flags=contract)
@@ -224,7 +224,7 @@ _LN2_LOW = {True: -2.12194440054690583e-4, False: 1.90821492927058770002e-10}
 
 @instruction
 def ln(typing_context, x):
-    """log x for normal x > 0, by log m = 2 atanh((m−1)/(m+1)); what it gives elsewhere means nothing."""
+    """log x for normal x > 0, by log m = 2 atanh((m−1)/(m+1)); undefined elsewhere."""
 
     def generate(context, builder, signature, args):
         single = x.dtype.bitwidth == 32

@@ -1,8 +1,8 @@
-"""From tensors to kernels: flat arrays, threads, and the cache of compiled code.
+"""Calls the kernels: tensors become flat arrays, blocks are shared among threads, compiled code is kept on disk.
 
-Threads are Python's, not numba's: the kernels release the interpreter lock, so a plain pool runs ranges of sentences
-side by side, with no threading layer that a fork, a Ray actor or a second caller could upset. As many threads work as
-torch has been given (`torch.get_num_threads`); with one there is no pool at all.
+Threads are Python's, not numba's: the kernels release the interpreter lock, so a thread pool runs ranges of sentences
+in parallel, without a threading layer that breaks after a fork, in a Ray actor or with a second caller. The number of
+threads is torch's (`torch.get_num_threads`); with one there is no pool.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raykd.structures.compiled import best, blocks, cache, products, sums, tangents, targets
+from raykd.structures.compiled import best, blocks, cache, products, sums, tangents
 from raykd.structures.compiled.blocks import Problem
+from raykd.structures.compiled.lanes import REGISTER_BITS
 from raykd.structures.scaled import Sums
 
 if TYPE_CHECKING:
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from raykd.structures.chain import Chain
 
 KIND = "compiled.launch"
-REGISTER_BYTES = 64
-WORTH_A_THREAD = 1_000_000  # multiplications: about as long as handing work to another thread takes
+WORTH_A_THREAD = 1_000_000  # multiplications: they take about as long as passing work to another thread
 _pools: dict[int, ThreadPoolExecutor] = {}
 # threads do not survive a fork; a child starts its own
 os.register_at_fork(after_in_child=_pools.clear)
-cache.keep_together((blocks, products, sums, targets, tangents, best))
+
+cache.keep_together((blocks, products, sums, tangents, best))
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
-    """Run the forward-backward kernel; what is not asked for comes back empty."""
+    """Run the forward-backward kernel; parts that are not requested are empty tensors."""
     B, T, Y = chain.emissions_BTY.shape
     new = chain.emissions_BTY.new_empty
     filled = Sums(
@@ -50,25 +51,6 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
     arrays = sums.Sums(*(flat(part) for part in filled))
     over_blocks(problem, lambda first, last: sums.sum_product(problem, arrays, first, last))
     return filled
-
-
-def subtract_paths(chain: Chain, paths_BKT: Tensor, weights_BK: Tensor, found: Sums) -> None:
-    """In place: log Z becomes the weighted negative log-likelihood of paths, token and pair its gradient."""
-    problem = problem_of(chain)
-    paths, weights = paths_BKT.contiguous().numpy(), weights_BK.contiguous().numpy()
-    value, token, pair = flat(found.log_z_B), flat(found.token_BTY), flat(found.pair_BYY)
-    over_sentences(
-        chain, lambda a, b: targets.subtract_paths(problem, paths, weights, value, token, pair, a, b)
-    )
-
-
-def subtract_moments(chain: Chain, target: tuple[Tensor | None, ...], found: Sums) -> None:
-    """In place: log Z becomes the Fenchel–Young loss against target moments, token and pair its gradient."""
-    problem = problem_of(chain)
-    empty = chain.emissions_BTY.new_empty(0)
-    counts = targets.Target(*(flat(empty if part is None else part) for part in target))
-    value, token, pair = flat(found.log_z_B), flat(found.token_BTY), flat(found.pair_BYY)
-    over_sentences(chain, lambda a, b: targets.subtract_moments(problem, counts, value, token, pair, a, b))
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -110,18 +92,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
 
 
 def problem_of(chain: Chain) -> Problem:
-    """A CPU chain as the kernels see it; kept with the chain, as a loss asks for it more than once."""
-    kept = chain.__dict__.get("_problem")
-    if kept is not None:
-        return kept
-    problem = _problem_of(chain)
-    # what is not contiguous was copied: the copy would not follow the tensor if that is written to
-    if all(part is None or part.is_contiguous() for part in chain.parts()):
-        chain.__dict__["_problem"] = problem
-    return problem
-
-
-def _problem_of(chain: Chain) -> Problem:
+    """A CPU chain as the kernels take it."""
     _, T, Y = chain.emissions_BTY.shape
     lengths = chain.lengths_B.long().numpy()
     return Problem(
@@ -150,27 +121,15 @@ def flat(tensor: Tensor) -> np.ndarray:
 
 def over_blocks(problem: Problem, work: Callable[[int, int], None]) -> None:
     """work(first, last) over all blocks of the problem, shared among threads by the number of tokens."""
-    lanes = REGISTER_BYTES // problem.emissions.itemsize
-    blocks = -(-len(problem.order) // lanes)
+    in_a_block = REGISTER_BITS // 8 // problem.emissions.itemsize
+    blocks = -(-len(problem.order) // in_a_block)
     small = problem.emissions.size * problem.tags < WORTH_A_THREAD
-    _share_out(1 if small else blocks, lambda: problem.lengths[problem.order[::lanes]], work, blocks)
-
-
-def over_sentences(chain: Chain, work: Callable[[int, int], None]) -> None:
-    """work(first, last) over all sentences, shared among threads by the number of tokens."""
-    small = chain.emissions_BTY.numel() < WORTH_A_THREAD / 10
-    _share_out(1 if small else chain.batch, chain.lengths_B.numpy, work, chain.batch)
-
-
-def _share_out(
-    most: int, costs: Callable[[], np.ndarray], work: Callable[[int, int], None], parts: int
-) -> None:
-    threads = min(torch.get_num_threads(), most)
+    threads = 1 if small else min(torch.get_num_threads(), blocks)
     if threads <= 1:
-        work(0, parts)
+        work(0, blocks)
         return
-    spent = np.cumsum(costs())
-    edges = [0, *np.searchsorted(spent, spent[-1] * np.arange(1, threads) / threads), parts]
+    spent = np.cumsum(problem.lengths[problem.order[::in_a_block]])
+    edges = [0, *np.searchsorted(spent, spent[-1] * np.arange(1, threads) / threads), blocks]
     ranges = [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
     waiting = [_pool(threads).submit(work, *part) for part in ranges[1:]]
     work(*ranges[0])

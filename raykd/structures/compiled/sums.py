@@ -5,8 +5,8 @@ With w = exp(e − max e), P = exp(a − max a), and each forward row divided by
     a_t = w_t ∘ (a_{t-1} P) / c_t          b_{t-1} = P (w_t ∘ b_t) / c_t          p_t = a_t ∘ b_t,  Σ p_t = 1
     expected transitions = P ∘ Σ_t a_{t-1} (w_t ∘ b_t / c_t)ᵀ
 
-The shifts leave the largest weight of every row at one, so nothing overflows, and what underflows is bounded after the
-fact (`ok`): at most T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings can have been lost.
+After the shifts the largest weight of every row is one, so nothing overflows. Underflow can lose at most
+T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings; `ok` is True where that is negligible.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from raykd.structures.compiled.blocks import (
 from raykd.structures.compiled.lanes import everywhere, larger, load, spread, store, where_above, width
 from raykd.structures.compiled.products import multiply, outer
 
-LOST_MASS = 1e-6
+LOST_MASS = 1e-6  # as in `scaled`; not imported, as the kernels' cache notices changes in this folder only
 
 
 class Sums(NamedTuple):
-    """What the kernel fills; token, pair, left (a) and right (w ∘ b / c) only where they are not empty."""
+    """Outputs of the kernel; token, pair, left (a) and right (w ∘ b / c) are filled only where they are not empty."""
 
     log_z: np.ndarray
     ok: np.ndarray
@@ -64,7 +64,7 @@ class Block(NamedTuple):
 
 @kernel
 def new_block(problem, first_block):
-    """Room for the longest block of a range (blocks are ordered by length)."""
+    """Buffers for the longest block of a range (blocks are ordered by length)."""
     emissions, tags = problem.emissions, problem.tags
     lanes, dtype = width(emissions), emissions.dtype
     longest = problem.lengths[problem.order[first_block * lanes]]
@@ -119,7 +119,7 @@ def sum_product(problem, sums, first_block, last_block):
 
 @kernel
 def open_block(problem, number, block, own):
-    """Bring a block's scores in as weights; returns how many lanes hold a sentence."""
+    """Load a block's scores as weights; returns how many lanes hold a sentence."""
     tags = problem.tags
     count = lay_out(problem, number, block.sentences, block.sizes, block.limits)
     steps = block.sizes[0]
@@ -160,7 +160,7 @@ def run_forward(block, own, steps, tags):
             scale = scale + value
             store(forward, row + y * lanes, value)
         store(block.scales, t * lanes, scale)
-        # a lane that has ended, or lost everything, stays at zero
+        # a lane stays at zero after its sentence's end, or where everything underflowed
         inverse = where_above(scale, tiny, one / scale, zero)
         for y in range(tags):
             store(forward, row + y * lanes, load(forward, row + y * lanes) * inverse)
@@ -191,7 +191,7 @@ def run_backward(block, own, steps, tags):
             top = larger(after, top)
             store(block.backward, row + y * lanes, marginal)
         worst = larger(top * larger(one, inverse), worst)
-        # Σ a·b is one but for rounding, which this takes out again at every step
+        # Σ a·b is one up to rounding; dividing by it removes the rounding error at every step
         level = where_above(mass, tiny, one / mass, zero)
         for y in range(tags):
             at = row + y * lanes
@@ -217,10 +217,10 @@ def enter_lane(block, lane, t, tags):
 
 @kernel
 def conclude(problem, block, own, shift, count, sums):
-    """log Z from the shifts and scales, and whether underflow can have mattered."""
+    """log Z from the shifts and scales, and the bound on what underflow lost."""
     lanes, tags = len(block.sizes), problem.tags
     kind = np.finfo(block.state.dtype)
-    # scales reach down to tiny: seven of float32, one of float64, stay normal in a float64 product
+    # scales can be as small as tiny: the float64 product of seven float32 scales, or of one float64 scale, is normal
     together = 7 if kind.eps > 1e-10 else 1
     for lane in range(count):
         size, sentence = block.sizes[lane], block.sentences[lane]

@@ -35,7 +35,7 @@ from raykd.structures.compiled.sums import (
 
 
 class Tangents(NamedTuple):
-    """What the kernel fills: the product's parts (where not empty) and, for the posterior, the divergence."""
+    """Outputs of the kernel: the product's parts (where not empty) and, for the posterior, the divergence."""
 
     value: np.ndarray
     token: np.ndarray
@@ -120,7 +120,7 @@ def keep_backward(block, own, steps, tags):
 
 @kernel
 def centre(block, along, steps, tags):
-    """v_t loses its mean under p_t, which changes no covariance; zero beyond a lane's end."""
+    """Subtract from v_t its mean under p_t, which changes no covariance; zero beyond a lane's end."""
     lanes = width(along)
     limit = load(block.limits, 0)
     for t in range(steps):
@@ -138,12 +138,12 @@ def centre(block, along, steps, tags):
 
 @kernel
 def diverge(block, along, steps, tags, value):
-    """Teacher marginals q become the direction Σq − q/p; Σ KL(q ‖ p) of each lane, ∞ where p has lost what q needs."""
+    """Teacher marginals q become the direction Σq − q/p; each lane's Σ KL(q ‖ p), ∞ where only p underflowed."""
     lanes = width(along)
     kind = np.finfo(along.dtype)
     zero, infinite, tiny = everywhere(along, 0.0), everywhere(along, np.inf), everywhere(along, kind.tiny)
-    # what q holds below this cannot be seen in the divergence
-    speck = everywhere(along, kind.eps * 1e-2)
+    # smaller values of q do not change the divergence
+    negligible = everywhere(along, kind.eps * 1e-2)
     limit = load(block.limits, 0)
     value[:] = 0
     for t in range(steps):
@@ -155,7 +155,7 @@ def diverge(block, along, steps, tags, value):
             student = load(block.forward, at) * load(block.backward, at)
             kept = larger(student, tiny)
             term = where_above(teacher, tiny, teacher * (ln(larger(teacher, tiny)) - ln(kept)), zero)
-            lost = where_above(teacher, speck, where_above(student, tiny, zero, infinite), zero)
+            lost = where_above(teacher, negligible, where_above(student, tiny, zero, infinite), zero)
             divergence = divergence + (term + lost)
             teacher_mass = teacher_mass + teacher
             store(along, at, where_above(student, tiny, teacher / kept, zero))

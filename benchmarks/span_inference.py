@@ -1,9 +1,9 @@
 """Marginals of BIOES tags under flat labelled spans: our batched tensors against dictionaries of decimals.
 
-    python benchmarks/spans.py                      30 words, 4 labels, one sentence and a batch of 32, one thread
+    python benchmarks/span_inference.py             30 words, 4 labels, one sentence and a batch of 32, one thread
 
-The peer is the manner of the public code of Wang et al. (ACL 2021), written anew after the recursion of its Appendix A:
-Python dictionaries of `decimal.Decimal`, one sentence at a time. Both give all token marginals of the sentence, which
+The peer computes as the public code of Wang et al. (ACL 2021) does, written from the recursion of its Appendix A:
+Python dictionaries of `decimal.Decimal`, one sentence at a time. Both give all token marginals of the sentence, and
 must agree. Contestants alternate, round by round, after one call each to warm up; a ratio is the peer's median time
 over ours, per sentence.
 """
@@ -20,13 +20,11 @@ import torch
 
 from raykd.structures import Spans, SpanTags, log_partition, token_marginals, viterbi
 
-PAPERS_SECONDS = (
-    0.47  # the public code's own time for one sentence of 30 words, as it was measured for this project
-)
+PAPERS_SECONDS = 0.47  # the public code itself, one sentence of 30 words, measured for this project
 
 
 def decimal_marginals(spans: Spans) -> list[list[float]]:
-    """Token marginals of the first sentence, rows of BIOES tags, by Appendix A with I_l and Z put right."""
+    """Token marginals of the first sentence, rows of BIOES tags, by Appendix A with its I_l and Z corrected."""
     n, labels, tags = int(spans.lengths_B[0]), range(spans.tags.labels), spans.tags
     scores = spans.scores_BTTL[0].tolist()
     weight = {
@@ -90,12 +88,14 @@ def training_step(spans: Spans) -> None:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--words", type=int, default=30)
-    asked.add_argument("--labels", type=int, default=4)
-    asked.add_argument("--batch", type=int, default=32)
-    asked.add_argument("--rounds", type=int, default=9)
-    options = asked.parse_args()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--words", type=int, default=30)
+    parser.add_argument("--labels", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
     torch.set_num_threads(1)
     one = random_spans(1, options.words, options.labels)
     many = random_spans(options.batch, options.words, options.labels)
