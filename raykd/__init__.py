@@ -1,1 +1,37 @@
 """raykd: the smallest and fastest sequence labeller that keeps a teacher's accuracy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from raykd.runs.load import Tagger
+
+__all__ = ["load"]
+
+
+def load(folder: str | Path, *, device: str = "cpu") -> Tagger:
+    """The trained model in the folder of a finished run, ready to label text.
+
+        import raykd
+        tagger = raykd.load(".raykd/runs/run-…")
+        tagger.label([["Ada", "Lovelace", "lives", "in", "London"]])
+
+    A sentence is a list of words, and gets one label per word, or one label where the task labels whole sentences.
+
+    Args:
+        folder: a student's (`…/runs/run-…`) or a teacher's (`…/teachers/teacher-…`), on this machine, as s3://… or
+            gs://…, copied elsewhere, or downloaded from MLflow. It needs neither the corpus nor the store. Only a
+            teacher that reads a frozen encoder (`contextual`), or is a checkpoint used as it is, also reads that
+            checkpoint, at the path in `model.json`; it must be the same by its checksum.
+        device: where the model computes: "cpu", "cuda", …
+
+    Raises:
+        StoreError: a file is missing or not what raykd writes, or the folder is an ensemble's.
+    """
+    # torch takes seconds to import; `import raykd` defines names only.
+    from raykd.runs.load import load_tagger
+
+    return load_tagger(folder, device=device)

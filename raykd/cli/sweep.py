@@ -48,7 +48,8 @@ def sweep(
     stdout.print(front_table(trials, teachers, sweep=planned.file.name, objectives=objectives))
     stdout.print(
         f"sweep: {len(trials)} trials. The front is in {planned.records.folder.uri}/front.html\n"
-        f"Next: raykd front {again(file, variant, small)} --where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
+        f"Next: raykd front {again(file, variant, small)} "
+        f"--where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
         f"      mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name})",
         highlight=False, soft_wrap=True, markup=False,
     )  # fmt: skip

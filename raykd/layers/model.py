@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -64,6 +64,10 @@ class Model(nn.Module, ABC):
     def all_parameters(self) -> Iterator[nn.Parameter]:
         """Every parameter that it computes with; those of a frozen encoder are not among its `parameters()`."""
         return self.parameters()
+
+    def architecture(self) -> dict[str, Any] | None:
+        """What of its shape only a given checkpoint says, as JSON-able data; None where its configuration says all."""
+        return None
 
 
 def checked_layer(layer: int, depth: int, name: str) -> int:

@@ -15,8 +15,9 @@ from raykd.layers import Model
 from raykd.results import Cost
 from raykd.runs.cluster import PROBE
 from raykd.runs.data import corpus_of
-from raykd.runs.execute import build_model, count_parameters, model_config, parameter_bytes
+from raykd.runs.execute import count_parameters, parameter_bytes
 from raykd.runs.latency import hardware, synthetic_batch, time_batches
+from raykd.runs.models import build_model, model_config
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage

@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from raykd.corpora.batching import plan_batches
+from raykd.corpora.encoding import EncodedText
 from raykd.corpora.tags import TagSet
 from raykd.layers import Model
 from raykd.results import Group, Score
@@ -20,16 +21,14 @@ from raykd.tasks import Task
 EVALUATION_TOKENS = 8000
 
 
-def predict(model: Model, part: Part, task: Task, *, worker: Worker) -> list[np.ndarray]:
+def predict(model: Model, text: EncodedText, task: Task, *, worker: Worker) -> list[np.ndarray]:
     """The best labels of every sentence, decoded by all workers together; every worker gets the whole list."""
     model.eval()
-    plan = plan_batches(
-        part.text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False
-    )
+    plan = plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
     found: list[tuple[int, np.ndarray]] = []
     with torch.inference_mode():
         for rows in plan[worker.rank :: worker.world]:
-            output = model(part.text.gather(rows).to(worker.device))
+            output = model(text.gather(rows).to(worker.device))
             found += zip(map(int, rows), task.decode(output), strict=True)
     if worker.world > 1:
         gathered: list[Any] = [None] * worker.world
@@ -42,7 +41,7 @@ def score_part(
     model: Model, part: Part, task: Task, tag_set: TagSet, *, worker: Worker, targets: Collection[str] = ()
 ) -> Mapping[Group, Score]:
     """The scores of `model` on `part`: over source languages and, where the corpus has any, over the `targets`."""
-    predicted = predict(model, part, task, worker=worker)
+    predicted = predict(model, part.text, task, worker=worker)
     return task.score(
         part.labels, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets
     )

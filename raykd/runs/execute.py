@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from hashlib import sha256
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import torch
-from pydantic import TypeAdapter
-
-from raykd.layers import Ensemble, Model, load_weights, save_weights
+from raykd.layers import Model
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.results import RunResult, Score, Scores
 from raykd.runs.checkpoint import CHECKPOINT, Progress
 from raykd.runs.data import corpus_of, evaluation_part, training_data
 from raykd.runs.distil import Distiller, EpochReport, Worker
 from raykd.runs.evaluate import score_part
+from raykd.runs.models import (
+    MODEL,
+    RESULT,
+    build_model,
+    is_trained,
+    load_model,
+    read_weights,
+    validated,
+    write_model,
+)
 from raykd.runs.run import Run
 from raykd.runs.stages import StagePlan, TrainingPlan
-from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
-from raykd.students import StudentConfig
 from raykd.tasks import TASKS
-from raykd.teachers import TeacherConfig
 from raykd.training import ScheduleConfig, TrainingConfig
-
-RESULT, WEIGHTS, MODEL = "result.json", "model.safetensors", "model.json"
-VOCABULARY, LABELS = "vocabulary.json", "labels.json"
-FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT)
-"""What the folder of a finished run holds: all that using the model takes."""
 
 
 def find_result(storage: Storage, run: Run) -> RunResult | None:
@@ -46,48 +44,6 @@ def keep_place(storage: Storage, run: Run) -> None:
     plain = json.loads(json.dumps(run.to_plain()))
     if folder.exists(MODEL) and folder.read_json(MODEL) != plain:
         folder.write_json(MODEL, plain)
-
-
-def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Model:
-    """The untrained model of `run`, initialised by its seed; of an ensemble, all of its members."""
-    if run.members:
-        return _ensemble(run, [build_model(storage, member, dropout=dropout) for member in run.members])
-    vocabulary = open_vocabulary(storage, run.vocabulary_id)
-    tag_set = corpus_of(storage.uri, run.corpus_id).tag_set
-    config = model_config(run)
-    training = validated(TrainingConfig, run.training)
-    torch.manual_seed(training.seed)
-    return config.build(
-        vocabulary_size=vocabulary.pieces.size,
-        characters=vocabulary.characters.size if vocabulary.characters else 0,
-        tag_set=tag_set,
-        unit=TASKS[run.task].unit,
-        dropout=training.dropout if dropout is None else dropout,
-    )
-
-
-def model_config(run: Run) -> Any:
-    """The configuration model that `run.model` was written from."""
-    return validated(TeacherConfig if run.role == "teacher" else StudentConfig, run.model)
-
-
-def load_model(storage: Storage, run: Run) -> Model:
-    """The trained model of a finished run, or of an ensemble whose members are finished."""
-    if run.members:
-        return _ensemble(run, [load_model(storage, member) for member in run.members]).eval()
-    model = build_model(storage, run, dropout=0.0)
-    if is_trained(run):
-        load_weights(model, storage.child(*run.folder).read(WEIGHTS))
-    return model.eval()
-
-
-def _ensemble(run: Run, members: Sequence[Model]) -> Model:
-    return Ensemble(members, combine=run.model["combine"])
-
-
-def is_trained(run: Run) -> bool:
-    """Whether raykd trains the run's model; a teacher can be used as it is, or be the mean of others."""
-    return run.role == "student" or (model_config(run).trained and not run.members)
 
 
 def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[EpochReport], None]) -> RunResult:
@@ -122,7 +78,7 @@ def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[Epoch
         workers=worker.world,
         parameters=count_parameters(model),
         bytes=parameter_bytes(model),
-        weights_sha256=_keep(storage, run, model, worker),
+        weights_sha256=write_model(storage, run, model) if worker.rank == 0 else "",
     )
     if worker.rank == 0:
         folder.write_json(RESULT, result.to_plain())
@@ -143,7 +99,7 @@ def _starting_model(storage: Storage, run: Run) -> Model:
     """The model before its first stage: drawn by its seed, or with the weights of another run."""
     model = build_model(storage, run)
     if run.start_from:
-        load_weights(model, Storage(run.start_from["folder"]).read(WEIGHTS))
+        read_weights(model, Storage(run.start_from["folder"]))
     return model
 
 
@@ -170,28 +126,6 @@ def _stage_plan(store_uri: str, run: Run, stage: dict[str, Any]) -> StagePlan:
     )
 
 
-def _keep(storage: Storage, run: Run, model: Model, worker: Worker) -> str:
-    """Store what the run's folder needs to be used alone; gives the checksum of the weights.
-
-    Weights that raykd did not train, and those of an ensemble's members, stay where they are.
-    """
-    if worker.rank > 0:
-        return ""
-    folder = storage.child(*run.folder)
-    folder.write(VOCABULARY, storage.read(f"vocabularies/{run.vocabulary_id}.json"))
-    tag_set = corpus_of(storage.uri, run.corpus_id).tag_set
-    folder.write_json(LABELS, {"scheme": tag_set.scheme, "tags": list(tag_set.tags)})
-    folder.write_json(MODEL, run.to_plain())
-    if run.members:
-        results = [find_result(storage, member) for member in run.members]
-        return sha256("".join(result.weights_sha256 for result in results if result).encode()).hexdigest()
-    if not is_trained(run):
-        return model_config(run).checksum
-    weights = save_weights(model)
-    folder.write(WEIGHTS, weights)
-    return sha256(weights).hexdigest()
-
-
 def count_parameters(model: Model) -> int:
     """All parameters, those of embeddings and of frozen encoders included."""
     return sum(p.numel() for p in model.all_parameters())
@@ -200,14 +134,3 @@ def count_parameters(model: Model) -> int:
 def parameter_bytes(model: Model) -> int:
     """Bytes of the parameters as they are stored."""
     return sum(p.numel() * p.element_size() for p in model.all_parameters())
-
-
-def validated(model: Any, plain: dict[str, Any]) -> Any:
-    """The configuration that `plain` was dumped from."""
-    # Strict mode accepts lists for tuples only from JSON, which is also how every configuration enters.
-    return _adapter(model).validate_json(json.dumps(plain))
-
-
-@lru_cache(maxsize=32)
-def _adapter(model: Any) -> TypeAdapter:
-    return TypeAdapter(model)

@@ -9,7 +9,7 @@ import torch
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import TokenBatch
 from raykd.layers import Model, Output
-from raykd.runs.execute import MODEL, load_model
+from raykd.runs.models import MODEL, load_model
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -57,7 +58,7 @@ def store_vocabulary(
 ) -> StoredVocabulary:
     """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`."""
     name = vocabulary_id(config, characters, contextual, corpus_id)
-    if not storage.exists(f"vocabularies/{name}.json"):
+    if not storage.exists(vocabulary_file(name)):
         text = pa.concat_tables(
             [
                 corpus.parts[part].select(["tokens"])
@@ -72,8 +73,13 @@ def store_vocabulary(
             "characters": letters.to_json() if letters else None,
             "context": contextual.vocabulary().to_json() if contextual else None,
         }
-        storage.write_json(f"vocabularies/{name}.json", plain)
+        storage.write_json(vocabulary_file(name), plain)
     return open_vocabulary(storage, name)
+
+
+def vocabulary_file(name: str) -> str:
+    """Where the vocabulary called `name` is stored."""
+    return f"vocabularies/{name}.json"
 
 
 def open_vocabulary(storage: Storage, name: str) -> StoredVocabulary:
@@ -83,7 +89,11 @@ def open_vocabulary(storage: Storage, name: str) -> StoredVocabulary:
 
 @lru_cache(maxsize=8)
 def _open(store_uri: str, name: str) -> StoredVocabulary:
-    plain = Storage(store_uri).read_json(f"vocabularies/{name}.json")
+    return vocabulary_from(name, Storage(store_uri).read_json(vocabulary_file(name)))
+
+
+def vocabulary_from(name: str, plain: Mapping[str, Any]) -> StoredVocabulary:
+    """The vocabulary called `name`, from the JSON in which it is stored."""
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
     context = from_json(plain["context"]) if plain["context"] else None
     return StoredVocabulary(name, from_json(plain["pieces"]), characters, context)

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from raykd.front import front_of
-from raykd.runs.execute import FILES
+from raykd.runs.data import corpus_of
+from raykd.runs.models import ARCHITECTURE, FILES, MODEL
 from raykd.runs.progress import Listener
+from raykd.runs.run import Run
 from raykd.storage import Storage
 from raykd.sweep.driver import Sweep
 from raykd.sweep.spec import search_identity
@@ -61,14 +63,21 @@ def publish(
         tracker.log_file(name, data)
     tracker.describe(table)
     for trial in front:
-        tracker.log_model(
-            trial.number, _model_files(sweep.storage, trial.run_ids[0], scratch / str(trial.number))
+        tracker.log_model(trial.number, model_files(sweep.storage, trial, scratch / str(trial.number)))
+
+
+def model_files(storage: Storage, trial: Trial, folder: Path) -> Path:
+    """A trial's student, trained from the first seed, in one local folder wherever the store is: what `raykd.load`
+    reads. Where it is one model for each language, each is a folder below, named after its language."""
+    runs = [Run.from_plain(storage.read_json(f"runs/{run_id}/{MODEL}")) for run_id in trial.run_ids]
+    first = [run for run in runs if run.training["seed"] == runs[0].training["seed"]]
+    for run in first:
+        own = (
+            folder if len(first) == 1 else folder / "-".join(corpus_of(storage.uri, run.corpus_id).languages)
         )
-
-
-def _model_files(storage: Storage, run_id: str, folder: Path) -> Path:
-    """The files of a student in one local folder, wherever the store is."""
-    folder.mkdir(parents=True)
-    for name in FILES:
-        (folder / name).write_bytes(storage.read(f"runs/{run_id}/{name}"))
+        own.mkdir(parents=True)
+        source = storage.child(*run.folder)
+        for name in FILES:
+            if name != ARCHITECTURE or source.exists(name):
+                (own / name).write_bytes(source.read(name))
     return folder

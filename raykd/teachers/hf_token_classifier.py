@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -77,6 +78,11 @@ class HFTagger(Model):
         logits_BTL = logits_BPL.take_along_dim(batch.first_BT[:, :, None], 1).float()
         chain = Chain(self._labels.emissions(logits_BTL, batch.lengths_B), batch.lengths_B)
         return Output(chain, hidden, batch.first_BT)
+
+    def architecture(self) -> dict[str, Any]:
+        # As JSON, since a Transformers configuration holds types and numbers as keys.
+        config = json.loads(self.model.config.to_json_string(use_diff=False))
+        return {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
 
     def hidden_size(self, layer: int) -> int:
         checked_layer(layer, self.model.config.num_hidden_layers, "the checkpoint")
@@ -170,13 +176,28 @@ class HFTokenClassifierTeacher(Seeded):
         folder = checkpoint_folder(self.path)
         checked_weights(self.path, self.checksum)
         model = _load(folder, self.path, None if not self.fine_tune else tag_set)
-        names = [model.config.id2label[i] for i in range(model.config.num_labels)]
-        labels = match_labels(names, tag_set, {} if self.fine_tune else self.labels, checkpoint=self.path)
+        labels = self._label_map(model.config, tag_set)
         special = HFVocabulary.load(str(folder)).special
         prefix, suffix = len(special.prefix), len(special.suffix)
         return HFTagger(
             model, labels, unit=unit, limit=reading_limit(model, folder), prefix=prefix, suffix=suffix
         )
+
+    def rebuild(
+        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
+    ) -> Model:
+        """The tagger of an `architecture` that `HFTagger.architecture` gave, without the checkpoint and its weights."""
+        from transformers import AutoConfig, AutoModelForTokenClassification  # takes seconds to import
+
+        config = AutoConfig.for_model(**architecture["config"])
+        with quietly():
+            model = AutoModelForTokenClassification.from_config(config, dtype=torch.float32)
+        sizes = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
+        return HFTagger(model, self._label_map(config, tag_set), unit=unit, **sizes)
+
+    def _label_map(self, config: Any, tag_set: TagSet) -> LabelMap:
+        names = [config.id2label[i] for i in range(config.num_labels)]
+        return match_labels(names, tag_set, {} if self.fine_tune else self.labels, checkpoint=self.path)
 
     def hidden_size(self, layer: int) -> int:
         from transformers import AutoConfig  # takes seconds to import

@@ -1,0 +1,133 @@
+"""A finished run's folder as a model that labels text; `raykd.load` is this."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from raykd.corpora.tags import TagSet
+from raykd.errors import StoreError
+from raykd.layers import Model
+from raykd.runs.distil import Worker
+from raykd.runs.evaluate import predict
+from raykd.runs.models import (
+    LABELS,
+    MODEL,
+    VOCABULARY,
+    WEIGHTS,
+    address,
+    is_trained,
+    model_config,
+    trained_model,
+)
+from raykd.runs.run import Run
+from raykd.runs.vocabularies import StoredVocabulary, vocabulary_from
+from raykd.storage import Storage
+from raykd.tasks import TASKS, Task
+
+T = TypeVar("T")
+
+COPY = "copy the whole folder of the run again"
+
+
+class Tagger:
+    """A trained model with its vocabulary and its labels. `raykd.load` makes one."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        vocabulary: StoredVocabulary,
+        tag_set: TagSet,
+        task: Task,
+        device: torch.device,
+    ):
+        self.model, self.vocabulary = model.to(device), vocabulary
+        self.tag_set, self.task, self.device = tag_set, task, device
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Every label that it can give."""
+        return self.tag_set.tags
+
+    def label(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The best labels of each sentence, a list of words: one label per word, or for a task with one label per
+        sentence a list of that one. Any number of sentences; they are read in batches of similar length.
+
+        Raises:
+            TypeError: a sentence is a string, not a list of words.
+            ValueError: a sentence has no words.
+        """
+        for sentence in sentences:
+            if isinstance(sentence, str):
+                problem = f"a sentence is a list of words, got the string {sentence[:40]!r}"
+                raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
+        text = self.vocabulary.encode(sentences)
+        paths = predict(self.model, text, self.task, worker=Worker(device=self.device))
+        return [self.tag_set.decode(path) for path in paths]
+
+
+def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
+    """See `raykd.load`."""
+    storage = Storage(str(folder))
+    _check_files(storage, (MODEL, VOCABULARY, LABELS))
+    run = _parsed(storage, MODEL, _run)
+    if run.members:
+        names = ", ".join(member.id for member in run.members)
+        hint = "load one of them: each has a folder of its own beside this one"
+        raise StoreError(storage.uri, f"is an ensemble, the mean of {names}", hint)
+    if is_trained(run):
+        _check_files(storage, (WEIGHTS,))
+    vocabulary = _parsed(storage, VOCABULARY, lambda plain: vocabulary_from(run.vocabulary_id, plain))
+    tag_set = _parsed(storage, LABELS, lambda plain: TagSet(tuple(plain["tags"]), plain["scheme"]))
+    model = _model(storage, run, vocabulary, tag_set)
+    return Tagger(
+        model, vocabulary=vocabulary, tag_set=tag_set, task=TASKS[run.task], device=torch.device(device)
+    )
+
+
+def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: TagSet) -> Model:
+    try:
+        return trained_model(folder, run, vocabulary, tag_set)
+    except StoreError as error:
+        if error.name.startswith(address(folder, "")):
+            raise
+        hint = "the model reads this checkpoint, which is not part of its folder: "
+        hint += f"set its path in {address(folder, MODEL)} to where the same files are now"
+        raise StoreError(error.name, error.problem, hint) from error
+
+
+def _run(plain: dict[str, Any]) -> Run:
+    run = Run.from_plain(plain)
+    if run.task not in TASKS:
+        raise ValueError(f"unknown task {run.task!r} ({', '.join(TASKS)})")
+    model_config(run)  # refuses the configuration of another version's model
+    return run
+
+
+def _check_files(folder: Storage, names: Sequence[str]) -> None:
+    """Raise StoreError where the folder is not a run's, naming the runs' folders below it."""
+    missing = [name for name in names if not folder.exists(name)]
+    if not missing:
+        return
+    found = folder.names()
+    below = sorted({name.rpartition("/")[0] for name in found if name.endswith(f"/{MODEL}")})
+    problem = f"is not the folder of a finished run: it has no {', '.join(missing)}"
+    hint = f"{COPY}, or correct the address" if found else "correct the address"
+    if below:
+        more = ", …" if len(below) > 5 else ""
+        hint = f"load a folder below it: {', '.join(below[:5])}{more}"
+    raise StoreError(folder.uri, problem, hint)
+
+
+def _parsed(folder: Storage, name: str, parse: Callable[[Any], T]) -> T:
+    try:
+        return parse(json.loads(folder.read(name)))
+    # A file from elsewhere may be anything: whatever its parser raises, the message names the file.
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}".split("\n")[0]
+        raise StoreError(address(folder, name), f"is not what raykd writes there ({reason})", COPY) from error

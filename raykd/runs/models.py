@@ -1,0 +1,140 @@
+"""A run's model: built from its configuration, vocabulary and labels; written to and read from the run's folder.
+
+The folder stands alone: what else the model is made of is only what it reads of a given checkpoint, at its path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter
+
+from raykd.corpora.tags import TagSet
+from raykd.errors import StoreError
+from raykd.layers import Ensemble, Model, load_weights, save_weights
+from raykd.runs.data import corpus_of
+from raykd.runs.run import Run
+from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
+from raykd.storage import Storage
+from raykd.students import StudentConfig
+from raykd.tasks import TASKS
+from raykd.teachers import TeacherConfig
+from raykd.training import TrainingConfig
+
+RESULT, WEIGHTS, MODEL = "result.json", "model.safetensors", "model.json"
+VOCABULARY, LABELS, ARCHITECTURE = "vocabulary.json", "labels.json", "architecture.json"
+FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
+"""What the folder of a finished run holds: all that using the model takes. Only a model that started as a checkpoint
+has `architecture.json`; weights that raykd did not train, and those of an ensemble's members, stay where they are."""
+
+
+def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Model:
+    """The untrained model of `run`, initialised by its seed; of an ensemble, all of its members."""
+    if run.members:
+        return _ensemble(run, [build_model(storage, member, dropout=dropout) for member in run.members])
+    training = validated(TrainingConfig, run.training)
+    torch.manual_seed(training.seed)
+    chosen = training.dropout if dropout is None else dropout
+    return _untrained(run, *_stored(storage, run), dropout=chosen)
+
+
+def load_model(storage: Storage, run: Run) -> Model:
+    """The trained model of a finished run, or of an ensemble whose members are finished."""
+    if run.members:
+        return _ensemble(run, [load_model(storage, member) for member in run.members]).eval()
+    return trained_model(storage.child(*run.folder), run, *_stored(storage, run))
+
+
+def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: TagSet) -> Model:
+    """The model of `run`, which is no ensemble, with the weights in `folder`; torch's generator stays where it is.
+
+    Raises:
+        StoreError: the weights are missing or another model's, or a checkpoint that it reads is missing or changed.
+    """
+    with torch.random.fork_rng(devices=[]):
+        if folder.exists(ARCHITECTURE):
+            given, unit = folder.read_json(ARCHITECTURE), TASKS[run.task].unit
+            model = model_config(run).rebuild(given, tag_set=tag_set, unit=unit)
+        else:
+            model = _untrained(run, vocabulary, tag_set, dropout=0.0)
+    if is_trained(run):
+        read_weights(model, folder)
+    return model.eval()
+
+
+def read_weights(model: Model, folder: Storage) -> None:
+    """Give `model` the weights in `folder`. StoreError where they are missing, damaged or another model's."""
+    data = folder.read(WEIGHTS)
+    try:
+        load_weights(model, data)
+    except StoreError as error:
+        raise StoreError(address(folder, WEIGHTS), error.problem, error.hint) from error
+
+
+def write_model(storage: Storage, run: Run, model: Model) -> str:
+    """Store what the run's folder needs to be used alone; gives the checksum of the weights."""
+    folder = storage.child(*run.folder)
+    folder.write(VOCABULARY, storage.read(vocabulary_file(run.vocabulary_id)))
+    tag_set = corpus_of(storage.uri, run.corpus_id).tag_set
+    folder.write_json(LABELS, {"scheme": tag_set.scheme, "tags": list(tag_set.tags)})
+    folder.write_json(MODEL, run.to_plain())
+    if run.members:
+        results = [storage.child(*member.folder).read_json(RESULT) for member in run.members]
+        return sha256("".join(result["weights_sha256"] for result in results).encode()).hexdigest()
+    if not is_trained(run):
+        return model_config(run).checksum
+    architecture = model.architecture()
+    if architecture is not None:
+        folder.write_json(ARCHITECTURE, architecture)
+    weights = save_weights(model)
+    folder.write(WEIGHTS, weights)
+    return sha256(weights).hexdigest()
+
+
+def model_config(run: Run) -> Any:
+    """The configuration model that `run.model` was written from."""
+    return validated(TeacherConfig if run.role == "teacher" else StudentConfig, run.model)
+
+
+def is_trained(run: Run) -> bool:
+    """Whether raykd trains the run's model; a teacher can be used as it is, or be the mean of others."""
+    return run.role == "student" or (model_config(run).trained and not run.members)
+
+
+def address(folder: Storage, name: str) -> str:
+    """The address of the file `name`, for messages."""
+    return f"{folder.uri.partition('?')[0]}/{name}"
+
+
+def validated(model: Any, plain: dict[str, Any]) -> Any:
+    """The configuration that `plain` was dumped from."""
+    # Strict mode accepts lists for tuples only from JSON, which is also how every configuration enters.
+    return _adapter(model).validate_json(json.dumps(plain))
+
+
+def _untrained(run: Run, vocabulary: StoredVocabulary, tag_set: TagSet, *, dropout: float) -> Model:
+    return model_config(run).build(
+        vocabulary_size=vocabulary.pieces.size,
+        characters=vocabulary.characters.size if vocabulary.characters else 0,
+        tag_set=tag_set,
+        unit=TASKS[run.task].unit,
+        dropout=dropout,
+    )
+
+
+def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, TagSet]:
+    return open_vocabulary(storage, run.vocabulary_id), corpus_of(storage.uri, run.corpus_id).tag_set
+
+
+def _ensemble(run: Run, members: Sequence[Model]) -> Model:
+    return Ensemble(members, combine=run.model["combine"])
+
+
+@lru_cache(maxsize=32)
+def _adapter(model: Any) -> TypeAdapter:
+    return TypeAdapter(model)
