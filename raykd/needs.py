@@ -1,7 +1,8 @@
 """Which signals serve an objective: `needs` held against `offers`.
 
-Objectives state `needs`, teachers state `offers`. `missing` says before anything runs whether the two meet, `to_store`
-which signals a transfer set must hold so that they do, `to_read` which of the stored ones a training step reads.
+Objectives state `needs`, teachers state `offers`. `missing` checks before anything runs whether the two match.
+`to_store` gives the signals that a transfer set must hold so that they do, `to_read` those of the stored ones that a
+training step reads.
 """
 
 from __future__ import annotations
@@ -85,4 +86,4 @@ def _explain(need: Need, offered: tuple[str, ...]) -> str:
         return f"{need.signal!r} is needed: it derives from {ways}, and {offers}"
     if need.signal in SIGNALS:
         return f"{need.signal!r} is needed, and {offers}"
-    return f"{need.signal!r} is no signal that raykd knows ({', '.join({**SIGNALS, **DERIVED})})"
+    return f"{need.signal!r} is an unknown signal ({', '.join({**SIGNALS, **DERIVED})})"

@@ -98,7 +98,7 @@ class Signal:
 
     @property
     def once(self) -> bool:
-        """Whether it is stored once per teacher, whatever the text."""
+        """Whether it is stored once per teacher, for any text."""
         return self.columns[0].rows == "teacher"
 
 

@@ -1,4 +1,4 @@
-"""What teachers and students share: embeddings, character encoder, BiLSTM, heads, and the tagger of these."""
+"""What teachers and students share: embeddings, character encoder, BiLSTM, heads, models made of these."""
 
 from raykd.layers.biaffine import BiaffineHead
 from raykd.layers.bilstm import BiLSTM

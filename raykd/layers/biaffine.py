@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 class BiaffineHead(nn.Module):
     """score[i, j, l] = [s_i; 1]ᵀ U_l [e_j; 1] (Yu et al., ACL 2020, §3), s and e projections of the words' states.
 
-    One projection is for words as the first, the other for words as the last of an entity. The ones that stand beside
-    the vectors hold the linear terms and the bias of the paper's equation. A score is relative to no entity, which has
-    score 0; U begins at zero (Dozat & Manning 2017), where every segmentation is as good as any other.
+    One projection is for words as the first, the other for words as the last of an entity. The ones that are appended
+    to the vectors hold the linear terms and the bias of the paper's equation. A score is relative to no entity, which
+    has score 0; U begins at zero (Dozat & Manning 2017), where every segmentation is as good as any other.
 
     Args:
         inputs: components D of a word's state.
-        tags: the tags that spell entities; they say how many labels there are.
+        tags: the tags that spell entities, and with them the number of labels.
         size: components S of a projection.
         dropout: dropout of the projections.
     """

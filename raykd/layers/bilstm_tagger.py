@@ -48,9 +48,9 @@ class BiLSTMTagger(Model):
     """Reads pieces and predicts one label per word, at the word's first piece; the other pieces have no label. Where
     the unit is the sentence, it predicts one label from the last state of each direction.
 
-    Where characters or a frozen encoder's features are read, each piece gets its word's vectors beside its own; with
-    `embedding_dim` 0 these are all it reads. `head`, given the size of the encoder's states, makes what stands on
-    them; without it `shape.decoder` says.
+    Where characters or a frozen encoder's features are read, each piece gets its word's vectors next to its own; with
+    `embedding_dim` 0 these are all it reads. `head` makes the head from the size of the encoder's states; without it
+    `shape.decoder` decides.
 
     Raises:
         ValueError: in `forward`, when the model reads characters or features and the batch has none.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-# Distinct words are run in groups of like length, so that one long word does not make all others as long:
+# Distinct words are run in groups of similar length, so that one long word does not make all others as long:
 # 2–4 times faster than one padded block, and at this size also than a packed one (measured, one thread).
 GROUP = 128
 
@@ -54,7 +54,7 @@ class CharacterEncoder(nn.Module):
         return output_BTD.index_put(words_BT.nonzero(as_tuple=True), vectors_ND[place])
 
     def _encode(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
-        # torch.unique sorts rows and the length is their first column: groups are of like length already.
+        # torch.unique sorts rows and the length is their first column: groups are of similar length already.
         groups = zip(characters_NC.split(GROUP), lengths_N.split(GROUP), strict=True)
         return torch.cat([self._encode_group(characters, lengths) for characters, lengths in groups])
 

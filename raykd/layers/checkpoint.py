@@ -1,4 +1,4 @@
-"""Checkpoints that are given: where their files lie, their identity, and how much they read at once."""
+"""Checkpoints that are given: where their files are, their identity, and how much they read at once."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def reading_limit(model: nn.Module, folder: str | Path) -> int:
     limits = [AutoTokenizer.from_pretrained(str(folder)).model_max_length]
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            # RoBERTa and its kin number positions from behind the padding index.
+            # RoBERTa and similar models number positions from after the padding index.
             limits.append(
                 module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
             )
@@ -77,7 +77,7 @@ def reading_limit(model: nn.Module, folder: str | Path) -> int:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Transformers without its progress bar, and without its word on parts that a checkpoint lacks or has too many."""
+    """Transformers without its progress bar and its warnings of parts that a checkpoint lacks or has in excess."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -95,7 +95,7 @@ def _weight_files(folder: Path) -> list[Path]:
     for pattern in _WEIGHTS:
         if files := _files(folder, (pattern,)):
             return files
-    hint = f"a checkpoint has {' or '.join(_WEIGHTS)} beside its config.json"
+    hint = f"a checkpoint has {' or '.join(_WEIGHTS)} next to its config.json"
     raise StoreError(str(folder), "holds no weights", hint)
 
 

@@ -1,9 +1,9 @@
-"""Words' vectors from a frozen Transformers encoder, beside a tagger's own (Wang et al., ACL 2020, §4.1).
+"""Words' vectors from a frozen Transformers encoder, next to a model's own (Wang et al., ACL 2020, §4.1).
 
 Shapes: B batch, P pieces (of the encoder's tokenizer), T time (words), D size.
 
-The encoder is no submodule: it is not trained, not stored with the tagger's weights, and named by its checksum. What
-it says of a sentence never changes, so a tagger in training keeps it from epoch to epoch.
+The encoder is no submodule: it is not trained, not stored with the model's weights, and named by its checksum. What
+it gives for a sentence never changes, so a model in training keeps it from epoch to epoch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from raykd.corpora.pieces import Special
 
 KEPT_BYTES = 2 << 30
-"""Of features, for each tagger in training; what is beyond is computed anew each time."""
+"""Of features, for each model in training; what is beyond is computed again each time."""
 
 
 class ContextualConfig(Frozen):
@@ -64,7 +64,7 @@ class ContextualConfig(Frozen):
         return HFVocabulary.load(str(checkpoint_folder(self.path)))
 
     def build(self) -> ContextualFeatures:
-        """The encoder, ready to read; torch's generator stays where it is.
+        """The encoder, ready to read; torch's generator is left as it is.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, or it has no such layers.
@@ -138,7 +138,7 @@ class ContextualFeatures(nn.Module):
     @torch.no_grad()
     def _compute(self, batch: TokenBatch) -> Tensor:
         special, device = self.encoder.special, batch.pieces_BP.device
-        # One encoder serves all taggers of a process, so it goes where it is called.
+        # One encoder serves all models of a process, so it is moved to where it is called.
         self.encoder.model.to(device)
         with torch.autocast(device.type, enabled=False):
             states_BPD = in_windows(
@@ -152,8 +152,8 @@ class ContextualFeatures(nn.Module):
     def _read(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
         model, asked = self.encoder.model, self.config
-        said = model(input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=True)
-        states = [said.hidden_states[layer].float() for layer in asked.layers]
+        output = model(input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=True)
+        states = [output.hidden_states[layer].float() for layer in asked.layers]
         return torch.cat(states, -1) if asked.combine == "concat" else torch.stack(states).mean(0)
 
 
@@ -175,14 +175,14 @@ def _rows(batch: TokenBatch, rows: list[int]) -> TokenBatch:
     )
 
 
-# Taggers of one process share their encoder: several teachers may be in memory at once.
+# Models of one process share their encoder: several teachers may be in memory at once.
 @lru_cache(maxsize=1)
 def _load(folder: str, checksum: str) -> Encoder:
     # Transformers takes seconds to import.
     from transformers import AutoModel
 
     try:
-        # What the checkpoint does not hold (a pooler, say) is drawn at random.
+        # What the checkpoint does not hold (for example a pooler) is drawn at random.
         with torch.random.fork_rng(devices=[]), quietly():
             model = AutoModel.from_pretrained(folder, dtype=torch.float32)
     except (OSError, ValueError) as error:
@@ -190,7 +190,7 @@ def _load(folder: str, checksum: str) -> Encoder:
             folder, f"cannot be loaded ({error})", "give a checkpoint that AutoModel reads"
         ) from error
     if getattr(model, "pooler", None) is not None:
-        # It speaks of sentences, not of words.
+        # It is of sentences, not of words.
         model.pooler = None
     model.requires_grad_(False).eval()
     return Encoder(model, reading_limit(model, folder), HFVocabulary.load(folder).special)

@@ -1,4 +1,4 @@
-"""Dropout that knows what a sentence is: one mask for all tokens of a sentence, and whole words at a time.
+"""Dropout for sentences: one mask for all tokens of a sentence, and whole words at a time.
 
 Shapes: B batch, P pieces, T time (words), D size.
 """
@@ -36,7 +36,7 @@ class VariationalDropout(nn.Module):
 
 
 class WordDropout(nn.Module):
-    """Replaces pieces by the unknown one at random: so the unknown piece is learnt from text that has none.
+    """Replaces pieces by the unknown one at random: so the unknown piece is learned from text that has none.
 
     Does nothing in evaluation mode or at rate 0.
     """

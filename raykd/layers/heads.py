@@ -1,4 +1,4 @@
-"""What stands on an encoder and makes a distribution over tag sequences.
+"""What turns an encoder's states into a distribution over tag sequences.
 
 Shapes: B batch, T time, D size, Y tags. Orientation: `transitions[from, to]`.
 """

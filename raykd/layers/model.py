@@ -78,7 +78,7 @@ def checked_layer(layer: int, depth: int, name: str) -> int:
 
 
 def save_weights(model: nn.Module) -> bytes:
-    """Parameters and buffers of `model` as safetensors; the same weights always give the same bytes."""
+    """Parameters and buffers of `model` as safetensors. The same weights always give the same bytes."""
     state = model.state_dict()
     # Cloned because safetensors refuses tensors that share memory (tied weights, cuDNN's flat LSTM weights).
     return save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()})
@@ -102,5 +102,5 @@ def load_weights(model: nn.Module, data: bytes) -> None:
     if unlike:
         first = f"{unlike[0]}: stored {got.get(unlike[0])}, model {own.get(unlike[0])}"
         problem = f"they belong to another model: {len(unlike)} differences, the first is {first}"
-        raise StoreError("weights", problem, "use the model configuration that is stored beside them")
+        raise StoreError("weights", problem, "use the model configuration that is stored with them")
     model.load_state_dict(stored)

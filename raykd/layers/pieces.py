@@ -1,4 +1,4 @@
-"""Words and their pieces: vectors carried from the one to the other.
+"""Words and their pieces: vectors carried from one to the other.
 
 Shapes: B batch, P pieces, T time (words), D size.
 """
@@ -58,8 +58,8 @@ def first_of_pieces(
 def last_states(
     states_BPD: Float[Tensor, "batch piece size"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch 1 size"]:
-    """What a bidirectional encoder knows at the end of reading: its forward half at the last piece, its backward half
-    at the first. States hold the forward half first."""
+    """The final states of a bidirectional encoder: its forward half at the last piece, its backward half at the
+    first. States hold the forward half first."""
     forward_BPH, backward_BPH = states_BPD.chunk(2, dim=-1)
     last_B11 = (lengths_B - 1)[:, None, None]
     return torch.cat([forward_BPH.take_along_dim(last_B11, 1), backward_BPH[:, :1]], dim=-1)

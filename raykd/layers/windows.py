@@ -50,8 +50,8 @@ def in_windows(
     """Logits of every piece, by a model that reads at most `limit` pieces at once.
 
     `read(pieces [W, V], lengths [W])` gives logits [W, V, L]. The first `prefix` and last `suffix` pieces of
-    a sentence are special: they stand around every window. Their own logits are the first and the last
-    window's.
+    a sentence are special: they are put around every window. Their own logits are those of the first
+    and of the last window.
     """
     if int(lengths_B.max()) <= limit:
         return read(pieces_BP, lengths_B)

@@ -1,4 +1,4 @@
-"""Objectives: each is its hyper-parameters, says what it needs of a teacher, and builds its loss.
+"""Objectives: each is its hyper-parameters, states what it needs of a teacher, and builds its loss.
 
     gold        −log p_s(y*)                                         nothing
     top_1       −log p_s(ŷ₁) where there is no gold, gold elsewhere  the best path

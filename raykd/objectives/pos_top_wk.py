@@ -24,7 +24,7 @@ class PosTopWK(Objective):
     """The mean of `posterior` and `top_wk` at one temperature (Wang et al., ACL 2020, §3.3).
 
     At least H(w) / 2; reached iff the student meets the minima of both, which is possible only where the
-    teacher's probability lies on its K best labellings.
+    teacher's probability is all on its K best labellings.
     """
 
     kind: Literal["pos_top_wk"] = "pos_top_wk"

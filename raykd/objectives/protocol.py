@@ -52,7 +52,7 @@ class Objective(Frozen):
     kind: str
 
     text: ClassVar[Literal["labelled", "all"]] = "all"
-    """What a stage with this objective is trained on by default. Gold labels say nothing about unlabelled text."""
+    """What a stage with this objective is trained on by default. Gold labels do not exist for unlabelled text."""
     anneals: ClassVar[bool] = True
     """Whether λ weighs it against labels where it stands alone. Labels and mixes have no λ of their own."""
     follows_lambda: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class Objective(Frozen):
     maxent_only: ClassVar[bool] = False
     """Whether teacher and student must both be without transitions."""
     reads_pairs: ClassVar[bool] = False
-    """Whether a student with transitions needs the teacher's pairs of neighbouring tags beside `needs`."""
+    """Whether a student with transitions needs the teacher's pairs of neighbouring tags in addition to `needs`."""
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -24,7 +24,7 @@ def softmax_cross_entropy(
     """Σ_t CE(softmax e_t/ϑ, softmax e_s) [B] over each sentence's tokens.
 
     With `soften` "both", ϑ² Σ_t CE(softmax e_t/ϑ, softmax e_s/ϑ).
-    A tag that the teacher excludes (emission −∞) counts for nothing, whatever the student says.
+    A tag that the teacher excludes (emission −∞) counts for nothing, whatever the student gives it.
     """
     seen, factor = student_side(student, temperature, soften)
     padding_BT1 = ~seen.mask_BT[:, :, None]

@@ -10,11 +10,10 @@ from raykd.objectives.temperature import (
     Temperature,
     TemperatureMode,
     marginal_needs,
-    softened,
     softens,
     student_side,
 )
-from raykd.structures import fenchel_young, kl, tempered_moments
+from raykd.structures import fenchel_young, tempered_moments
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -28,8 +27,8 @@ class Structural(Objective):
     """−Σ_u P_t(u) Score_s(u) + log Z_s, u over the student's substructures (Wang et al., ACL 2021, Eq. 3).
 
     The student decides the substructures: pairs of neighbouring tags for a chain (case 1a; a MaxEnt teacher's
-    pairs are products of its token distributions, case 3), single tags for a MaxEnt student (case 2a; case 4 where
-    the teacher is no chain and tells its token marginals).
+    pairs are products of its token distributions, case 3), single tags for a MaxEnt student (case 2a; case 4 for a
+    non-chain teacher, which offers its token marginals).
 
     At least the (tempered) teacher's entropy at ϑ = 1 and with global temperature; reached iff the
     distributions agree. Locally tempered pairs belong to no distribution over labellings, so at ϑ ≠ 1 a chain
@@ -57,15 +56,3 @@ class Structural(Objective):
         target = tempered_moments(chain, self.temperature, self.temperature_mode, pairwise=pairwise)
         seen, factor = student_side(student, self.temperature, self.soften)
         return factor * fenchel_young(seen, target)
-
-    def divergence(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
-        """KL(p_t ‖ p_s) [B], the loss without the teacher's entropy; zero iff the distributions agree.
-
-        With global temperature it is the divergence of the tempered distributions (and ϑ² times it where both
-        are tempered), as in the loss. With local temperature, which has no such form, it is taken at ϑ = 1.
-        """
-        chain = teacher_chain(teacher, self.kind)
-        if self.temperature_mode == "local":
-            return kl(chain, student)
-        seen, factor = student_side(student, self.temperature, self.soften)
-        return factor * kl(softened(chain, self.temperature), seen)

@@ -1,10 +1,10 @@
-"""Temperature, said once for all objectives.
+"""Temperature, defined once for all objectives.
 
 `soften: teacher` (the default) softens the teacher alone: the student's scores stay at ϑ = 1 and there is no
 ϑ² factor. `soften: both` divides the student's scores by ϑ as well and multiplies the loss by ϑ², so that
 gradients keep their size (Hinton et al. 2015, §2).
 
-`temperature_mode` says where marginals are softened (Wang et al., ACL 2021, §5.2). `local`: substructure
+`temperature_mode` decides where marginals are softened (Wang et al., ACL 2021, §5.2). `local`: substructure
 marginals at ϑ = 1, their logarithms divided by ϑ, each renormalised. `global`: scores divided by ϑ, then the
 marginals. Where the student's marginals are softened too (`posterior` with `soften: both`), in the same mode.
 """
@@ -26,7 +26,7 @@ Soften = Literal["teacher", "both"]
 
 
 def softens(temperature: float, mode: TemperatureMode) -> bool:
-    """Whether scores are divided by the temperature, so that marginals at ϑ = 1 do not do."""
+    """Whether scores are divided by the temperature, so that marginals at ϑ = 1 are not enough."""
     return mode == "global" and temperature != 1
 
 

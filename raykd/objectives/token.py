@@ -22,7 +22,7 @@ class Token(Objective):
 
     Minimal, at the teacher's entropy, iff the two models' distributions agree (at ϑ = 1, or with both sides
     tempered). For a chain on either side these would not be its token distributions: use `posterior` or
-    `structural`. A teacher that is no chain takes part by its token marginals.
+    `structural`. Of a non-chain teacher the token marginals are read.
     """
 
     kind: Literal["token"] = "token"

@@ -51,7 +51,7 @@ class BiLSTMStudent(Frozen):
 
     @property
     def reads_characters(self) -> bool:
-        """Whether it reads words' characters beside their pieces."""
+        """Whether it reads words' characters too."""
         return self.character_dim > 0
 
     def build(

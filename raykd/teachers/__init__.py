@@ -1,4 +1,4 @@
-"""Teachers: each is its configuration, says what it offers, and builds itself.
+"""Teachers: each is its configuration, states what it offers, and builds itself.
 
 Every configuration in the table has
 

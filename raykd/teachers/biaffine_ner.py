@@ -24,8 +24,8 @@ class BiaffineNERTeacher(BiLSTMTeacher):
 
     Trained on −log p of the gold entities among all flat segmentations, exactly. (The paper trains a softmax over
     labels for each span by itself, and keeps the best that do not overlap; that defines no distribution over
-    segmentations, whose token marginals a student could be taught.) It is no chain: it tells its token marginals and
-    its best segmentation (Wang et al., ACL 2021, case 4).
+    segmentations, whose token marginals a student could learn.) It is a non-chain teacher: it offers its token
+    marginals and its best segmentation (Wang et al., ACL 2021, case 4).
     """
 
     kind: Literal["biaffine_ner"] = "biaffine_ner"

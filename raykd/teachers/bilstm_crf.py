@@ -38,7 +38,7 @@ class BiLSTMTeacher(Seeded):
     character_hidden: Size = 25
     """Hidden size of each direction of the character encoder."""
     contextual: ContextualConfig | None = None
-    """A frozen Transformers encoder whose vectors stand beside the words' own."""
+    """A frozen Transformers encoder whose vectors are read next to the words' own."""
     vocabulary: Annotated[WordConfig | WordPieceConfig, Field(discriminator="kind")] = WordConfig(kind="word")
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
@@ -63,7 +63,7 @@ class BiLSTMTeacher(Seeded):
 
     @property
     def reads_characters(self) -> bool:
-        """Whether it reads words' characters beside their pieces."""
+        """Whether it reads words' characters too."""
         return self.character_dim > 0
 
     def build(
@@ -120,7 +120,7 @@ class BiLSTMTeacher(Seeded):
         return self.embedding_dim + spelling + context
 
     def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module] | None:
-        """What stands on the encoder, from the size of its states; None: what `decoder` says."""
+        """What makes the head from the size of the encoder's states; None: what `decoder` names."""
         return None
 
     def shape(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from raykd.spec import Frozen
 
 
 class Seeded(Frozen):
-    """What every teacher's configuration has beside its own settings."""
+    """What every teacher's configuration has in addition to its own settings."""
 
     count: Annotated[int, Field(ge=1)] = 1
     """Teachers trained from seeds `training.seed`, `training.seed` + 1, … (for each language, or for all), whose mean

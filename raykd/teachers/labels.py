@@ -3,8 +3,8 @@
 Shapes: B batch, T time (words), L labels of the checkpoint, N names they stand for, X span types, Y tags.
 
 A token classifier gives each word a distribution over its own labels, independently of the other words.
-Labels are matched to tags by name. An IOB2 checkpoint becomes BIOES exactly: whether a span goes on or ends
-at word t is told by word t + 1, and since words are independent,
+Labels are matched to tags by name. An IOB2 checkpoint becomes BIOES exactly: whether a span continues or
+ends at word t depends on word t + 1, and since words are independent,
 
     P(S-X at t) = P(B-X at t) · (1 − P(I-X at t+1))        P(B-X at t) = P(B-X at t) · P(I-X at t+1)
     P(E-X at t) = P(I-X at t) · (1 − P(I-X at t+1))        P(I-X at t) = P(I-X at t) · P(I-X at t+1)
@@ -101,7 +101,7 @@ def match_labels(
     names = [renamed.get(label, label) for label in labels]
     nameless = [name for name in names if name is not None and _NAMELESS.fullmatch(name)]
     if nameless:
-        hint = f"say what they stand for in teachers.labels, e.g. {{{nameless[0]}: O}}"
+        hint = f"set teachers.labels to what they stand for, e.g. {{{nameless[0]}: O}}"
         raise StoreError(checkpoint, f"its labels have no names ({', '.join(nameless[:5])})", hint)
     spans = tag_set.scheme == "bioes" and not any(name and name[:2] in ("E-", "S-") for name in names)
     types = tuple(tag_set.labels) if spans else ()

@@ -1,8 +1,7 @@
-"""What of a signal stands in the store already, and what must still be computed.
+"""What of a signal is stored already, and what must still be computed.
 
-A complete folder speaks through its manifest. A folder without one was left by a killed precompute: its
-shards are looked into one by one. Temporary files of a killed writer are nobody's shard and are never
-looked at.
+A complete folder has a manifest. A folder without one was left by a killed precompute: its shards are checked one by
+one. Temporary files of a killed writer are never read.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _ABANDONED_SECONDS = 600
 
 @dataclass(frozen=True)
 class Coverage:
-    """One signal folder: shards that stand, rows whose shard is pending, whether a manifest commits it."""
+    """One signal folder: shards that are there, rows whose shard is pending, whether a manifest commits it."""
 
     folder: Storage
     origin: Origin
@@ -38,21 +37,21 @@ class Coverage:
         return self.committed and not self.pending
 
     def commit(self, computed: Sequence[ShardEntry] = ()) -> None:
-        """Write the manifest over the standing and the newly computed shards, unless it says so already."""
+        """Write the manifest of the shards that were there and of those `computed`, unless it is there already."""
         if self.complete:
             return
         done = {entry.first: entry for entry in (*self.standing, *computed)}
-        wanting = [rows.name for rows in self.pending if rows.first not in done]
-        if wanting:
-            raise ValueError(f"{self.folder.uri} cannot be committed: {', '.join(wanting)} not computed")
+        lacking = [rows.name for rows in self.pending if rows.first not in done]
+        if lacking:
+            raise ValueError(f"{self.folder.uri} cannot be committed: {', '.join(lacking)} not computed")
         write_manifest(self.folder, Manifest.of(self.origin, done.values()))
 
 
 def clean_temporaries(folder: Storage) -> None:
-    """Remove what writers killed while they wrote have left; object stores keep nothing of a broken put.
+    """Remove what killed writers left behind; object stores keep nothing of a broken put.
 
-    A shard takes seconds to write: a temporary untouched for ten minutes has no writer any more, a younger
-    one may belong to another sweep.
+    A shard takes seconds to write: a temporary file that is ten minutes old has no writer any more, a
+    younger one may belong to another sweep.
     """
     if not folder.is_local:
         return

@@ -1,7 +1,7 @@
 """The manifest of one stored signal: what it is, and every shard with its size and checksum. Written last.
 
-No manifest, no transfer set: a folder without one is what a killed precompute left, to be finished, never
-to be read.
+No manifest, no transfer set: a folder without one was left by a killed precompute and is never read
+before it is finished.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ class Origin(Frozen):
 
 
 class ShardEntry(Frozen):
-    """One shard file: its rows of the text (`first` included, `last` not), and what it must look like on
-    disk.
+    """One shard file: its rows of the text (`first` included, `last` not), its size and checksum.
 
-    `source` is, for a K-best shard, the sha256 of the emission (or marginal) shard it belongs to.
+    `source` is, for a derived shard, the sha256 of the shard that it was computed from.
     """
 
     name: str
@@ -73,7 +72,7 @@ class ShardEntry(Frozen):
 
 
 class Manifest(Frozen):
-    """What one signal folder holds. `largest_error` is the largest absolute error that float16 brought in."""
+    """What one signal folder holds. `largest_error` is the largest absolute error of rounding to float16."""
 
     format: int
     origin: Origin

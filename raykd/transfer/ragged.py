@@ -48,7 +48,7 @@ class Ragged:
         blocks, counts = np.unique(self.block_G[sorted_B], return_counts=True)
         first = 0
         for block, last in zip(blocks.tolist(), ends_B[np.cumsum(counts) - 1].tolist(), strict=True):
-            # "clip" spares numpy a buffered copy; the positions were checked when the shard was opened.
+            # "clip" avoids a buffered copy; the positions were checked when the shard was opened.
             np.take(self.blocks[block], positions[first:last], axis=0, out=flat[first:last], mode="clip")
             first = last
         return flat

@@ -3,8 +3,8 @@
 Columns: `sentence` int64 (row of the text), `length` int32 (rows of the sentence's list columns), and those of the
 signal (`signals.py`): a list<fixed_size_list<dtype>[V]> for what is stored per label or word, a fixed_size_list for
 what is stored per sentence. A signal that is stored once per teacher has its own columns only, and one row. Rows are
-sorted by the sentences' length. The schema's metadata says what the shard is and hashes its columns, so that a shard
-left by a killed precompute can be trusted, or not, before a manifest exists.
+sorted by the sentences' length. The schema's metadata holds what the shard is and the hash of its columns, so that a
+shard left by a killed precompute can be checked before a manifest exists.
 
 Shapes: N sentences of the shard, R list rows of all of them, V values of one row.
 """
@@ -29,7 +29,7 @@ _METADATA = b"raykd"
 
 
 class Header(Frozen):
-    """What a shard says about itself, in the metadata of its Arrow schema. `content` hashes the columns."""
+    """What a shard is, in the metadata of its Arrow schema. `content` hashes the columns."""
 
     format: int
     origin: Origin
@@ -107,7 +107,7 @@ def write_shard(
     largest_error: float = 0.0,
     source: str = "",
 ) -> ShardEntry:
-    """Commit one shard atomically and say what was written. Raises StoreError when it cannot be written."""
+    """Commit one shard atomically and return its entry. Raises StoreError when it cannot be written."""
     tokens = int(np.sum(batch["length"].to_numpy())) if "length" in batch.schema.names else 0
     stated = {"origin": origin, "first": rows.first, "last": rows.last, "tokens": tokens}
     header = Header(
@@ -122,7 +122,7 @@ def open_shard(folder: Storage, name: str) -> pa.RecordBatch:
     """Map one shard into memory. Raises StoreError naming it when its footer cannot be read."""
     path = folder.local_path(name)
     try:
-        # The mapping outlives the file handle: it is released with the last array that looks into it,
+        # The mapping outlives the file handle: it is released with the last array that reads it,
         # so thousands of shards need no file descriptors.
         with pa.memory_map(str(path)) as file:
             reader = pa.ipc.open_file(file)
@@ -136,10 +136,10 @@ def open_shard(folder: Storage, name: str) -> pa.RecordBatch:
 def find_shard(
     folder: Storage, rows: RowRange, *, origin: Origin, source: str | None = None
 ) -> ShardEntry | None:
-    """The entry of a shard that stands in the folder without a manifest, or None when it must be computed.
+    """The entry of a shard in a folder without a manifest, or None when it must be computed.
 
-    A shard that cannot be read, is of other rows, another origin or another source, or does not hash to
-    what it says it holds counts as missing: nobody has promised it yet.
+    A shard that cannot be read, is of other rows, another origin or another source, or does not have
+    the hash in its header counts as missing: no manifest has listed it yet.
     """
     if not folder.exists(rows.name):
         return None
@@ -168,13 +168,13 @@ def fixed(values_NW: np.ndarray) -> pa.FixedSizeListArray:
 
 
 def tokens_of(batch: pa.RecordBatch, name: str) -> np.ndarray:
-    """The values [P, W] of a ragged column, looked at in place."""
+    """The values [P, W] of a ragged column, not copied."""
     values = batch[name].values
     return values.values.to_numpy().reshape(-1, values.type.list_size)
 
 
 def rows_of(batch: pa.RecordBatch, name: str) -> np.ndarray:
-    """The values [N, W] of a fixed-width column, looked at in place."""
+    """The values [N, W] of a fixed-width column, not copied."""
     return batch[name].values.to_numpy().reshape(-1, batch[name].type.list_size)
 
 

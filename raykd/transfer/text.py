@@ -1,7 +1,7 @@
-"""The sentences that a teacher reads, in the store under the hash of what they say.
+"""The sentences that a teacher reads, in the store under the hash of their content.
 
-Tags, languages and file formats are no part of it: a teacher sees tokens only, so the same sentences are
-one text however they came, and sweeps that share a language share what its teacher said.
+Tags, languages and file formats are no part of it: a teacher sees tokens only. So the same sentences from any source
+are one text, and sweeps that share a language share what its teacher gave.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Text:
 
     @staticmethod
     def union(texts: Sequence[Text]) -> Text:
-        """All sentences of `texts`, each once: the longest text as it is, then what the others have beside it."""
+        """All sentences of `texts`, each once: the longest text as it is, then what only the others have."""
         largest = max(texts, key=len)
         others = [text for text in texts if text.id != largest.id]
         known, more = set(largest.spelled()), dict[str, list[str]]()
@@ -93,7 +93,7 @@ def write_text(store: Storage, text: Text) -> None:
 
 
 def open_text(store: Storage, text_id: str) -> Text:
-    """Map a stored text into memory. Raises StoreError when it is missing or no longer what its id says."""
+    """Map a stored text into memory. Raises StoreError when it is missing or does not match its id."""
     folder = store.child("transfer", text_id)
     name = f"{folder.uri}/{_FILE}"
     if not folder.exists(_FILE):
@@ -116,7 +116,7 @@ def _text_id(column: pa.LargeListArray, lengths: np.ndarray) -> str:
     words = column.flatten()
     if words.null_count:
         raise ValueError("a token of a text must not be null")
-    # Lengths are hashed beside the bytes: ["ab"] and ["a", "b"] are different texts.
+    # Lengths are hashed with the bytes: ["ab"] and ["a", "b"] are different texts.
     content = hashlib.sha256()
     for part in (lengths, *_spellings(words)):
         content.update(hashlib.sha256(part.tobytes()).digest())

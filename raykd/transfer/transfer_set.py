@@ -65,7 +65,6 @@ class TransferSet:
                     join([_column(store, column, need) for store in own], rows, picked, len(teacher_G))
                     for column in SIGNALS[need.signal].columns
                 )
-        self.manifests = tuple(opened.manifest for store in stores for opened in store.values())
 
     @staticmethod
     def open(
@@ -77,7 +76,7 @@ class TransferSet:
     ) -> TransferSet:
         """Map the signals that `needs` reads.
 
-        `verify=False` spares the checksums: for workers, once the driver has verified.
+        `verify=False` omits the checksums: for workers, after the driver has verified them.
 
         Raises StoreError when a signal is missing or damaged, SignalError when two teachers cover one
         row, do not have the same tags, or a table has more rows than its text.
@@ -144,13 +143,13 @@ def _open_source(
     storage: Storage, source: Source, needs: Sequence[Need], *, verify: bool
 ) -> dict[Need, SignalStore]:
     stores: dict[Need, SignalStore] = {}
-    # K-best last: it must have been computed from the emissions that are read beside it.
+    # K-best last: it must have been computed from the emissions that are read with it.
     for need in sorted(
         to_read(needs, {name.partition(".")[0] for name in source.folders}), key=lambda each: each.k
     ):
         if need.k:
-            beside = {own.signal: store.manifest for own, store in stores.items()}
-            first = next((beside[name] for name in SIGNALS[need.signal].sources if name in beside), None)
+            opened = {own.signal: store.manifest for own, store in stores.items()}
+            first = next((opened[name] for name in SIGNALS[need.signal].sources if name in opened), None)
             stores[need] = open_kbest(storage, source.folders[need.name], need.k, source=first, verify=verify)
         else:
             stores[need] = SignalStore.open(signal_folder(storage, source.folders[need.name]), verify=verify)

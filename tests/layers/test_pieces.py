@@ -1,7 +1,7 @@
 """Words and their pieces, against a loop over words."""
 
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.corpora.encoding import TokenBatch
@@ -31,6 +31,7 @@ def test_each_piece_knows_its_word():
     assert word_of_piece(first_BT, lengths_B, 7).tolist() == [[-1, 0, 1, 1, 1, 2, 2], [0, 0, 0, 1, 1, 1, 1]]
 
 
+@settings(max_examples=40)
 @SPELLINGS
 def test_words_read_their_own_pieces_alone(spelt, prefix, suffix):
     batch = make_batch(spelt, prefix, suffix)
@@ -46,6 +47,7 @@ def test_words_read_their_own_pieces_alone(spelt, prefix, suffix):
         assert (mean_BTD[b, len(words) :] == 0).all()
 
 
+@settings(max_examples=40)
 @SPELLINGS
 def test_pieces_get_their_words_vector(spelt, prefix, suffix):
     batch = make_batch(spelt, prefix, suffix)

@@ -1,14 +1,16 @@
 from itertools import pairwise
 
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.layers.windows import in_windows, window_of_piece, window_starts
 
+FEW = settings(max_examples=50)
 SIZES = given(st.integers(1, 60), st.integers(1, 20))
 
 
+@FEW
 @SIZES
 def test_windows_cover_everything_within_bounds(pieces, width):
     starts = window_starts(pieces, width)
@@ -18,6 +20,7 @@ def test_windows_cover_everything_within_bounds(pieces, width):
     assert all(0 < b - a <= max(1, width // 2) for a, b in pairwise(starts))
 
 
+@FEW
 @SIZES
 def test_each_piece_is_read_within_its_window_and_far_from_cuts(pieces, width):
     starts = window_starts(pieces, width)
@@ -35,6 +38,7 @@ def look_up(pieces_WV, lengths_W):
     return torch.stack([pieces_WV, pieces_WV * 2], -1).float()
 
 
+@FEW
 @given(st.lists(st.integers(3, 40), min_size=1, max_size=4), st.integers(4, 12))
 def test_every_piece_gets_its_own_logits(lengths, limit):
     pieces_BP = (

@@ -212,7 +212,7 @@ def test_posterior_does_not_see_beyond_token_marginals():
     marginals = enumerate_chain(case.teacher)[0].token_marginals()
     alone = Chain(marginals.log()[None], case.teacher.lengths_B)
     near(Posterior().loss(alone, case.signals), torch.zeros(1).double())
-    assert Structural().divergence(alone, case.signals) > 1e-3
+    assert (Structural().loss(alone, case.signals) > entropies(case.teacher) + 1e-3).all()
 
 
 @FEW
@@ -244,26 +244,6 @@ def test_structural_at_global_temperature_is_least_at_the_tempered_teacher(case,
     same = agreeing(case, 1.0 if soften == "both" else temperature)
     near(objective.loss(same.student, case.signals), factor * entropies(case.teacher, temperature))
     assert gradient(objective, same) < 1e-8
-
-
-@FEW
-@given(cases(), WARMTH, st.sampled_from(["teacher", "both"]))
-def test_structural_divergence_is_the_loss_without_the_entropy(case, temperature, soften):
-    objective = Structural(temperature=temperature, temperature_mode="global", soften=soften)
-    factor = temperature**2 if soften == "both" else 1.0
-    loss_B, least_B = (
-        objective.loss(case.student, case.signals),
-        factor * entropies(case.teacher, temperature),
-    )
-    near(objective.divergence(case.student, case.signals), loss_B - least_B)
-
-
-@FEW
-@given(cases())
-def test_structural_divergence_in_local_mode_is_the_kl_of_the_untempered(case):
-    laws = zip(enumerate_chain(case.teacher), enumerate_chain(case.student), strict=True)
-    expected = torch.stack([t.cross_entropy(s) - t.entropy() for t, s in laws])
-    near(Structural(temperature=3.0).divergence(case.student, case.signals), expected)
 
 
 def test_structural_of_a_maxent_student_is_least_at_the_chains_token_marginals():

@@ -85,7 +85,7 @@ def test_renamed_labels_add_up_and_left_out_ones_are_renormalised():
 @pytest.mark.parametrize(
     ("labels", "renamed", "message"),
     [
-        (("LABEL_0", "LABEL_1"), {}, r"no names \(LABEL_0, LABEL_1\); say what they stand for"),
+        (("LABEL_0", "LABEL_1"), {}, r"no names \(LABEL_0, LABEL_1\); set teachers.labels to what they"),
         (("O", "B-PER", "I-PER"), {}, r"has no label for B-LOC, I-LOC;"),
         (
             (*IOB2, "B-MISC", "I-MISC"),

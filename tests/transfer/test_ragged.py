@@ -20,7 +20,7 @@ BLOCKS = st.lists(st.lists(st.integers(1, 7), min_size=1, max_size=5), min_size=
 
 
 @given(BLOCKS, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_gather_is_padding_row_by_row(lengths, data):
     column, rows = ragged(lengths, 3, seed=0)
     asked = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9))
