@@ -142,16 +142,24 @@ def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[st
     schedule = (stage.schedule or recipe.schedule).model_dump(mode="json")
     if not stage.objective.anneals and not stage.objective.follows_lambda:
         schedule = {key: schedule[key] for key in ("epochs", "patience")}
-    training = stage.training.model_dump(mode="json") if stage.training else {}
-    own = stage.training.model_fields_set if stage.training else ()
     return {
         "objective": stage.objective.model_dump(mode="json"),
         "text": stage_text(stage, unlabelled=unlabelled),
         "schedule": schedule,
-        "training": {key: value for key, value in training.items() if key in own},
-        "layers": stage.layers if isinstance(stage.layers, str) else list(stage.layers),
+        "training": _own_training(stage, recipe),
+        "layers": stage.layers if isinstance(stage.layers, str) else sorted(stage.layers),
         "select": stage.select,
         **({"held_out": stage.held_out} if stage.select == "loss" else {}),
+    }
+
+
+def _own_training(stage: Stage, recipe: Recipe) -> dict[str, Any]:
+    """What the stage's training sets otherwise than the sweep file's own."""
+    if stage.training is None:
+        return {}
+    common, own = recipe.training.model_dump(mode="json"), stage.training.model_dump(mode="json")
+    return {
+        key: own[key] for key in own if key in stage.training.model_fields_set and own[key] != common[key]
     }
 
 
