@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from pydantic import TypeAdapter
 
+from raykd.errors import StoreError
 from raykd.layers import Ensemble, Model, load_weights, save_weights
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.results import RunResult, Score, Scores
@@ -141,8 +142,29 @@ def _starting_model(storage: Storage, run: Run) -> Model:
     """The model before its first stage: drawn by its seed, or with the weights of another run."""
     model = build_model(storage, run)
     if run.start_from:
-        load_weights(model, Storage(run.start_from["folder"]).read(WEIGHTS))
+        _take_weights(model, storage, run, **run.start_from)
     return model
+
+
+def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weights_sha256: str) -> None:
+    """Set the weights to those of the run in `folder`.
+
+    Raises:
+        StoreError: they are missing, have changed, or belong to a model of another shape or vocabulary.
+    """
+    start = Storage(folder)
+    weights = start.read(WEIGHTS)
+    if sha256(weights).hexdigest() != weights_sha256:
+        hint = "use another start_from, or train that run again"
+        raise StoreError(f"{start.uri}/{WEIGHTS}", "the weights are not those of the run's result", hint)
+    if start.read_json(VOCABULARY) != storage.read_json(f"vocabularies/{run.vocabulary_id}.json"):
+        hint = "set corpus and student.vocabulary to those of the run in start_from"
+        raise StoreError(start.uri, "its model reads another vocabulary", hint)
+    try:
+        load_weights(model, weights)
+    except StoreError as error:
+        hint = "give student the shape of the run in start_from"
+        raise StoreError(start.uri, error.problem, hint) from error
 
 
 def training_plan_of(store_uri: str, run: Run) -> TrainingPlan:
