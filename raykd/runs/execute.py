@@ -6,9 +6,11 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
-from raykd.layers import Model
+from raykd.errors import StoreError
+from raykd.layers import Model, load_weights
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.results import RunResult, Score, Scores
 from raykd.runs.checkpoint import CHECKPOINT, Progress
@@ -18,10 +20,11 @@ from raykd.runs.evaluate import score_part
 from raykd.runs.models import (
     MODEL,
     RESULT,
+    VOCABULARY,
+    WEIGHTS,
     build_model,
     is_trained,
     load_model,
-    read_weights,
     validated,
     write_model,
 )
@@ -99,8 +102,29 @@ def _starting_model(storage: Storage, run: Run) -> Model:
     """The model before its first stage: drawn by its seed, or with the weights of another run."""
     model = build_model(storage, run)
     if run.start_from:
-        read_weights(model, Storage(run.start_from["folder"]))
+        _take_weights(model, storage, run, **run.start_from)
     return model
+
+
+def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weights_sha256: str) -> None:
+    """Set the weights to those of the run in `folder`.
+
+    Raises:
+        StoreError: they are missing, have changed, or belong to a model of another shape or vocabulary.
+    """
+    start = Storage(folder)
+    weights = start.read(WEIGHTS)
+    if sha256(weights).hexdigest() != weights_sha256:
+        hint = "use another start_from, or train that run again"
+        raise StoreError(f"{start.uri}/{WEIGHTS}", "the weights are not those of the run's result", hint)
+    if start.read_json(VOCABULARY) != storage.read_json(f"vocabularies/{run.vocabulary_id}.json"):
+        hint = "set corpus and student.vocabulary to those of the run in start_from"
+        raise StoreError(start.uri, "its model reads another vocabulary", hint)
+    try:
+        load_weights(model, weights)
+    except StoreError as error:
+        hint = "give student the shape of the run in start_from"
+        raise StoreError(start.uri, error.problem, hint) from error
 
 
 def training_plan_of(store_uri: str, run: Run) -> TrainingPlan:

@@ -117,17 +117,30 @@ def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> It
 
 def _teacher_corpus(recipe: Recipe, corpus: Corpus) -> Corpus:
     """What teachers are trained on: the students' corpus, unless `teacher_corpus` says otherwise."""
-    if recipe.teacher_corpus is None:
+    if not recipe.teachers.trained:
+        # What is given is evaluated only, so it is the same whatever text students are trained on.
+        none = {part: corpus.parts[part].slice(0, 0) for part in ("train", "unlabelled")}
+        return replace(corpus, parts={**corpus.parts, **none})
+    own = {} if recipe.teacher_corpus is None else plain(recipe.teacher_corpus)
+    own = {name: value for name, value in own.items() if value != "same"}
+    if not own:
         return corpus
-    changed = {**plain(recipe.corpus), "cap": plain(recipe.teacher_corpus)["cap"], "cap_per_class": None}
-    # The rest that the cap leaves is unlabelled text, which teachers do not use; without a cap nothing is left.
-    if isinstance(unlabelled := changed.get("unlabelled"), dict):
-        changed["unlabelled"] = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}
-    elif unlabelled == REST:
-        changed["unlabelled"] = None
+    config = {**plain(recipe.corpus), **own, **(_uncapped(recipe) if "cap" in own else {})}
     return _same_tags(
-        read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(changed))), corpus, recipe
+        read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(config))), corpus, recipe
     )
+
+
+def _uncapped(recipe: Recipe) -> dict[str, Any]:
+    """What another cap changes beside itself: no class is capped, and the rest that a cap leaves as unlabelled text,
+    which teachers do not use, is not asked for: without a cap nothing is left."""
+    unlabelled = plain(recipe.corpus).get("unlabelled")
+    if isinstance(unlabelled, dict):
+        unlabelled = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}
+    elif unlabelled == REST:
+        unlabelled = None
+    named = {"unlabelled": unlabelled} if "unlabelled" in plain(recipe.corpus) else {}
+    return {"cap_per_class": None, **named}
 
 
 def _same_tags(own: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
@@ -209,8 +222,8 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
     """Where the weights are that training starts from, and their checksum."""
     if recipe.start_from is None:
         return None
-    here = storage.child("runs", recipe.start_from)
-    folder = here if here.exists("result.json") else Storage(recipe.start_from)
+    is_id = recipe.start_from.startswith("run-") and "/" not in recipe.start_from
+    folder = storage.child("runs", recipe.start_from) if is_id else Storage(recipe.start_from)
     if not folder.exists("result.json"):
         hint = "set start_from to the id of a finished run (run-…), or to its folder"
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)

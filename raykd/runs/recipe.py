@@ -47,13 +47,16 @@ class Resources(Frozen):
 
 
 class TeacherCorpus(Frozen):
-    """What teachers are trained on, where that differs from `corpus`: only what is written here differs.
+    """What teachers are trained on, where that differs from `corpus`.
 
     Dev and test stay those of `corpus`, and none of their sentences is trained on.
     """
 
-    cap: Cap | None
-    """Most labelled sentences per language; null takes all."""
+    cap: Cap | Literal["same"] | None = "same"
+    """Most labelled sentences per language; null takes all, `same` is `corpus.cap`."""
+    unlabelled_cap: Cap | Literal["same"] | None = "same"
+    """Most unlabelled sentences per language, of which teachers only take words into their vocabulary. Set it where
+    `corpus.unlabelled_cap` is searched, and the teachers are the same for every setting."""
 
 
 class Stage(Frozen):
@@ -204,27 +207,34 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 
 def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
-    faults: list[tuple[KeyPath, str]] = []
     kind = (*where, "objective", "kind")
     messages = (*_signal_faults(recipe, stage.objective), *_layer_faults(recipe, stage.objective))
-    faults += [(kind, message) for message in messages]
+    faults: list[tuple[KeyPath, str]] = [(kind, message) for message in messages]
     decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
     if stage.objective.maxent_only and "crf" in decoders.values():
         got = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
         message = f"{stage.objective.kind!r} is between MaxEnt models, got {got}; use 'structural'"
         faults.append((kind, message))
-    has_text = recipe.corpus.has_text
-    if stage.objective.needs_unlabelled and not has_text:
+    faults += _text_faults(recipe, stage, where)
+    own = stage.training.model_fields_set if stage.training is not None else ()
+    hint = "holds for the whole run; write it in the sweep file's own training"
+    return faults + [((*where, "training", name), f"{name} {hint}") for name in OF_THE_RUN if name in own]
+
+
+def _text_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
+    """Text that the corpus lacks, or of which the objective has nothing."""
+    has_text, objective, text = recipe.corpus.has_text, stage.objective, (*where, "text")
+    faults: list[tuple[KeyPath, str]] = []
+    if objective.needs_unlabelled and not has_text:
         hint = "without unlabelled text it is the same as 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
-        faults.append((kind, hint))
+        faults.append(((*where, "objective", "kind"), hint))
+    elif objective.needs_unlabelled and stage.text == "labelled":
+        hint = "set text: all, or use 'gold'"
+        faults.append((text, f"on labelled text {objective.kind!r} is the same as 'gold'; {hint}"))
     if stage.text in ("unlabelled", "all") and not has_text:
-        faults.append(((*where, "text"), "the corpus has no unlabelled text; set corpus.unlabelled"))
-    if stage.text == "unlabelled" and stage.objective.text == "labelled":
-        faults.append(((*where, "text"), "gold labels say nothing about unlabelled text; use 'top_1'"))
-    for name in OF_THE_RUN:
-        if stage.training is not None and name in stage.training.model_fields_set:
-            message = f"{name} holds for the whole run; write it in the sweep file's own training"
-            faults.append(((*where, "training", name), message))
+        faults.append((text, "the corpus has no unlabelled text; set corpus.unlabelled"))
+    if stage.text == "unlabelled" and objective.text == "labelled":
+        faults.append((text, "gold labels say nothing about unlabelled text; use 'top_1'"))
     return faults
 
 
@@ -302,7 +312,7 @@ def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         return []
     if not recipe.teachers.trained:
         faults.append((("teacher_corpus",), "the teacher is taken as it is; omit teacher_corpus"))
-    if recipe.corpus.split is not None:
+    if recipe.corpus.split is not None and own.cap != "same":
         # Another cap would draw other sentences for dev and test, and train on some of the student's.
         hint = "name dev and test instead of corpus.split, which draws them from the capped sentences"
         faults.append((("teacher_corpus", "cap"), hint))

@@ -83,8 +83,8 @@ class Run:
         if self.members:
             return {"members": [member.id for member in self.members], "combine": self.model["combine"]}
         fields = asdict(self)
-        # One alone is what it is, however several would be combined.
-        model = {key: value for key, value in self.model.items() if key not in ("count", "combine")}
+        # One alone is the same however several would be combined; the corpus says which languages it is for.
+        model = {key: value for key, value in self.model.items() if key not in ("count", "combine", "scope")}
         if model.get("checksum"):
             # A checkpoint that is given is named by its files' content, wherever they are.
             del model["path"], fields["vocabulary_id"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -167,10 +167,8 @@ class Settings:
         """Corpus and teachers of every alternative, in the store, by `preparation_key`; in the order of the file."""
         recipes = {key: [self.recipe(tree) for tree in trees] for key, trees in self.covering.items()}
         firsts = {key: own[0] for key, own in recipes.items()}
-        preparations = _with_shared_teachers(
-            firsts, {k: prepare(r, self._storage) for k, r in firsts.items()}
-        )
-        preparations = dict(zip(preparations, shared_texts(list(preparations.values())), strict=True))
+        own = [prepare(recipe, self._storage) for recipe in firsts.values()]
+        preparations = dict(zip(firsts, shared_texts(own), strict=True))
         differences = _differences({key: _sections(recipe) for key, recipe in firsts.items()})
         return {
             key: Prepared(
@@ -183,31 +181,6 @@ class Settings:
 def preparation_key(recipe: SweepFile) -> str:
     """Equal for settings that have the same corpus and teachers: canonical JSON of the sections that say so."""
     return _text({"task": recipe.task, **_sections(recipe)})
-
-
-def _with_shared_teachers(
-    recipes: Mapping[str, SweepFile], preparations: Mapping[str, Preparation]
-) -> dict[str, Preparation]:
-    """Alternatives that differ in `corpus.unlabelled_cap` alone have the teachers of the largest.
-
-    Unlabelled text brings a teacher nothing but pieces of its vocabulary; so the teachers are trained once, and
-    differ only in the text of which they are asked.
-    """
-    largest: dict[str, Preparation] = {}
-    for key, own in preparations.items():
-        one = largest.setdefault(_text_without_cap(recipes[key]), own)
-        if own.corpus.parts["unlabelled"].num_rows > one.corpus.parts["unlabelled"].num_rows:
-            largest[_text_without_cap(recipes[key])] = own
-    shared = {}
-    for key, own in preparations.items():
-        pairs = zip(largest[_text_without_cap(recipes[key])].teachers, own.teachers, strict=True)
-        shared[key] = replace(own, teachers=tuple(replace(one, text=other.text) for one, other in pairs))
-    return shared
-
-
-def _text_without_cap(recipe: SweepFile) -> str:
-    sections = _sections(recipe)
-    return _text({**sections, "corpus": {**sections["corpus"], "unlabelled_cap": None}})
 
 
 def _sections(recipe: SweepFile) -> dict[str, Any]:

@@ -1,0 +1,83 @@
+"""What no section of a recipe can see alone: faults between its sections, with their key paths."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from raykd.runs.recipe import recipe_faults
+from tests.runs.small import TREE, recipe
+
+GOLD, POSTERIOR = {"objective": {"kind": "gold"}}, {"objective": {"kind": "posterior"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "got"), [({}, "neither"), ({"objective": GOLD["objective"], "stages": (GOLD,)}, "both")]
+)
+def test_an_objective_or_stages_but_not_both(changes, got):
+    tree = {key: value for key, value in TREE.items() if key != "objective"}
+    with pytest.raises(
+        ValidationError, match=rf"write either `objective: …` .* or `stages: \[…\]`; got {got}"
+    ):
+        type(recipe()).model_validate({**tree, **changes})
+
+
+def test_stages_may_not_be_empty():
+    with pytest.raises(ValidationError, match="at least 1"):
+        recipe(stages=())
+
+
+@pytest.mark.parametrize("name", ["seed", "dropout"])
+def test_what_holds_for_the_whole_run_is_no_setting_of_a_stage(name):
+    (fault,) = recipe_faults(
+        recipe(stages=(POSTERIOR, {**GOLD, "training": {name: 0, "learning_rate": 1e-3}}))
+    )
+    assert fault[0] == ("stages", 1, "training", name)
+    assert fault[1] == f"{name} holds for the whole run; write it in the sweep file's own training"
+    assert not recipe_faults(recipe(stages=(POSTERIOR, {**GOLD, "training": {"learning_rate": 1e-3}})))
+
+
+def test_gold_labels_need_labels():
+    (fault,) = recipe_faults(recipe(stages=({**GOLD, "text": "unlabelled"}, POSTERIOR)))
+    assert fault[0] == ("stages", 0, "text")
+    assert "gold labels say nothing about unlabelled text; use 'top_1'" in fault[1]
+    mix = {"kind": "mix", "parts": (GOLD, {**GOLD, "weight": 2.0})}
+    assert len(recipe_faults(recipe(stages=({"objective": mix, "text": "unlabelled"},)))) == 1
+    for text in ("labelled", "all"):
+        assert not recipe_faults(recipe(stages=({**GOLD, "text": text},)))
+    assert not recipe_faults(recipe(stages=({**POSTERIOR, "text": "unlabelled"},)))
+
+
+@pytest.mark.parametrize("text", ["unlabelled", "all"])
+def test_a_stage_on_text_that_the_corpus_does_not_have(text):
+    (fault,) = recipe_faults(recipe(corpus={"unlabelled": 0}, stages=({**POSTERIOR, "text": text},)))
+    assert fault[0] == ("stages", 0, "text")
+    assert "the corpus has no unlabelled text; set corpus.unlabelled" in fault[1]
+
+
+def test_pseudo_labels_of_no_text_are_gold():
+    top_1 = {"objective": {"kind": "top_1"}}
+    (fault,) = recipe_faults(recipe(corpus={"unlabelled": 0}, stages=(GOLD, top_1)))
+    assert fault[0] == ("stages", 1, "objective", "kind")
+    (fault,) = recipe_faults(recipe(stages=({**top_1, "text": "labelled"},)))
+    assert fault[0] == ("stages", 0, "text")
+    assert "on labelled text 'top_1' is the same as 'gold'" in fault[1]
+
+
+def test_faults_of_all_stages_are_reported_together():
+    span = {"kind": "biaffine_ner", "embedding_dim": 6, "hidden_dim": 6}
+    stages = ({"objective": {"kind": "emission"}}, GOLD, {"objective": {"kind": "top_k", "k": 3}})
+    faults = recipe_faults(recipe(teachers=span, student={"decoder": "maxent"}, stages=stages))
+    assert [path for path, _ in faults] == [("stages", place, "objective", "kind") for place in (0, 2)]
+
+
+def test_half_precision_needs_a_gpu():
+    faults = recipe_faults(recipe(training={"precision": "fp16"}))
+    assert [path for path, _ in faults] == [("training", "precision")]
+    assert not recipe_faults(recipe(training={"precision": "fp16"}, resources={"gpus_per_worker": 1.0}))
+
+
+def test_the_method_names_every_stage():
+    assert recipe().method == "structural"
+    assert recipe(stages=(POSTERIOR, GOLD)).method == "posterior > gold"
+    assert recipe(stages=(POSTERIOR, GOLD)).on_gold().method == "gold"
