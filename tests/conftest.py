@@ -1,6 +1,10 @@
 """What all tests share: annotations checked as they run, and one small Ray cluster for those that need it."""
 
 import os
+
+# Before torch: the models of the tests are so small that more threads take time and give none.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,3 +67,13 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         ray.shutdown()
         for name, value in previous.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@pytest.fixture(scope="session")
+def empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with MLflow's tables and nothing in them, to be copied: making them takes seconds."""
+    from raykd.tracking import check
+
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    check(f"sqlite:///{path}")
+    return path

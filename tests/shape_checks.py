@@ -73,8 +73,7 @@ class _WithTypingImports(MetaPathFinder):
 def _typing_imports_done(source: bytes) -> bytes:
     lines = source.decode().split("\n")
     for node in ast.parse(source).body:
-        # With an `else`, what type checkers see is not what runs.
-        only = isinstance(node, ast.If) and not node.orelse
-        if only and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        # With an `else` it is no import: what is defined there is what runs.
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse:
             lines[node.lineno - 1] = "if True:"
     return "\n".join(lines).encode()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError
 
-from raykd.objectives import OBJECTIVES
+from raykd.objectives import OBJECTIVES, Part
 from raykd.signals import TeacherBatch
 from raykd.structures import Chain, log_partition
 
@@ -26,3 +26,8 @@ def test_right_shapes_pass():
     batch = TeacherBatch(None, torch.zeros(2, 1, 3, dtype=torch.long), torch.zeros(2, 1))
     assert batch.paths_BKT is not None
     assert OBJECTIVES
+
+
+def test_what_is_defined_for_type_checkers_alone_is_not_what_runs():
+    part = Part.model_validate({"objective": {"kind": "structural"}})
+    assert type(part.objective) is OBJECTIVES["structural"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,9 @@ from raykd.signals import Need, Sizes
 from raykd.storage import Storage
 from raykd.training import ScheduleConfig
 from raykd.transfer import Text, signal_id
+
+Read = Callable[[CorpusConfig], Corpus]
+"""From a section `corpus` to the corpus."""
 
 
 @dataclass(frozen=True)
@@ -88,25 +91,28 @@ class Preparation:
         return self.texts[languages]
 
 
-def prepare(recipe: Recipe, storage: Storage) -> Preparation:
-    """Read the corpus, keep it in the store, and name the teachers.
+def prepare(recipe: Recipe, storage: Storage, read: Read | None = None) -> Preparation:
+    """Read the corpus, keep it in the store, and name the teachers. `read` replaces `read_corpus`.
 
     Raises:
         CorpusError: if the corpus cannot be read, or does not fit the task.
     """
-    corpus = read_corpus(recipe.corpus)
+    read = read or read_corpus
+    corpus = read(recipe.corpus)
     recipe.labels.check(corpus, str(getattr(recipe.corpus, "root", recipe.corpus.source)))
     name = write_corpus(corpus, storage)
-    return Preparation(storage, corpus, name, tuple(_teachers(recipe, corpus, name, storage)))
+    return Preparation(storage, corpus, name, tuple(_teachers(recipe, corpus, name, storage, read)))
 
 
-def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> Iterable[PlannedTeacher]:
+def _teachers(
+    recipe: Recipe, corpus: Corpus, name: str, storage: Storage, read: Read
+) -> Iterable[PlannedTeacher]:
     per_language = recipe.teachers.scope == "language" and len(corpus.languages) > 1
     # What is given is named by its weights, not by where it is.
     teacher = recipe.teachers.pinned()
     # Without labels a language has no teacher of its own.
     groups = [(language,) for language in corpus.sources] if per_language else [tuple(corpus.languages)]
-    trained_on = _teacher_corpus(recipe, corpus)
+    trained_on = _teacher_corpus(recipe, corpus, read)
     for languages in groups:
         own = trained_on.restricted(languages) if per_language else trained_on
         own_id = name if own is corpus else write_corpus(own, storage)
@@ -115,7 +121,7 @@ def _teachers(recipe: Recipe, corpus: Corpus, name: str, storage: Storage) -> It
         yield PlannedTeacher(run, languages, text, teacher)
 
 
-def _teacher_corpus(recipe: Recipe, corpus: Corpus) -> Corpus:
+def _teacher_corpus(recipe: Recipe, corpus: Corpus, read: Read) -> Corpus:
     """What teachers are trained on: the students' corpus, unless `teacher_corpus` says otherwise."""
     if not recipe.teachers.trained:
         # What is given is evaluated only, so it is the same whatever text students are trained on.
@@ -126,9 +132,7 @@ def _teacher_corpus(recipe: Recipe, corpus: Corpus) -> Corpus:
     if not own:
         return corpus
     config = {**plain(recipe.corpus), **own, **(_uncapped(recipe) if "cap" in own else {})}
-    return _same_tags(
-        read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(config))), corpus, recipe
-    )
+    return _same_tags(read(TypeAdapter(CorpusConfig).validate_json(json.dumps(config))), corpus, recipe)
 
 
 def _uncapped(recipe: Recipe) -> dict[str, Any]:

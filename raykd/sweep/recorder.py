@@ -38,8 +38,7 @@ class Recorder:
     def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
         """One of the trial's runs finished an epoch."""
         self._log(trial, setting, run_id, metrics)
-        seed = setting.seed_of(run_id)
-        which = f"#{trial.number:02d}" + ("" if seed is None else f" seed {seed}")
+        which = f"#{trial.number:02d} {setting.run_name(run_id)}".rstrip()
         # Figures first: on a narrow terminal the end of the line is cut off.
         self.listener.detail(
             self.phase, f"{which} {epoch_text(metrics, trial.score_label)}, {trial.method} · {trial.shape}"
@@ -79,7 +78,7 @@ class Recorder:
             return
         self.logged.add((trial.number, run_id, epoch))
         values = {name: value for name, value in metrics.items() if name != "epoch"}
-        self.tracker.log_epoch(trial.number, epoch, values, seed=setting.seed_of(run_id))
+        self.tracker.log_epoch(trial.number, epoch, values, run=setting.run_name(run_id))
 
     def _log_front(self) -> None:
         trials = [record.trial for record in self.records.load() if record.trial.state != "RUNNING"]

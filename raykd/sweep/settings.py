@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from raykd.corpora import Corpus, read_corpus
+from raykd.corpora.config import CorpusConfig
 from raykd.errors import RunError
 from raykd.figures import over_models
 from raykd.results import Cost, RunResult, Scores
@@ -15,6 +17,7 @@ from raykd.runs.cost import find_cost
 from raykd.runs.execute import find_result
 from raykd.runs.prepare import (
     Preparation,
+    Read,
     prepare,
     shared_texts,
     student_runs,
@@ -61,11 +64,14 @@ class Setting:
         """The id of each of `runs`."""
         return tuple(run.id for run in self.runs)
 
-    def seed_of(self, run_id: str) -> int | None:
-        """The place of a run's seed among `seeds`; None where there is only one."""
-        if len(self.seeds) == 1:
-            return None
-        return next(place for place, runs in enumerate(self.seeds) if any(run.id == run_id for run in runs))
+    def run_name(self, run_id: str) -> str:
+        """What distinguishes a run from the others: `seed 1`, `en`, `seed 1 en`; empty where there is only one."""
+        of_one_seed = len(self.seeds[0])
+        seed, place = divmod(self.run_ids.index(run_id), of_one_seed)
+        names = [f"seed {seed}"] if len(self.seeds) > 1 else []
+        if of_one_seed > 1:
+            names.append(self.prepared.preparation.corpus.languages[place])
+        return " ".join(names)
 
     def by_seed(self, results: Sequence[T]) -> list[tuple[T, ...]]:
         """What the `runs` gave, in their order, grouped as `seeds` is."""
@@ -167,7 +173,8 @@ class Settings:
         """Corpus and teachers of every alternative, in the store, by `preparation_key`; in the order of the file."""
         recipes = {key: [self.recipe(tree) for tree in trees] for key, trees in self.covering.items()}
         firsts = {key: own[0] for key, own in recipes.items()}
-        own = [prepare(recipe, self._storage) for recipe in firsts.values()]
+        read = _read_once()
+        own = [prepare(recipe, self._storage, read) for recipe in firsts.values()]
         preparations = dict(zip(firsts, shared_texts(own), strict=True))
         differences = _differences({key: _sections(recipe) for key, recipe in firsts.items()})
         return {
@@ -176,6 +183,19 @@ class Settings:
             )
             for key, preparation in preparations.items()
         }
+
+
+def _read_once() -> Read:
+    """A reader that keeps what it read: the alternatives of other sections have the same corpora."""
+    known: dict[str, Corpus] = {}
+
+    def read(config: CorpusConfig) -> Corpus:
+        section = _text(config.model_dump(mode="json"))
+        if section not in known:
+            known[section] = read_corpus(config)
+        return known[section]
+
+    return read
 
 
 def preparation_key(recipe: SweepFile) -> str:

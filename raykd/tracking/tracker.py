@@ -134,15 +134,15 @@ class Tracker:
         epoch: int,
         metrics: Mapping[str, Any],
         *,
-        seed: int | None = None,
+        run: str = "",
         timestamp_ms: int | None = None,
     ) -> None:
         """Add a point to each curve of a started trial: `epoch/loss`, `epoch/dev_f1`, `epoch/dev_f1/en`.
 
-        `metrics` has the keys of a run's epochs (`RunResult.epochs`). With `seed` each seed of a setting has its
-        own curves: `epoch/seed 1/dev_f1`. Raises KeyError for a trial that was not started.
+        `metrics` has the keys of a run's epochs (`RunResult.epochs`). With `run` each run of a trial has its own
+        curves: `epoch/seed 1/dev_f1`, `epoch/en/dev_f1`. Raises KeyError for a trial that was not started.
         """
-        prefix = "epoch/" if seed is None else f"epoch/seed {seed}/"
+        prefix = f"epoch/{run}/" if run else "epoch/"
         moment = timestamp_ms or _now_ms()
         points = [
             Metric(key, value, moment, epoch)

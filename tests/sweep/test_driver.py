@@ -9,14 +9,12 @@ import pytest
 
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
-from raykd.runs.distil import Worker
-from raykd.runs.execute import execute, find_result
-from raykd.runs.executor import Outcome
+from raykd.runs.execute import find_result
 from raykd.runs.progress import Silent
 from raykd.spec import assignments, load
-from raykd.sweep import driver
 from raykd.sweep.driver import Sweep, cost_of, note_unused_text, teacher_rows, train_teachers
 from tests.runs.small import recipe
+from tests.sweep.in_process import without_ray
 
 ENSEMBLE = """\
 name: ensemble
@@ -51,20 +49,11 @@ def test_it_is_noted_that_gold_uses_no_unlabelled_text(kinds, baseline, rows, no
 
 
 @pytest.fixture
-def ensemble(tmp_path, monkeypatch):
+def ensemble(tmp_path):
     """A sweep whose teachers are the mean of two seeds each, and the runs that were done, in their order."""
-    done = []
-
-    def work(scheduler, *, store_uri, resources, concurrent):
-        while (job := scheduler.next()) is not None:
-            results = [execute(store_uri, run, worker=Worker(), report=lambda _: None) for run in job.runs]
-            done.extend(job.runs)
-            scheduler.ended(job.key, Outcome("COMPLETE", tuple(results)))
-
-    monkeypatch.setattr(driver, "work", work)
-    monkeypatch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
     (tmp_path / "sweep.yaml").write_text(ENSEMBLE)
-    return Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"])), done
+    with without_ray() as done:
+        yield Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"])), done
 
 
 def test_an_ensemble_is_evaluated_once_its_members_stand(ensemble):

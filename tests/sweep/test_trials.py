@@ -31,7 +31,7 @@ class Tracked:
     def __init__(self) -> None:
         self.started: list[int] = []
         self.finished: list[tuple[int, str]] = []
-        self.epochs: list[tuple[int, int, int | None]] = []
+        self.epochs: list[tuple[int, int, str]] = []
 
     def start_trial(self, trial):
         self.started.append(trial.number)
@@ -39,8 +39,8 @@ class Tracked:
     def finish_trial(self, trial):
         self.finished.append((trial.number, trial.state))
 
-    def log_epoch(self, number, epoch, metrics, *, seed=None):
-        self.epochs.append((number, epoch, seed))
+    def log_epoch(self, number, epoch, metrics, *, run=""):
+        self.epochs.append((number, epoch, run))
 
     def log_front(self, count, *, hypervolume, students):
         pass
@@ -204,7 +204,7 @@ def test_several_seeds_are_one_trial_with_mean_and_spread(records, tracked):
     assert record.trial.scores.mean("test") == pytest.approx(0.5)
     assert record.trial.wall_s == 6.0
     # Each epoch of each seed is logged once, also what was logged while it ran.
-    assert sorted(tracked.epochs) == [(0, epoch, seed) for epoch in range(2) for seed in range(3)]
+    assert sorted(tracked.epochs) == [(0, epoch, f"seed {seed}") for epoch in range(2) for seed in range(3)]
 
 
 def test_what_the_search_must_know_survives_the_store(records, tracked):

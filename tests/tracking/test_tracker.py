@@ -1,6 +1,7 @@
 """Sweeps recorded in a real SQLite MLflow, resumed, and recorded while the server is away."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -28,9 +29,9 @@ def trial(number=7, state="COMPLETE", **more):
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    """One migrated database for all tests: each test has an experiment of its own."""
-    return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
+def database(empty_mlflow, tmp_path_factory):
+    """One database for all tests: each test has an experiment of its own."""
+    return f"sqlite:///{shutil.copy(empty_mlflow, tmp_path_factory.mktemp('mlflow'))}"
 
 
 @pytest.fixture
@@ -107,14 +108,14 @@ def test_states_stay_honest(database, client, name, state, status):
     assert (child.data.tags["state"], child.data.tags["message"]) == (state, "because")
 
 
-def test_seeds_of_one_setting_have_curves_of_their_own(database, client, name):
+def test_the_runs_of_one_trial_have_curves_of_their_own(database, client, name):
+    names = ("seed 0", "seed 1", "seed 1 en")
     with opened(database, name) as tracker:
         tracker.start_trial(trial(state="RUNNING"))
-        tracker.log_epoch(7, 0, {"loss": 1.0}, seed=0)
-        tracker.log_epoch(7, 0, {"loss": 2.0}, seed=1)
+        for loss, run in enumerate(names):
+            tracker.log_epoch(7, 0, {"loss": loss}, run=run)
     child = runs(client, name)[1][7]
-    assert points(client, child, "epoch/seed 0/loss") == [(0, 1.0)]
-    assert points(client, child, "epoch/seed 1/loss") == [(0, 2.0)]
+    assert [points(client, child, f"epoch/{run}/loss") for run in names] == [[(0, 0)], [(0, 1)], [(0, 2)]]
 
 
 def test_a_resumed_sweep_finds_its_runs_again(database, client, name):

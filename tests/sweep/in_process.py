@@ -1,0 +1,70 @@
+"""Sweeps in this process: everything of a sweep but Ray, which places the same jobs and rows in other processes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+from raykd.cli import cluster
+from raykd.cli.main import main
+from raykd.runs import cost, transfer
+from raykd.runs.cost import measure_cost
+from raykd.runs.distil import Worker
+from raykd.runs.execute import execute
+from raykd.runs.executor import Outcome
+from raykd.runs.precompute import precompute
+from raykd.sweep import driver
+from tests.runs.small import in_this_process
+
+
+@contextmanager
+def without_ray() -> Iterator[list[Any]]:
+    """Sweeps compute in this process, latencies are given; yields the runs that are done, in their order."""
+    done: list[Any] = []
+
+    def work(scheduler: Any, *, store_uri: str, resources: Any, concurrent: int) -> None:
+        while (job := scheduler.next()) is not None:
+            results = []
+            for run in job.runs:
+                report = partial(_report, scheduler, job.key, run.id)
+                results.append(execute(store_uri, run, worker=Worker(), report=report))
+                done.append(run)
+            scheduler.ended(job.key, Outcome("COMPLETE", tuple(results)))
+
+    def measure_all(store_uri: str, runs: Any, each: Any) -> None:
+        for run in runs:
+            measure_cost(store_uri, run)
+            each()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "work", work)
+        patch.setattr(driver, "measure_all", measure_all)
+        patch.setattr(transfer, "precompute", partial(precompute, launch=in_this_process))
+        patch.setattr(cluster, "connected", _one_cpu)
+        patch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
+        yield done
+
+
+def call(*words: str) -> None:
+    """The command `raykd …` in this process; it must succeed. What it prints is for `capsys` to read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["raykd", *words])
+        patch.setattr(signal, "signal", lambda *_: None)
+        with pytest.raises(SystemExit) as left:
+            main()
+    assert not left.value.code
+
+
+@contextmanager
+def _one_cpu(address: str | None = None) -> Iterator[dict[str, float]]:
+    yield {"CPU": 1.0}
+
+
+def _report(scheduler: Any, key: str, run_id: str, epoch: Any) -> None:
+    assert scheduler.epoch(key, run_id, epoch.metrics()) == "continue"

@@ -1,0 +1,229 @@
+"""Whole sweeps by the real verbs, with MLflow and without Ray: stages, a student of each language, transfer sizes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.entities import Run as MlflowRun
+from mlflow.tracking import MlflowClient
+
+from raykd.cli.console import stdout
+from raykd.front import gold_twin
+from raykd.runs.execute import find_result
+from raykd.runs.run import Run
+from raykd.spec import load
+from raykd.storage import Storage
+from raykd.sweep import settings as settings_module
+from raykd.sweep.driver import Sweep
+from raykd.sweep.records import SweepRecords
+from raykd.trial import Trial
+from tests.sweep.in_process import call, without_ray
+
+SHARED = """\
+corpus: {source: builtin, languages: [en, de], train: 16, dev: 6, test: 6, unlabelled: 8}
+teachers:
+  {kind: bilstm_crf, scope: language, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1}
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+schedule: {epochs: 2, anneal_horizon: 2}
+training: {batch_tokens: 200}
+search: {sampler: grid}
+"""
+STAGES = """\
+stages:
+  - objective:
+      kind: mix
+      parts:
+        - {objective: {kind: structural}, weight: {choice: [0.5, 1.0]}}
+        - {objective: {kind: top_1}, anneal: rising}
+    text: all
+    schedule: {epochs: 2, anneal_horizon: 2}
+  - {objective: {kind: gold}, schedule: {epochs: 1}, training: {learning_rate: 1e-3}, layers: [head]}
+baseline: gold
+"""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep that ended, and the runs that were done for it."""
+
+    path: Path
+    tree: dict[str, Any]
+    done: list[Run]
+    client: MlflowClient
+
+    @property
+    def storage(self) -> Storage:
+        return Storage(self.tree["store"])
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [record.trial for record in SweepRecords(self.storage, self.tree["name"]).load()]
+
+    def runs_of(self, trial: Trial) -> list[Run]:
+        """The runs of a trial, in the order of their ids."""
+        by_id = {run.id: run for run in self.done}
+        return [by_id[run_id] for run_id in trial.run_ids]
+
+    def shown(self) -> dict[int, MlflowRun]:
+        """The trials in MLflow by their numbers."""
+        experiment = self.client.get_experiment_by_name(self.tree["name"])
+        assert experiment is not None
+        found = self.client.search_runs([experiment.experiment_id])
+        trials = [run for run in found if "mlflow.parentRunId" in run.data.tags]
+        return {int(run.data.tags["raykd.trial"].split("/")[1]): run for run in trials}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory, empty_mlflow: Path) -> Iterator[Callable[..., Swept]]:
+    """Sweeps a file through `raykd check` and `raykd sweep`."""
+
+    def sweep(name: str, text: str, *overrides: str) -> Swept:
+        folder = tmp_path_factory.mktemp(name)
+        path, database = folder / "sweep.yaml", folder / "mlflow.db"
+        shutil.copy(empty_mlflow, database)
+        tracking = f"tracking: {{uri: 'sqlite:///{database}'}}"
+        path.write_text(f"name: {name}\nstore: {folder}/store\n{tracking}\n{SHARED}{text}")
+        with without_ray() as done:
+            call("check", str(path), *overrides)
+            call("sweep", str(path), *overrides)
+        return Swept(path, load(path).tree, list(done), MlflowClient(f"sqlite:///{database}"))
+
+    return sweep
+
+
+@pytest.fixture(scope="module")
+def stages(swept):
+    return swept("stages", STAGES)
+
+
+def test_a_weight_in_a_stage_is_searched(stages):
+    trials = stages.trials
+    assert [(trial.role, trial.state, trial.objective) for trial in trials] == [
+        ("search", "COMPLETE", "mix > gold"), ("search", "COMPLETE", "mix > gold"), ("baseline", "COMPLETE", "gold")
+    ]  # fmt: skip
+    weight = "stages.0.objective.parts.0.weight"
+    assert [trial.settings.get(weight) for trial in trials] == [0.5, 1.0, None]
+
+
+def test_stages_follow_each_other_in_one_run(stages):
+    (run,) = stages.runs_of(stages.trials[0])
+    result = find_result(stages.storage, run)
+    assert result is not None
+    assert [(epoch["epoch"], epoch["stage"]) for epoch in result.epochs] == [(0, 0), (1, 0), (2, 1)]
+    assert [set(epoch["losses"]) for epoch in result.epochs] == [{"structural", "top_1"}] * 2 + [{"gold"}]
+    assert [epoch["lambda"] for epoch in result.epochs[:2]] == [1.0, 0.5]
+
+
+def test_the_gold_twin_of_a_setting_with_stages_trains_as_long_as_they_do(stages):
+    *searched, twin = stages.trials
+    assert twin.settings["schedule.epochs"] == 3
+    assert [gold_twin(trial, stages.trials) for trial in searched] == [twin, twin]
+    (run,) = stages.runs_of(twin)
+    assert [stage["objective"]["kind"] for stage in run.stages] == ["gold"]
+    assert run.sources == ()
+
+
+def test_the_front_shows_stages(stages, capsys, monkeypatch):
+    monkeypatch.setattr(stdout, "width", 140)
+    call("front", str(stages.path))
+    printed = capsys.readouterr().out
+    assert "mix > gold" in printed
+    assert "on the front" in printed
+    table = (Path(stages.tree["store"]) / "sweeps/stages/front.csv").read_text()
+    assert "stages.0.objective.parts.0.weight" in table.splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def languages(swept):
+    """One student for each language, two seeds."""
+    text = "objective: {choice: [{kind: structural}, {kind: gold}]}\n"
+    return swept("languages", text, "--set", "student.scope=language", "--set", "search.runs_per_setting=2")
+
+
+def test_a_student_of_each_language_is_one_trial(languages):
+    trials = languages.trials
+    assert [trial.objective for trial in trials] == ["structural", "gold"]
+    for trial in trials:
+        results = [find_result(languages.storage, run) for run in languages.runs_of(trial)]
+        assert len(results) == 4
+        for part in ("dev", "test"):
+            by_seed = [
+                sum(result.scores.mean(part) for result in results[2 * seed : 2 * seed + 2]) / 2 for seed in range(2)
+            ]  # fmt: skip
+            score = trial.scores.get(part)
+            assert score.by_seed == pytest.approx(by_seed)
+            assert score.mean == pytest.approx(sum(by_seed) / 2)
+            assert set(score.by_language) == {"en", "de"}
+        # What is served are the students of all languages; a sentence passes one of them.
+        assert trial.cost["parameters"] == sum(result.parameters for result in results[:2])
+        assert trial.cost["latency_ms"] == 1.0
+
+
+def test_each_student_learns_from_the_teacher_of_its_language(languages):
+    runs = languages.runs_of(languages.trials[0])
+    assert [[source.languages for source in run.sources] for run in runs] == [[("en",)], [("de",)]] * 2
+
+
+def test_curves_are_named_by_seed_and_language(languages):
+    for number, shown in languages.shown().items():
+        names = [f"epoch/seed {seed} {language}" for seed in range(2) for language in ("en", "de")]
+        for name, run in zip(names, languages.runs_of(languages.trials[number]), strict=True):
+            points = languages.client.get_metric_history(shown.info.run_id, f"{name}/dev_f1")
+            result = find_result(languages.storage, run)
+            assert result is not None
+            assert [(point.step, point.value) for point in sorted(points, key=lambda point: point.step)] == [
+                (epoch["epoch"], epoch["dev"]) for epoch in result.epochs
+            ]
+        curves = {key.rsplit("/", 1)[0] for key in shown.data.metrics if key.endswith("/learning_rate")}
+        assert curves == set(names)
+
+
+@pytest.fixture(scope="module")
+def sizes(swept):
+    """The size of the transfer set is searched."""
+    text = "objective: {kind: structural}\n"
+    return swept("sizes", text, "--set", "corpus.unlabelled_cap={choice: [3, 6]}")
+
+
+def test_every_size_is_a_trial_and_teachers_are_trained_once(sizes):
+    assert [trial.settings["corpus.unlabelled_cap"] for trial in sizes.trials] == [3, 6]
+    assert [run.role for run in sizes.done] == ["teacher"] * 2 + ["student"] * 2
+    small, large = (sizes.runs_of(trial)[0] for trial in sizes.trials)
+    assert [source.teacher_id for source in small.sources] == [source.teacher_id for source in large.sources]
+    assert small.id != large.id
+
+
+def test_only_the_largest_text_is_precomputed(sizes):
+    small, large = (sizes.runs_of(trial)[0] for trial in sizes.trials)
+    assert [set(source.folders.values()) for source in small.sources] == [
+        set(source.signals.values()) for source in large.sources
+    ]
+    transfer = sizes.storage.child("transfer")
+    manifests = [Path(name) for name in transfer.names() if name.endswith("manifest.json")]
+    signals = {signal for source in large.sources for signal in source.signals.values()}
+    assert {part for path in manifests for part in path.parts} & {
+        *signals,
+        *small.sources[0].signals.values(),
+    } == signals
+    assert len(manifests) == len(signals)
+
+
+def test_each_corpus_is_read_once(tmp_path, monkeypatch):
+    read, seen = settings_module.read_corpus, []
+
+    def counted(config):
+        seen.append(config.unlabelled_cap)
+        return read(config)
+
+    monkeypatch.setattr(settings_module, "read_corpus", counted)
+    (tmp_path / "sweep.yaml").write_text(f"name: read\nobjective: {{kind: structural}}\n{SHARED}")
+    overrides = [
+        "corpus.unlabelled_cap={choice: [3, 6]}", "teachers.hidden_dim={choice: [4, 6, 8]}", f"store={tmp_path}/store"
+    ]  # fmt: skip
+    assert len(Sweep(load(tmp_path / "sweep.yaml", overrides)).preparations) == 6
+    assert seen == [3, 6]
