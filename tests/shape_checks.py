@@ -73,6 +73,8 @@ class _WithTypingImports(MetaPathFinder):
 def _typing_imports_done(source: bytes) -> bytes:
     lines = source.decode().split("\n")
     for node in ast.parse(source).body:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        # With an `else`, what type checkers see is not what runs.
+        only = isinstance(node, ast.If) and not node.orelse
+        if only and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             lines[node.lineno - 1] = "if True:"
     return "\n".join(lines).encode()

@@ -105,10 +105,17 @@ def test_the_gold_twin_is_the_same_student_trained_in_the_same_way():
 
 
 def test_stages_are_compared_as_the_settings_of_one_are():
-    student = setting(0, "top_k", stages__0__objective__kind="top_k", stages__0__schedule__epochs=2)
-    twin = setting(1, "gold", stages__0__objective__kind="gold", stages__0__schedule__epochs=2)
+    stages = {
+        "stages__0__objective__kind": "top_k",
+        "stages__0__schedule__epochs": 2,
+        "stages__0__layers": "all",
+    }
+    student = setting(0, "top_k > gold", **stages)
+    twin = setting(1, "gold")
     assert twin_of(student, twin) is twin
-    assert twin_of(student, setting(1, "gold", stages__0__schedule__epochs=3)) is None
+    assert twin_of(student, setting(1, "gold", schedule__epochs=2)) is None, (
+        "the twin trains as long as all stages"
+    )
 
 
 def test_a_baseline_is_found_by_the_whole_student_not_by_its_short_name():

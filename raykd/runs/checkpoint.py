@@ -64,7 +64,7 @@ def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, di
         return None
     try:
         state = torch.load(io.BytesIO(folder.read(CHECKPOINT)), map_location=device, weights_only=True)
-    except (RuntimeError, UnpicklingError, EOFError) as error:
+    except (RuntimeError, ValueError, UnpicklingError, EOFError) as error:
         name, hint = f"{folder.uri}/{CHECKPOINT}", "remove it: the run then starts from its beginning"
         raise StoreError(name, "the checkpoint is damaged", hint) from error
     return Progress(**state.pop("progress")), state

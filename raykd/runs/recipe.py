@@ -146,8 +146,8 @@ def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[st
         "objective": stage.objective.model_dump(mode="json"),
         "text": stage_text(stage, unlabelled=unlabelled),
         "schedule": schedule,
-        "training": _written(stage.training),
-        "layers": stage.layers if isinstance(stage.layers, str) else list(stage.layers),
+        "training": _own_training(stage, recipe),
+        "layers": stage.layers if isinstance(stage.layers, str) else sorted(stage.layers),
         "select": stage.select,
         **({"held_out": stage.held_out} if stage.select == "loss" else {}),
     }
@@ -156,6 +156,12 @@ def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[st
 def _written(section: Frozen | None) -> dict[str, Any]:
     """What of a section is written down; defaults are omitted."""
     return {} if section is None else section.model_dump(mode="json", include=section.model_fields_set)
+
+
+def _own_training(stage: Stage, recipe: Recipe) -> dict[str, Any]:
+    """What the stage's training sets otherwise than the sweep file's own."""
+    common = recipe.training.model_dump(mode="json")
+    return {key: value for key, value in _written(stage.training).items() if value != common[key]}
 
 
 def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:

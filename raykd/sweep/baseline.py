@@ -12,7 +12,7 @@ from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Trials
 from raykd.sweep.settings import Setting
-from raykd.trial import Trial
+from raykd.trial import Trial, section
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ def gold_tree(record: Record) -> dict[str, Any]:
     """The same setting with gold labels alone, for as many epochs as all of its stages together."""
     tree = {key: value for key, value in record.resolved.items() if key not in ("stages", "start_from")}
     if "stages" in record.resolved:
-        tree["schedule"] = {"epochs": record.trial.settings["schedule.epochs"]}
+        # As the trial shows them: the epochs of all stages, and a single stage's own training as the run's.
+        tree |= {name: section(record.trial.settings, name) for name in ("schedule", "training")}
     return {**tree, "objective": {"kind": GOLD}}
 
 

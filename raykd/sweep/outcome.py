@@ -18,18 +18,25 @@ PLAIN = ("all", "dev")
 def flat_settings(run: Run) -> dict[str, Any]:
     """Dotted path → value of all that was set for the run: `student.embedding_dim`, `training.learning_rate`, …
 
-    The one stage of a run shows as its objective and schedule, several as `stages.0.objective.kind`, …
+    The one stage of a run shows as its objective and schedule, several as `stages.0.objective.kind`, … with the
+    `schedule` of all together.
     """
     sections: dict[str, Any] = {"student": run.model}
     if len(run.stages) == 1:
-        sections |= {name: run.stages[0][name] for name in ("objective", "schedule")}
-        sections |= {
-            name: run.stages[0][name] for name in ("layers", "select") if run.stages[0][name] not in PLAIN
-        }
+        (stage,) = run.stages
+        sections |= {name: stage[name] for name in ("objective", "schedule")}
+        sections |= {name: stage[name] for name in ("layers", "select") if stage[name] not in PLAIN}
+        sections["training"] = {**run.training, **stage["training"]}
     else:
-        sections |= {"stages": dict(enumerate(run.stages)), "schedule": {"epochs": run.epochs}}
-    sections["training"] = run.training
+        sections |= {"stages": dict(enumerate(run.stages)), "schedule": _whole_schedule(run)}
+        sections["training"] = run.training
     return {path: value for name, section in sections.items() for path, value in _flat(name, section)}
+
+
+def _whole_schedule(run: Run) -> dict[str, Any]:
+    """What a run of one stage that trains as long would have: all epochs, and the patience if the stages share it."""
+    patience = {stage["schedule"]["patience"] for stage in run.stages}
+    return {"epochs": run.epochs, "patience": patience.pop() if len(patience) == 1 else None}
 
 
 def _flat(prefix: str, value: Any) -> list[tuple[str, Any]]:

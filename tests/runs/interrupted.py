@@ -1,6 +1,7 @@
-"""A run that is killed at several moments, each in a process of its own: `python -m tests.runs.interrupted STORE RUN`.
+"""A run that is killed at several moments, each in a process of its own:
+`python -m tests.runs.interrupted STORE RUN MOMENT…`.
 
-RUN is a file with the run as JSON. The last process is left alone and finishes it. Prints what became of each.
+RUN is a file with the run as JSON. The last process is not killed and finishes it. Prints how each ended.
 """
 
 from __future__ import annotations
@@ -17,56 +18,54 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from raykd.runs import execute as room
+from raykd.runs import execute as module
 from raykd.runs.distil import EpochReport, Worker
 from raykd.runs.run import Run
 
 CHECKPOINT_STEPS = 4
-# In the middle of the first epoch, between two checkpoints; at its end; after the dev score of the second, before
-# that is saved; and when all is trained but the result not written.
-MOMENTS = ("step 7", "report 0", "evaluation 1", "weights")
+"""Optimiser steps between checkpoints inside an epoch."""
 
 
 def killer(moment: str) -> Callable[[str], None]:
-    """Kills this process when it is told the moment."""
+    """Kills this process at the moment: "step N" and "evaluation N" count from the start of the process, "report N"
+    is the epoch over all stages, "weights" when all is trained and the weights are about to be written."""
 
-    def tell(now: str) -> None:
+    def reach(now: str) -> None:
         if now == moment:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return tell
+    return reach
 
 
-def watched(tell: Callable[[str], None]) -> Callable[[EpochReport], None]:
-    """Lets `tell` hear of every step, evaluation and report, and of the weights about to be written."""
+def watched(reach: Callable[[str], None]) -> Callable[[EpochReport], None]:
+    """Calls `reach` at every step, evaluation and report, and when the weights are about to be written."""
     steps, evaluations = iter(range(10**6)), iter(range(10**6))
-    register_optimizer_step_post_hook(lambda *_: tell(f"step {next(steps)}"))
-    score, write = room.score_part, room.Storage.write
+    register_optimizer_step_post_hook(lambda *_: reach(f"step {next(steps)}"))
+    score, write = module.score_part, module.Storage.write
 
-    def score_part(*args: Any, **options: Any) -> dict[str, Any]:
+    def score_part(*args: Any, **options: Any) -> Any:
         scored = score(*args, **options)
-        # The first epoch was scored by an earlier process.
-        tell(f"evaluation {1 + next(evaluations)}")
+        reach(f"evaluation {next(evaluations)}")
         return scored
 
     def written(storage: Any, name: str, data: bytes) -> None:
-        tell("weights" if name == room.WEIGHTS else name)
+        reach("weights" if name == module.WEIGHTS else name)
         write(storage, name, data)
 
-    room.score_part, room.Storage.write = score_part, written
-    return lambda epoch: tell(f"report {epoch.epoch}")
+    module.score_part, module.Storage.write = score_part, written
+    return lambda epoch: reach(f"report {epoch.epoch}")
 
 
 def execute(store: str, run: Run, moment: str) -> None:
     """The run in this process, killed at `moment`."""
-    training_plan_of = room.training_plan_of
-    room.training_plan_of = lambda run: replace(training_plan_of(run), checkpoint_steps=CHECKPOINT_STEPS)
-    room.execute(store, run, worker=Worker(), report=watched(killer(moment)))
+    training_plan_of = module.training_plan_of
+    module.training_plan_of = lambda *of: replace(training_plan_of(*of), checkpoint_steps=CHECKPOINT_STEPS)
+    module.execute(store, run, worker=Worker(), report=watched(killer(moment)))
 
 
-def main(store: str, run: Run) -> None:
+def main(store: str, run: Run, moments: list[str]) -> None:
     """Forks before torch computes anything, so that every process starts as a new one would."""
-    for moment in (*MOMENTS, "never"):
+    for moment in (*moments, "never"):
         child = os.fork()
         if child == 0:
             torch.set_num_threads(1)
@@ -78,4 +77,4 @@ def main(store: str, run: Run) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Run.from_plain(json.loads(Path(sys.argv[2]).read_text())))
+    main(sys.argv[1], Run.from_plain(json.loads(Path(sys.argv[2]).read_text())), sys.argv[3:])

@@ -1,24 +1,26 @@
-"""A shape's cost: measured once for all runs that share the shape, and told by the shape alone."""
+"""A shape's cost: measured once for all runs that share the shape, and a function of the shape alone."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from raykd.runs import cost
-from raykd.runs.cost import find_cost, measure_cost, synthetic_batch
+from raykd.results import Cost
+from raykd.runs import cost, latency
+from raykd.runs.cost import find_cost, joint_cost, measure_all, measure_cost
 from raykd.runs.execute import build_model
-from raykd.runs.prepare import gold_run, prepare, student_run, with_seed
+from raykd.runs.latency import synthetic_batch
+from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
-from tests.runs.small import recipe
+from tests.runs.small import recipe, student_of
 
 
 @pytest.fixture
 def timed(monkeypatch):
     """How many batches were timed, and on how many threads."""
     seen = []
-    monkeypatch.setattr(cost, "ROUNDS", 3)
+    monkeypatch.setattr(latency, "ROUNDS", 3)
     honest = cost.time_batches
     monkeypatch.setattr(
         cost, "time_batches", lambda *args: (seen.append(torch.get_num_threads()), honest(*args))[1]
@@ -29,21 +31,22 @@ def timed(monkeypatch):
 def test_runs_of_one_shape_are_measured_once(tmp_path, timed):
     asked = recipe()
     preparation = prepare(asked, Storage(str(tmp_path)))
-    run, storage = student_run(asked, preparation), preparation.storage
+    run, storage = student_of(preparation, asked), preparation.storage
     assert find_cost(storage, run) is None
     threads = torch.get_num_threads()
     first = measure_cost(storage.uri, run)
     assert timed == [1, 1]
     assert torch.get_num_threads() == threads
-    longer = {**run.schedule, "epochs": 9}
-    for other in (gold_run(run), with_seed(run, 3), run.__class__(**{**vars(run), "schedule": longer})):
+    longer = student_of(preparation, schedule={"epochs": 9})
+    for other in (student_of(preparation, asked.on_gold()), with_seed(run, 3), longer):
+        assert other.id != run.id
         assert measure_cost(storage.uri, other) == first == find_cost(storage, other)
     assert timed == [1, 1]
     model = build_model(storage, run)
     assert first["parameters"] == sum(p.numel() for p in model.parameters())
     assert first["bytes"] == 4 * first["parameters"]
     assert 0 < first["latency_ms"] <= first["latency_ms_p90"]
-    assert first["latency_ms"] < first["latency_ms_batch32"]
+    assert 0 < first["latency_ms_batch32"] <= first["latency_ms_batch32_p90"]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_runs_of_one_shape_are_measured_once(tmp_path, timed):
 def test_another_shape_is_measured_anew(tmp_path, timed, student):
     storage = Storage(str(tmp_path))
     for asked in (recipe(), recipe(student=student)):
-        measure_cost(storage.uri, student_run(asked, prepare(asked, storage)))
+        measure_cost(storage.uri, student_of(prepare(asked, storage), asked))
     assert len(timed) == 4
     assert len(storage.names("costs/")) == 2
 
@@ -62,10 +65,10 @@ def test_another_shape_is_measured_anew(tmp_path, timed, student):
 def test_a_student_that_reads_characters_is_measured_with_them(tmp_path, timed):
     asked = recipe(student={"character_dim": 4, "character_hidden": 4})
     preparation = prepare(asked, Storage(str(tmp_path)))
-    run = student_run(asked, preparation)
-    plain = measure_cost(str(tmp_path), student_run(recipe(), prepare(recipe(), preparation.storage)))
+    run = student_of(preparation, asked)
+    plain = measure_cost(str(tmp_path), student_of(preparation))
     measured = measure_cost(str(tmp_path), run)
-    assert measured["shape"]["characters"] > 0 == plain["shape"]["characters"]
+    assert measured.shape["characters"] > 0 == plain.shape["characters"]
     model = build_model(preparation.storage, run)
     assert measured["parameters"] == sum(p.numel() for p in model.parameters()) > plain["parameters"]
 
@@ -73,10 +76,34 @@ def test_a_student_that_reads_characters_is_measured_with_them(tmp_path, timed):
 def test_a_teacher_that_reads_characters_is_measured_with_them(tmp_path, timed):
     preparation = prepare(recipe(), Storage(str(tmp_path)))
     measured = measure_cost(str(tmp_path), preparation.teachers[0].run)
-    assert measured["shape"]["characters"] > 0
+    assert measured.shape["characters"] > 0
     vocabulary = open_vocabulary(preparation.storage, preparation.teachers[0].run.vocabulary_id)
     batch = synthetic_batch(3, vocabulary)
     assert batch.pieces_BP.shape == (3, 32)
     assert batch.characters_BTC is not None
     assert batch.characters_BTC.shape == (3, 24, 6)
     assert batch.first_BT[0].tolist() == sorted(set(batch.first_BT[0].tolist()))
+
+
+def test_one_student_per_language_costs_the_sum_in_size_and_the_mean_in_time(tmp_path, timed):
+    asked = recipe(student={"scope": "language"})
+    preparation = prepare(asked, Storage(str(tmp_path)))
+    each = [measure_cost(str(tmp_path), run) for run in student_runs(asked, preparation)]
+    assert len(each) == 2
+    both = joint_cost(each)
+    for name in ("parameters", "bytes"):
+        assert both[name] == each[0][name] + each[1][name]
+    assert both["latency_ms"] == pytest.approx((each[0]["latency_ms"] + each[1]["latency_ms"]) / 2)
+    assert both.figures.keys() == each[0].figures.keys()
+    assert joint_cost(each[:1]) == each[0]
+    assert Cost.from_plain(both.to_plain()) == both
+
+
+def test_shapes_are_measured_on_the_cluster_and_kept_in_the_store(ray_cluster, tmp_path):
+    preparation = prepare(recipe(), Storage(str(tmp_path)))
+    runs = [preparation.teachers[0].run, student_of(preparation)]
+    done = []
+    measure_all(str(tmp_path), runs, lambda: done.append(len(done)))
+    assert done == [0, 1]
+    assert all(find_cost(preparation.storage, run) for run in runs)
+    measure_all(str(tmp_path), [], lambda: pytest.fail("measured"))

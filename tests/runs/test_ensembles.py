@@ -1,4 +1,4 @@
-"""Several teachers for each language: trained once each, averaged, evaluated and heard as one."""
+"""Several teachers for each language: trained once each, averaged, evaluated and distilled from as one."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ import torch
 from raykd.layers import Ensemble
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
-from raykd.runs.data import training_data
-from raykd.runs.distil import Worker
-from raykd.runs.execute import execute, find_result, is_trained, load_model, needs_of
-from raykd.runs.prepare import prepare, student_run
+from raykd.runs.execute import find_result, is_trained, load_model
+from raykd.runs.prepare import prepare
 from raykd.runs.recipe import recipe_faults
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
 from raykd.structures import token_marginals, viterbi
-from tests.runs.small import prepared, recipe
+from tests.runs.loops import stage_data
+from tests.runs.small import computed, executed, prepared, recipe, student_of, train_teachers
+
+POSTERIOR = {"kind": "posterior"}
 
 
 def several(combine="scores", **changes):
     return recipe(teachers={"count": 2, "combine": combine}, **changes)
 
 
-def executed(store, run):
-    return execute(store, run, worker=Worker(), report=lambda _: None)
+@pytest.fixture(scope="module")
+def ensembles(tmp_path_factory):
+    """A store with two trained members for each language, averaged in both ways."""
+    return prepared(str(tmp_path_factory.mktemp("ensembles")), several(objective=POSTERIOR))
 
 
 def test_members_are_the_teachers_of_one_seed_each(tmp_path):
@@ -48,54 +51,57 @@ def test_members_are_the_teachers_of_one_seed_each(tmp_path):
 
 
 @pytest.mark.parametrize("combine", ["scores", "posteriors"])
-def test_a_student_hears_the_mean_of_its_teachers(tmp_path, combine):
-    objective = {"kind": "posterior"}
-    asked = several(combine, objective=objective)
-    ready = prepared(str(tmp_path), asked)
+def test_a_student_is_distilled_from_the_mean_of_its_teachers(ensembles, combine):
+    asked = several(combine, objective=POSTERIOR)
+    ready = prepare(asked, ensembles.storage)
+    train_teachers(ready)
+    computed(ready, asked)
     storage, teacher = ready.storage, ready.teachers[0]
-    run = student_run(asked, ready)
-    data = training_data(storage.uri, run, needs_of(run), verify=True)
+    run = student_of(ready, asked)
+    data = stage_data(storage, run)
     rows = np.flatnonzero(np.isin(data.part.languages, teacher.languages))[:5]
-    heard = data.gather(rows, torch.device("cpu")).teacher
+    given = data.gather(rows, torch.device("cpu")).teacher
     members = [load_model(storage, member) for member in teacher.run.members]
     tokens = ready.corpus.parts["train"]["tokens"].take(rows).to_pylist()
     vocabulary = load_teacher(storage, teacher.run.id)._vocabulary
     batch = vocabulary.encode(tokens).gather(np.arange(5))
     with torch.inference_mode():
-        said = Ensemble(members, combine=combine)(batch)
-        expected_BTY, best_BT = token_marginals(said), viterbi(said)[0]
-    chain = heard.chain if combine == "scores" else heard.marginals
-    assert (heard.chain is None) == (combine == "posteriors")
+        mean = Ensemble(members, combine=combine)(batch).distribution
+        expected_BTY, best_BT = token_marginals(mean), viterbi(mean)[0]
+    chain = given.chain if combine == "scores" else given.marginals
+    assert (given.chain is None) == (combine == "posteriors")
     mask_BT = chain.mask_BT
     torch.testing.assert_close(token_marginals(chain)[mask_BT], expected_BTY[mask_BT], rtol=0, atol=2e-3)
-    assert torch.equal(heard.paths_BKT[:, 0][mask_BT], best_BT[mask_BT])
-    assert len(executed(storage.uri, run)["epochs"]) == 2
+    assert torch.equal(given.paths_BKT[:, 0][mask_BT], best_BT[mask_BT])
+    assert len(executed(ready, run).epochs) == 2
 
 
-def test_an_ensemble_is_scored_by_itself_and_trains_nothing(tmp_path):
-    ready = prepared(str(tmp_path), several())
+def test_an_ensemble_is_scored_by_itself_and_trains_nothing(ensembles):
+    ready = ensembles
     for teacher in ready.teachers:
         result = find_result(ready.storage, teacher.run)
         members = [find_result(ready.storage, run) for run in teacher.run.members]
-        assert result["epochs"] == []
-        assert result["parameters"] == sum(member["parameters"] for member in members)
-        assert set(result["dev"]["by_language"]) == set(teacher.languages)
-        assert result["weights_sha256"] not in {member["weights_sha256"] for member in members}
+        assert result.epochs == ()
+        assert result.parameters == sum(member.parameters for member in members)
+        assert set(result.scores.by_language("dev")) == set(teacher.languages)
+        assert result.weights_sha256 not in {member.weights_sha256 for member in members}
         assert not ready.storage.child(*teacher.run.folder).exists("model.safetensors")
         # Found again, also in another process.
-        assert executed(ready.storage.uri, teacher.run) == result
+        assert executed(ready, teacher.run) == result
 
 
 def test_it_costs_what_all_its_members_cost(tmp_path, monkeypatch):
-    monkeypatch.setattr(cost, "time_batches", lambda model, batch: (viterbi(model(batch)), (1.0, 2.0))[1])
+    monkeypatch.setattr(
+        cost, "time_batches", lambda model, batch: (viterbi(model(batch).distribution), (1.0, 2.0))[1]
+    )
     storage = Storage(str(tmp_path))
     one, two = (measure_cost(storage.uri, prepare(r, storage).teachers[0].run) for r in (recipe(), several()))
     assert two["parameters"] == 2 * one["parameters"]
-    assert two["shape"]["models"] == 2 * one["shape"]["models"]
+    assert two.shape["models"] == 2 * one.shape["models"]
 
 
 @pytest.mark.parametrize(
-    ("objective", "decoder", "told"),
+    ("objective", "decoder", "message"),
     [
         ({"kind": "structural"}, "crf", "give the student decoder: maxent; or set teachers.combine: scores"),
         ({"kind": "top_k", "k": 3}, "crf", "set k: 1"),
@@ -103,10 +109,10 @@ def test_it_costs_what_all_its_members_cost(tmp_path, monkeypatch):
         ({"kind": "structural"}, "maxent", None),
     ],
 )
-def test_a_mixture_is_no_chain(objective, decoder, told):
+def test_a_mixture_is_no_chain(objective, decoder, message):
     asked = several("posteriors", objective=objective, student={"decoder": decoder})
     faults = recipe_faults(asked)
-    assert not faults if told is None else told in faults[0][1]
+    assert not faults if message is None else message in faults[0][1]
     assert not recipe_faults(several("scores", objective=objective, student={"decoder": decoder}))
 
 

@@ -11,60 +11,64 @@ from seqeval.metrics import f1_score
 from seqeval.scheme import IOBES
 from torch import nn
 
+from raykd.layers import Output
 from raykd.runs import evaluate
 from raykd.runs.data import corpus_of, evaluation_part
 from raykd.runs.distil import Worker
-from raykd.runs.prepare import prepare, student_run
+from raykd.runs.prepare import prepare
 from raykd.storage import Storage
 from raykd.structures import Chain
-from tests.runs.small import recipe
+from raykd.tasks import TASKS
+from tests.runs.small import recipe, student_of
 
-MISHEARD = 0.2
+WRONG = 0.2
 
 
-class Parrot(nn.Module):
-    """Knows the tags of every sentence by its pieces, and mishears some of them."""
+class Lookup(nn.Module):
+    """Knows the tags of every sentence by its pieces, some of them wrongly."""
 
     def __init__(self, part, tags: int):
         super().__init__()
-        hears = np.random.default_rng(0)
+        draw = np.random.default_rng(0)
         self.tags, self.known = tags, {}
-        text, offsets = part.text, part.tags.offsets
+        text, offsets = part.text, part.labels.tags.offsets
         for row in range(len(part)):
             pieces = text.gather(np.array([row])).pieces_BP[0].tolist()
-            said = part.tags.values[offsets[row] : offsets[row + 1]].copy()
-            said[hears.random(len(said)) < MISHEARD] = 0
-            self.known[tuple(pieces)] = torch.from_numpy(said)
+            known = part.labels.tags.values[offsets[row] : offsets[row + 1]].copy()
+            known[draw.random(len(known)) < WRONG] = 0
+            self.known[tuple(pieces)] = torch.from_numpy(known).long()
 
-    def forward(self, batch):
+    def forward(self, batch, *, layers=()):
         scores_BTY = torch.randn(*batch.first_BT.shape, self.tags)
         for b, (pieces, length) in enumerate(zip(batch.pieces_BP, batch.piece_lengths_B, strict=True)):
-            said = self.known[tuple(pieces[:length].tolist())]
-            scores_BTY[b, torch.arange(len(said)), said] += 100.0
-        return Chain(scores_BTY, batch.lengths_B)
+            known = self.known[tuple(pieces[:length].tolist())]
+            scores_BTY[b, torch.arange(len(known)), known] += 100.0
+        return Output(Chain(scores_BTY, batch.lengths_B))
 
 
 def test_f1_is_seqevals_for_each_language(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluate, "EVALUATION_TOKENS", 150)
     asked = recipe()
     preparation = prepare(asked, Storage(str(tmp_path)))
-    run = student_run(asked, preparation)
-    part = evaluation_part(str(tmp_path), run.corpus_id, run.vocabulary_id, "dev")
+    run = student_of(preparation, asked)
+    part = evaluation_part(str(tmp_path), run.corpus_id, run.vocabulary_id, run.task, "dev")
     table = corpus_of(str(tmp_path), run.corpus_id).parts["dev"]
     tag_set = preparation.corpus.tag_set
-    parrot = Parrot(part, len(tag_set))
-    scored = evaluate.score_part(parrot, part, tag_set, "f1", worker=Worker())
+    lookup = Lookup(part, len(tag_set))
+    scored = evaluate.score_part(lookup, part, TASKS["ner"], tag_set, worker=Worker())["source"]
 
     gold = [[tag_set.tags[tag] for tag in tags] for tags in table["tags"].to_pylist()]
-    said = [parrot.known[tuple(part.text.gather(np.array([row])).pieces_BP[0].tolist())] for row in range(16)]
-    heard = [[tag_set.tags[tag] for tag in tags] for tags in said]
+    known = [
+        lookup.known[tuple(part.text.gather(np.array([row])).pieces_BP[0].tolist())] for row in range(16)
+    ]
+    predicted = [[tag_set.tags[tag] for tag in tags] for tags in known]
     languages = table["language"].to_pylist()
     expected = {}
     for language in ("en", "de"):
         own = [row for row, name in enumerate(languages) if name == language]
-        sides = [gold[row] for row in own], [heard[row] for row in own]
+        sides = [gold[row] for row in own], [predicted[row] for row in own]
         expected[language] = f1_score(*sides, mode="strict", scheme=IOBES)
     assert 0.2 < expected["en"] != expected["de"] < 0.9
-    assert scored["by_language"] == pytest.approx(expected)
-    assert scored["mean"] == pytest.approx(fmean(expected.values()))
-    assert scored["standard_deviation"] == pytest.approx(pstdev(expected.values()))
+    assert scored.by_language == pytest.approx(expected)
+    assert scored.mean == pytest.approx(fmean(expected.values()))
+    assert scored.languages_sd == pytest.approx(pstdev(expected.values()))

@@ -1,4 +1,4 @@
-"""What teachers are trained on, and what they speak about."""
+"""What teachers are trained on, and the text that their signals are for."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def _texts(table) -> set[tuple[str, ...]]:
     return {tuple(tokens) for tokens in table["tokens"].to_pylist()}
 
 
-def test_teachers_learn_from_more_sentences_than_students(tmp_path):
-    small = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
-    ready = prepare(small, Storage(str(tmp_path)))
+def test_teachers_are_trained_on_more_sentences_than_students(tmp_path):
+    asked = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
+    ready = prepare(asked, Storage(str(tmp_path)))
     assert ready.corpus.parts["train"].num_rows == 12
     for teacher in ready.teachers:
         taught = open_corpus(ready.storage, teacher.run.corpus_id)
@@ -27,7 +27,7 @@ def test_teachers_learn_from_more_sentences_than_students(tmp_path):
         assert not _texts(taught.parts["train"]) & held_out
         own = ready.corpus.restricted(teacher.languages)
         assert taught.parts["test"].equals(own.parts["test"])
-        # It speaks about the students' text, not about what it was trained on.
+        # Its signals are for the students' text, not for what it was trained on.
         students = [own.parts[part] for part in ("train", "unlabelled")]
         assert len(teacher.text) == sum(table.num_rows for table in students)
 
@@ -62,7 +62,7 @@ def test_drawn_dev_and_test_do_not_go_with_it():
     assert [path for path, _ in recipe_faults(drawn)] == [("teacher_corpus", "cap")]
 
 
-def test_word_dropout_wants_an_unknown_piece_of_raykds_own(tmp_path):
+def test_word_dropout_needs_an_unknown_piece_of_raykds_own(tmp_path):
     teacher = {"kind": "hf_token_classifier", "path": str(tmp_path)}
     student = {"word_dropout": 0.1, "vocabulary": {"kind": "teacher"}}
     assert not recipe_faults(recipe(student=student))

@@ -7,34 +7,45 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from raykd.runs.distil import CHECKPOINT, Worker
-from raykd.runs.execute import RESULT, WEIGHTS, execute, training_plan_of
-from raykd.runs.prepare import student_run
+from raykd.errors import StoreError
+from raykd.runs.checkpoint import CHECKPOINT
+from raykd.runs.execute import RESULT, WEIGHTS, training_plan_of
 from raykd.storage import Storage
-from tests.runs.interrupted import CHECKPOINT_STEPS, MOMENTS
+from tests.runs.interrupted import CHECKPOINT_STEPS
 from tests.runs.loops import distiller, same, weights_of, without_times
-from tests.runs.small import prepared, recipe
+from tests.runs.projected import with_projection
+from tests.runs.small import executed, student_of
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """A prepared store."""
-    return prepared(str(tmp_path_factory.mktemp("resume") / "store"), recipe())
+STAGES = (
+    {"objective": {"kind": "posterior"}, "select": "loss", "held_out": 0.2, "schedule": {"epochs": 2}},
+    {"objective": {"kind": "gold"}, "layers": "unfreeze", "schedule": {"epochs": 2, "patience": 1}},
+)
+# In the middle of the first epoch, between two checkpoints; at its end; after the dev score of the second, before that
+# is saved; in the second stage; and when all is trained but the result not written.
+MOMENTS = ("step 6", "report 0", "evaluation 0", "report 2", "weights")
 
 
 def test_a_run_killed_again_and_again(small, tmp_path):
-    run = student_run(recipe(training={"learning_rate_schedule": "cosine"}), small)
+    training = {"learning_rate_schedule": "cosine"}
+    run = student_of(small, training=training, stages=(STAGES[0], {**STAGES[1], "layers": ("head",)}))
     store = tmp_path / "store"
     shutil.copytree(small.storage.uri, store)
     (tmp_path / "run.json").write_text(json.dumps(run.to_plain()))
-    command = [sys.executable, "-m", "tests.runs.interrupted", str(store), str(tmp_path / "run.json")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.runs.interrupted",
+        str(store),
+        str(tmp_path / "run.json"),
+        *MOMENTS,
+    ]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True
     )
@@ -42,9 +53,10 @@ def test_a_run_killed_again_and_again(small, tmp_path):
         *([moment, "SIGKILL"] for moment in MOMENTS),
         ["never", "finished"],
     ], done.stderr
-    undisturbed = execute(small.storage.uri, run, worker=Worker(), report=lambda _: None)
+    undisturbed = executed(small, run)
+    assert {epoch["stage"] for epoch in undisturbed.epochs} == {0, 1}
     folder, other = (Storage(str(uri)).child(*run.folder) for uri in (store, small.storage.uri))
-    assert without_times(folder.read_json(RESULT)) == without_times(undisturbed)
+    assert without_times(folder.read_json(RESULT)) == without_times(undisturbed.to_plain())
     assert folder.read(WEIGHTS) == other.read(WEIGHTS)
     assert not folder.exists(CHECKPOINT)
 
@@ -53,8 +65,8 @@ class BrokenOffError(Exception):
     pass
 
 
-def interrupted(loop, *, step: int | None = None, epoch: int | None = None):
-    """Train until after that step (counted from here) or report."""
+def interrupted(loop, *, step: int | None = None, epoch: int | None = None) -> bool:
+    """Train until after that step (counted from here) or report; whether it was reached."""
     steps = iter(range(10**6))
 
     def stepped(*_):
@@ -67,10 +79,12 @@ def interrupted(loop, *, step: int | None = None, epoch: int | None = None):
 
     watching = register_optimizer_step_post_hook(stepped)
     try:
-        with pytest.raises(BrokenOffError):
-            loop.train(reported)
+        loop.train(reported)
+    except BrokenOffError:
+        return True
     finally:
         watching.remove()
+    return False
 
 
 @pytest.mark.parametrize(
@@ -83,18 +97,16 @@ def interrupted(loop, *, step: int | None = None, epoch: int | None = None):
     ids=lambda training: " ".join(map(str, training.values())),
 )
 def test_every_kind_of_state_is_restored(small, tmp_path, training):
-    run = student_run(recipe(training=training, schedule={"epochs": 4}), small)
-    training_plan = training_plan_of(run).__class__(
-        **{**vars(training_plan_of(run)), "checkpoint_steps": CHECKPOINT_STEPS}
-    )
+    run = student_of(small, training=training, schedule={"epochs": 3}, objective={"kind": "posterior"})
+    plan = replace(training_plan_of(small.storage.uri, run), checkpoint_steps=CHECKPOINT_STEPS)
 
     def loop(folder: str):
-        return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", training_plan=training_plan)
+        return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", plan=plan)
 
     undisturbed = loop("undisturbed")
     history = undisturbed.train(lambda _: None).history
-    interrupted(loop("resumed"), step=CHECKPOINT_STEPS + 1)
-    interrupted(loop("resumed"), epoch=1)
+    assert interrupted(loop("resumed"), step=CHECKPOINT_STEPS + 1)
+    assert interrupted(loop("resumed"), epoch=1)
     resumed = loop("resumed")
     assert without_times(resumed.train(lambda _: None).history) == without_times(history)
     assert same(weights_of(resumed.model), weights_of(undisturbed.model))
@@ -102,12 +114,50 @@ def test_every_kind_of_state_is_restored(small, tmp_path, training):
         assert len({epoch["learning_rate"] for epoch in history}) > 1
 
 
+@pytest.mark.parametrize("steps", [3, None], ids=["between checkpoints", "at the end of each epoch"])
+def test_interrupted_in_every_stage_and_unfreezing_step(small, tmp_path, steps):
+    # The first stage's objective has parameters of its own.
+    first = {"objective": {"kind": "emission"}, "text": "labelled", "schedule": {"epochs": 2}}
+    run = student_of(small, stages=(first, *STAGES[1:]))
+    plan = training_plan_of(small.storage.uri, run)
+    plan = replace(plan, stages=[with_projection(plan.stages[0]), *plan.stages[1:]], checkpoint_steps=2)
+
+    def loop(folder: str):
+        return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", plan=plan)
+
+    undisturbed = loop("undisturbed")
+    history = undisturbed.train(lambda _: None).history
+    places = []
+    while True:
+        resumed = loop("resumed")
+        # An epoch has steps enough that every process gets past one checkpoint.
+        if not interrupted(resumed, step=steps, epoch=len(places) if steps is None else None):
+            break
+        places.append((resumed.progress.stage, resumed.progress.step))
+    assert set(places) == {(0, 0), (1, 0), (1, 1), (1, 2)}
+    assert len(places) >= len(history)
+    assert without_times(resumed.progress.history) == without_times(history)
+    assert same(weights_of(resumed.model), weights_of(undisturbed.model))
+    assert resumed.progress.best_epoch == undisturbed.progress.best_epoch
+
+
 def test_the_weights_of_the_best_epoch_are_kept(small, tmp_path):
-    run = student_run(recipe(schedule={"epochs": 5}), small)
+    run = student_of(small, schedule={"epochs": 4}, objective={"kind": "posterior"}, training={"seed": 2})
     loop, seen = distiller(small.storage, run, folder=tmp_path.name), []
-    progress = loop.train(lambda report: seen.append((report.dev["mean"], weights_of(loop.model))))
+    progress = loop.train(lambda report: seen.append((report.dev.mean, weights_of(loop.model))))
     scores = [score for score, _ in seen]
     best = scores.index(max(scores))
-    assert best < 4, "the last epoch is the best one, so this shows nothing"
+    assert best < 3, "the last epoch is the best one, so this shows nothing"
     assert progress.best_epoch == best
     assert same(weights_of(loop.model), seen[best][1])
+
+
+def test_a_damaged_checkpoint_is_refused_by_name(small, tmp_path):
+    run = student_of(small, objective={"kind": "gold"})
+    loop = distiller(small.storage, run, folder=tmp_path.name)
+    assert interrupted(loop, epoch=0)
+    loop.folder.write(CHECKPOINT, loop.folder.read(CHECKPOINT)[:-1000])
+    with pytest.raises(
+        StoreError, match=rf"{tmp_path.name}/{CHECKPOINT}: the checkpoint is damaged; remove it"
+    ):
+        distiller(small.storage, run, folder=tmp_path.name).train(lambda _: None)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from raykd.runs.prepare import gold_run, prepare, student_run, transfer_needs, with_seed
+from raykd.runs.prepare import prepare, transfer_needs, with_seed
 from raykd.runs.run import Run
 from raykd.signals import Need
 from raykd.storage import Storage
-from tests.runs.small import recipe
+from tests.runs.small import recipe, student_of
+
+GOLD = {"objective": {"kind": "gold"}}
+STAGES = (
+    {"objective": {"kind": "posterior"}, "text": "unlabelled"},
+    {"objective": {"kind": "gold"}, "schedule": {"epochs": 3}, "training": {"learning_rate": 1e-3}},
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +27,12 @@ def store(tmp_path_factory):
 
 def run_of(folder: str, **changes) -> Run:
     asked = recipe(**changes)
-    return student_run(asked, prepare(asked, Storage(folder)))
+    return student_of(prepare(asked, Storage(folder)), asked)
+
+
+def staged(small, first=(), second=(), **changes) -> Run:
+    """A run of two stages, with changes of each."""
+    return student_of(small, stages=({**STAGES[0], **dict(first)}, {**STAGES[1], **dict(second)}), **changes)
 
 
 def test_names_workers_and_the_store_do_not_enter(store, tmp_path):
@@ -44,8 +56,19 @@ def test_names_workers_and_the_store_do_not_enter(store, tmp_path):
         {"objective": {"kind": "posterior"}},
         {"objective": {"kind": "gold"}},
         {"schedule": {"epochs": 3}},
+        {"schedule": {"patience": 1}},
         {"schedule": {"anneal_rate": 0.5}},
         {"schedule": {"anneal_horizon": 4}},
+    ],
+    ids=str,
+)
+def test_what_decides_the_outcome_enters(small, changes):
+    assert student_of(small, **changes).id != student_of(small).id
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
         {"corpus": {"train": 23}},
         {"corpus": {"seed": 1}},
         {"corpus": {"sampling_alpha": 0.5}},
@@ -54,32 +77,82 @@ def test_names_workers_and_the_store_do_not_enter(store, tmp_path):
     ],
     ids=str,
 )
-def test_what_decides_the_outcome_enters(store, changes):
+def test_what_decides_the_corpus_and_the_teachers_enters(store, changes):
     assert run_of(store, **changes).id != run_of(store).id
 
 
-def test_gold_knows_neither_teacher_nor_annealing(store):
-    gold = {"objective": {"kind": "gold"}}
-    plain = run_of(store, **gold)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"text": "all"}, {}),
+        ({"objective": {"kind": "posterior", "temperature": 2.0}}, {}),
+        ({"layers": ("head",)}, {}),
+        ({}, {"layers": "unfreeze"}),
+        ({"select": "loss"}, {}),
+        ({"select": "loss", "held_out": 0.1}, {"select": "loss"}),
+        ({}, {"schedule": {"epochs": 4}}),
+        ({}, {"training": {"learning_rate": 2e-3}}),
+        ({}, {"training": {"learning_rate": 1e-3, "batch_tokens": 100}}),
+    ],
+    ids=str,
+)
+def test_each_setting_of_a_stage_enters(small, first, second):
+    assert staged(small, first, second).id != staged(small).id
+
+
+def test_what_has_no_effect_on_a_stage_does_not_enter(small):
+    plain = staged(small).id
+    annealed = {"schedule": {"epochs": 3, "anneal_rate": 0.5, "anneal_horizon": 7}}
+    assert staged(small, {}, annealed).id == plain, "gold labels follow no λ"
+    # Held-out text is only for `select: loss`; a stage may repeat what holds anyway.
+    assert staged(small, {"held_out": 0.2}).id == plain
+    assert staged(small, {"layers": "all", "select": "dev", "training": {"learning_rate": 1e-2}}).id == plain
+    groups = (("head", "encoder"), ("encoder", "head"))
+    assert len({staged(small, {"layers": layers}).id for layers in groups}) == 1
+    # The short form is one stage.
+    assert student_of(small, stages=({"objective": {"kind": "structural"}},)).id == student_of(small).id
+    mix = {"kind": "mix", "parts": ({"objective": {"kind": "gold"}}, {"objective": {"kind": "posterior"}})}
+    one, other = (student_of(small, objective=mix, schedule={"anneal_rate": rate}).id for rate in (1.0, 0.5))
+    assert one == other, "none of its weights follows λ"
+
+
+def test_gold_labels_depend_on_neither_teacher_nor_annealing(store):
+    plain = run_of(store, **GOLD)
     assert plain.sources == ()
-    assert not plain.unlabelled
+    assert [stage["text"] for stage in plain.stages] == ["labelled"]
     for changes in ({"schedule": {"anneal_rate": 0.1}}, {"teachers": {"hidden_dim": 7}}):
-        assert run_of(store, **gold, **changes).id == plain.id
-    assert gold_run(run_of(store)).id == plain.id
-    assert run_of(store, **gold, schedule={"epochs": 3}).id != plain.id
+        assert run_of(store, **GOLD, **changes).id == plain.id
+    twin = recipe().on_gold()
+    assert student_of(prepare(twin, Storage(store)), twin).id == plain.id
+    assert run_of(store, **GOLD, schedule={"epochs": 3}).id != plain.id
 
 
-def test_seeds_count_from_the_recipes_own(store):
-    run = run_of(store, training={"seed": 5})
+def test_where_things_are_does_not_enter(small):
+    run = student_of(small)
+    (source, *others) = run.sources
+    elsewhere = replace(source, text_id="text-larger", stored=dict.fromkeys(source.signals, "signal-larger"))
+    assert replace(run, sources=(elsewhere, *others)).id == run.id
+    other = replace(source, signals=dict.fromkeys(source.signals, "signal-other"))
+    assert replace(run, sources=(other, *others)).id != run.id
+    started = [
+        replace(run, start_from={"folder": folder, "weights_sha256": weights})
+        for folder, weights in (("/one", "a"), ("/two", "a"), ("/one", "b"))
+    ]
+    assert started[0].id == started[1].id
+    assert len({run.id, started[0].id, started[2].id}) == 3
+
+
+def test_seeds_count_from_the_recipes_own(small):
+    run = student_of(small, training={"seed": 5})
     assert with_seed(run, 0).id == run.id
-    assert with_seed(run, 2).id == run_of(store, training={"seed": 7}).id
+    assert with_seed(run, 2).id == student_of(small, training={"seed": 7}).id
 
 
-def test_a_run_crosses_processes_as_plain_data(store):
-    run = run_of(store)
-    again = Run.from_plain(json.loads(json.dumps(run.to_plain())))
-    assert again == run
-    assert again.id == run.id
+def test_a_run_crosses_processes_as_plain_data(small):
+    for run in (student_of(small), staged(small), small.teachers[0].run):
+        again = Run.from_plain(json.loads(json.dumps(run.to_plain())))
+        assert again == run
+        assert again.id == run.id
 
 
 def test_a_monolingual_teacher_is_the_same_whatever_languages_a_sweep_adds(store):
@@ -91,12 +164,14 @@ def test_a_monolingual_teacher_is_the_same_whatever_languages_a_sweep_adds(store
     assert [teacher.languages for teacher in together] == [("en", "de")]
 
 
-def test_the_stored_signals_serve_every_objective(store):
-    corpus = prepare(recipe(), Storage(store)).corpus
+def test_the_stored_signals_serve_every_objective():
     asked = [{"kind": "gold"}, {"kind": "top_wk", "k": 3}, {"kind": "top_k", "k": 7}, {"kind": "posterior"}]
     recipes = [recipe(objective=objective) for objective in asked]
     everything = (Need("emissions"), Need("transitions"), Need("kbest", 7))
-    assert transfer_needs(recipes, corpus) == everything
+    assert transfer_needs(recipes, unlabelled=True) == everything
     # Unlabelled text is labelled by the teacher's best path, whatever the objective reads; gold alone reads none.
-    assert transfer_needs([recipe()], corpus) == (*everything[:2], Need("kbest", 1))
-    assert transfer_needs(recipes[:1], corpus) == ()
+    assert transfer_needs([recipe()], unlabelled=True) == (*everything[:2], Need("kbest", 1))
+    assert transfer_needs([recipe()], unlabelled=False) == everything[:2]
+    assert transfer_needs(recipes[:1], unlabelled=True) == ()
+    stages = recipe(stages=(*STAGES, {"objective": {"kind": "top_k", "k": 2}}))
+    assert transfer_needs([stages], unlabelled=True) == (*everything[:2], Need("kbest", 2))

@@ -28,11 +28,20 @@ COST = Cost({"parameters": 1000, "bytes": 4000, "latency_ms": 1.5, "compression"
 
 
 def run_of(tree: dict[str, Any], *, seed: int = 0) -> Run:
-    """The run of a resolved tree: annealing has no effect on the identity of a gold run."""
+    """The run of a resolved tree. Annealing has no effect on gold labels, and is no part of their stage."""
+    schedule = dict(tree["schedule"])
+    if tree["objective"]["kind"] == "gold":
+        schedule = {"epochs": schedule["epochs"]}
     return Run(
         role="student", task="ner", corpus_id="corpus-0", vocabulary_id="vocabulary-0", model=tree["student"],
-        objective=tree["objective"], schedule=tree["schedule"], training={"seed": seed},
+        stages=(stage(tree["objective"], schedule),), training={"seed": seed},
     )  # fmt: skip
+
+
+def stage(objective: dict[str, Any], schedule: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """One stage of a run as the recipe resolves it; `fields` replace what is written there by default."""
+    usual = {"text": "labelled", "training": {}, "layers": "all", "select": "dev"}
+    return {"objective": objective, "schedule": schedule, **usual, **fields}
 
 
 def result_of(run: Run, mean: float, *, target: float | None = None) -> RunResult:

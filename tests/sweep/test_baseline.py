@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raykd.front import OBJECTIVES
+from raykd.figures import OBJECTIVES
 from raykd.runs.progress import Silent
 from raykd.storage import Storage
 from raykd.sweep.baseline import train_twins, worth_a_baseline
@@ -28,14 +28,8 @@ def record(number: int, kind: str, f1: float, *, dim: int = 8, **fields: Any) ->
     """A trial that ended, larger and slower with its `dim`."""
     tree = setting(kind, dim=dim)
     run_ids = setting_of(tree, 1).run_ids
-    figures = {
-        "dev_f1": f1,
-        "latency_ms": dim / 8,
-        "parameters": 125 * dim,
-        "objective": kind,
-        "run_ids": run_ids,
-    }
-    return Record(trial(number, **{**figures, **fields}), tree)
+    cost = {"latency_ms": dim / 8, "parameters": 125 * dim}
+    return Record(trial(number, f1, cost=cost, objective=kind, run_ids=run_ids, **fields), tree)
 
 
 def numbers(records: list[Record]) -> list[int]:

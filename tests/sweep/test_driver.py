@@ -88,10 +88,9 @@ def test_an_ensembles_row_has_its_own_scores_above_those_of_its_members(ensemble
     for name, run in sweep.teachers:
         result = find_result(sweep.storage, run)
         assert result is not None
-        assert row.test_f1_by_language[name[-2:]] == result["test"]["mean"]
-    assert row.parameters == sum(
-        (find_result(sweep.storage, run) or {})["parameters"] for _, run in sweep.members
-    )
+        assert row.scores.by_language("test")[name[-2:]] == result.scores.mean("test")
+    members = [find_result(sweep.storage, run) for _, run in sweep.members]
+    assert row.cost["parameters"] == sum(member.parameters for member in members if member is not None)
 
 
 PREPARATIONS = """\

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from raykd.results import Cost, RunResult, Score, Scores
 from raykd.sweep.outcome import against_teachers, finished, flat_settings, teacher_row
 from tests.scores import scores
-from tests.sweep.samples import COST, result_of, run_of, trial
+from tests.sweep.samples import COST, result_of, run_of, stage, trial
 
 TEACHERS = [
     Cost({"parameters": 6000, "bytes": 24000, "latency_ms": 4.0}),
@@ -94,3 +97,30 @@ def test_settings_are_flat_paths_with_plain_values():
         "student.kind": "bilstm", "student.vocabulary.kind": "word", "student.vocabulary.min_count": 2,
         "objective.kind": "gold", "schedule.epochs": 1, "training.seed": 3,
     }  # fmt: skip
+
+
+GOLD, HINTS = {"kind": "gold"}, {"kind": "structural"}
+
+
+def staged(*stages: dict[str, Any]) -> dict[str, Any]:
+    return flat_settings(replace(RUN, stages=stages, training={"learning_rate": 0.1, "seed": 0}))
+
+
+def test_what_a_single_stage_sets_of_training_is_shown():
+    own = staged(stage(GOLD, {"epochs": 1}, training={"learning_rate": 0.5}, layers=["head"], select="loss"))
+    assert (own["training.learning_rate"], own["training.seed"]) == (0.5, 0)
+    assert (own["layers"], own["select"]) == (["head"], "loss")
+
+
+@pytest.mark.parametrize(("first", "second", "shared"), [(2, 2, 2), (2, 3, None), (None, None, None)])
+def test_stages_are_numbered_and_show_the_schedule_of_all_together(first, second, shared):
+    stages = [
+        stage(HINTS, {"epochs": 2, "patience": first, "anneal_rate": 1.0}),
+        stage(GOLD, {"epochs": 3, "patience": second}, training={"learning_rate": 0.5}),
+    ]
+    own = staged(*stages)
+    assert [own[f"stages.{place}.objective.kind"] for place in range(2)] == ["structural", "gold"]
+    assert (own["stages.0.schedule.anneal_rate"], own["stages.1.training.learning_rate"]) == (1.0, 0.5)
+    assert (own["schedule.epochs"], own["schedule.patience"]) == (5, shared)
+    assert own["training.learning_rate"] == 0.1
+    assert "objective.kind" not in own

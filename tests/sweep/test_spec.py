@@ -11,7 +11,7 @@ from raykd.spec import load
 from raykd.sweep.spec import check_sweep, preparation_trees, search_identity
 
 ROOT = Path(__file__).parents[2]
-SWEEPS = sorted((ROOT / "sweeps").rglob("*.yaml"))
+SWEEPS = [path for path in sorted((ROOT / "sweeps").rglob("*.yaml")) if path.parent.name != "base"]
 GOOD = """\
 name: good
 corpus: {source: builtin}

@@ -11,7 +11,7 @@ import pytest
 
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
-from raykd.runs.prepare import student_run
+from raykd.runs.prepare import student_runs
 from raykd.runs.recipe import Recipe
 from raykd.spec import assignments, load
 from raykd.spec.yaml12 import parse
@@ -67,7 +67,8 @@ def test_the_small_form_runs(name, tmp_path):
     tree = load(SWEEPS[name], (*TINY, *sizes), variants=["small"]).tree
     recipes: list[Recipe] = [plain_sweep(plain) for plain in assignments(tree)]
     preparation = prepared(str(tmp_path), *recipes)
-    for run in {run.id: run for run in (student_run(recipe, preparation) for recipe in recipes)}.values():
+    runs = {run.id: run for recipe in recipes for run in student_runs(recipe, preparation)}
+    for run in runs.values():
         result = execute(str(tmp_path), run, worker=Worker(), report=lambda _: None)
-        assert 0 <= result["test"]["mean"] <= 1
-        assert len(result["epochs"]) == 1
+        assert 0 <= (result.scores.mean("test") or 0.0) <= 1
+        assert len(result.epochs) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from raykd.front import OBJECTIVES
+from raykd.figures import OBJECTIVES
 from raykd.runs.executor import Outcome
 from raykd.runs.progress import Silent
 from raykd.runs.run import Run
@@ -21,6 +21,7 @@ from raykd.sweep.scheduler import MOST_REPEATS, Trials
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
+from raykd.tasks import TASKS
 from tests.sweep.samples import COST, TREE, result_of, run_of
 
 
@@ -95,7 +96,8 @@ def scheduler(records, tracked, search, *, known=(), most=10, deadline=None, see
 
 def setting_of(tree: Mapping[str, Any], seeds: int) -> Setting:
     prepared: Any = SimpleNamespace(differences={"corpus.cap": 500})
-    return Setting(tree, None, prepared, tuple((run_of(dict(tree), seed=seed),) for seed in range(seeds)))  # type: ignore[arg-type]
+    recipe: Any = SimpleNamespace(labels=TASKS["ner"], method=tree["objective"]["kind"])
+    return Setting(tree, recipe, prepared, tuple((run_of(dict(tree), seed=seed),) for seed in range(seeds)))
 
 
 def complete(runs: tuple[Run, ...], *f1: float) -> Outcome:
@@ -115,10 +117,15 @@ def test_trials_are_recorded_as_they_begin_and_as_they_end(records, tracked):
     trials.ended(second.key, Outcome("FAILED", message="its process died"))
     trials.ended(first.key, complete(first.runs, 0.5))
     done, failed = (record.trial for record in records.load())
-    assert (done.state, done.dev_f1, done.latency_ms, done.wall_s) == ("COMPLETE", 0.5, 1.5, 2.0)
-    assert done.dev_f1_by_language == pytest.approx({"en": 0.4, "de": 0.6})
+    assert (done.state, done.scores.mean("dev"), done.cost, done.wall_s) == (
+        "COMPLETE",
+        0.5,
+        COST.figures,
+        2.0,
+    )
+    assert done.scores.by_language("dev") == pytest.approx({"en": 0.4, "de": 0.6})
     assert (done.settings["student.embedding_dim"], done.settings["corpus.cap"]) == (8, 500)
-    assert (failed.state, failed.message, failed.dev_f1) == ("FAILED", "its process died", None)
+    assert (failed.state, failed.message, failed.scores.mean("dev")) == ("FAILED", "its process died", None)
     assert search.reported == [(1, "FAILED"), (0, "COMPLETE")]
     assert tracked.started == [0, 1]
     assert tracked.finished == [(1, "FAILED"), (0, "COMPLETE")]
@@ -129,7 +136,7 @@ def test_one_run_asked_for_twice_is_done_once(records, tracked):
     search = Fixed(setting("gold"), setting("gold", rate=0.5), setting(), setting("gold", rate=2.0))
     trials = scheduler(records, tracked, search)
     gold, other = trials.next(), trials.next()
-    assert [job.runs[0].objective["kind"] for job in (gold, other)] == ["gold", "structural"]
+    assert [job.runs[0].stages[0]["objective"]["kind"] for job in (gold, other)] == ["gold", "structural"]
     assert search.reported == [(0, "PRUNED")], "a setting that is being tried has no figures yet"
     trials.ended(gold.key, complete(gold.runs, 0.4))
     assert trials.next() is None
@@ -154,7 +161,7 @@ def test_interrupted_trials_come_first_and_keep_their_number(records, tracked):
     trials = scheduler(records, tracked, again, known=own, most=1)
     resumed, new = trials.next(), trials.next()
     assert (resumed.key, resumed.runs) == (open_.key, open_.runs)
-    assert new.runs[0].objective["kind"] == "posterior"
+    assert new.runs[0].stages[0]["objective"]["kind"] == "posterior"
     assert trials.next() is None, "one trial was left to do beside the interrupted one"
     trials.ended(resumed.key, complete(resumed.runs, 0.3))
     assert again.added == [1], "the search is informed of a trial that an earlier driver proposed"
@@ -169,7 +176,7 @@ def test_a_trial_that_is_stopped_is_pruned(records, tracked):
     trials.ended(job.key, Outcome("PRUNED", message="stopped after epoch 1"))
     (record,) = records.load()
     assert (record.trial.state, record.trial.message) == ("PRUNED", "stopped after epoch 1")
-    assert (record.trial.dev_f1, record.trial.latency_ms) == (None, 1.5)
+    assert (record.trial.scores.mean("dev"), record.trial.cost) == (None, COST.figures)
     assert search.reported == [(0, "PRUNED")]
     assert tracked.finished == [(0, "PRUNED")]
 
@@ -190,9 +197,11 @@ def test_several_seeds_are_one_trial_with_mean_and_spread(records, tracked):
     trials.ended(job.key, complete(job.runs, 0.2, 0.4, 0.9))
     (record,) = records.load()
     assert record.trial.run_ids == tuple(run.id for run in job.runs)
-    assert record.trial.dev_f1 == pytest.approx(0.5)
-    assert record.trial.dev_f1_sd == pytest.approx(0.13**0.5)
-    assert record.trial.test_f1 == pytest.approx(0.5)
+    dev = record.trial.scores.get("dev")
+    assert dev is not None
+    assert (dev.mean, dev.sd) == (pytest.approx(0.5), pytest.approx(0.13**0.5))
+    assert dev.by_seed == pytest.approx((0.2, 0.4, 0.9))
+    assert record.trial.scores.mean("test") == pytest.approx(0.5)
     assert record.trial.wall_s == 6.0
     # Each epoch of each seed is logged once, also what was logged while it ran.
     assert sorted(tracked.epochs) == [(0, epoch, seed) for epoch in range(2) for seed in range(3)]

@@ -1,0 +1,211 @@
+"""Stages: each starts from the best state of the one before, on its own text, training its own layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load
+
+from raykd.errors import RunError
+from raykd.results import Score
+from raykd.runs import execute as module
+from raykd.runs.execute import WEIGHTS, build_model, training_plan_of
+from raykd.runs.stages import split_held_out
+from tests.runs.loops import changed, distiller, opened, same, weights_of
+from tests.runs.projected import with_projection
+from tests.runs.small import executed, student_of
+
+POSTERIOR = {"objective": {"kind": "posterior"}}
+GOLD = {"objective": {"kind": "gold"}}
+DROPOUT_FREE = {"training": {"dropout": 0.0}}
+
+
+def with_scores(loop, scores):
+    """The loop, its epochs scored by these numbers instead of the dev score."""
+    left = iter(scores)
+    loop._evaluate = lambda model: Score.of({"en": next(left)})
+    return loop
+
+
+def trained(loop) -> tuple[list, list[dict[str, torch.Tensor]]]:
+    """The reports of all epochs, and the weights at the end of each."""
+    reports, weights = [], []
+
+    def report(epoch):
+        reports.append(epoch)
+        weights.append(weights_of(loop.model))
+
+    loop.train(report)
+    return reports, weights
+
+
+def started(loop) -> list[dict[str, torch.Tensor]]:
+    """Trains, and collects the weights with which each stage or unfreezing step starts."""
+    starts, open_step = [], loop._open_step
+
+    def opening(*args):
+        starts.append(weights_of(loop.model))
+        open_step(*args)
+
+    loop._open_step = opening
+    loop.weights_seen = trained(loop)[1]
+    return starts
+
+
+def test_each_stage_starts_from_the_best_state_of_the_one_before(small):
+    stages = ({**POSTERIOR, "schedule": {"epochs": 3}}, GOLD, {**GOLD, "schedule": {"epochs": 1}})
+    run = student_of(small, stages=stages)
+    loop = with_scores(distiller(small.storage, run, folder="stages"), [0.1, 0.9, 0.2, 0.5, 0.4, 0.0])
+    starts = started(loop)
+    ends = loop.weights_seen
+    assert len(ends) == 6 == run.epochs
+    assert same(starts[0], weights_of(build_model(small.storage, run)))
+    assert same(starts[1], ends[1])
+    # The score of an earlier stage is no bar for a later one.
+    assert same(starts[2], ends[3])
+    assert same(weights_of(loop.model), ends[5])
+    assert loop.progress.best_epoch == 5
+    history = loop.progress.history
+    assert [epoch["stage"] for epoch in history] == [0, 0, 0, 1, 1, 2]
+    assert [epoch["epoch"] for epoch in history] == list(range(6))
+    # λ is a function of the stage's own epochs.
+    assert [epoch["lambda"] for epoch in history] == pytest.approx([1, 11 / 12, 10 / 12, 0, 0, 0])
+
+
+def test_only_the_named_layers_move(small):
+    for layers in (("head",), ("encoder", "embeddings")):
+        run = student_of(small, stages=({**GOLD, "layers": layers, "schedule": {"epochs": 1}},))
+        loop = distiller(small.storage, run, folder=f"layers-{'-'.join(layers)}")
+        before = weights_of(loop.model)
+        loop.train(lambda _: None)
+        moved = {
+            "embeddings" if name == "embedding" else name for name in changed(before, weights_of(loop.model))
+        }
+        assert moved == set(layers)
+        assert all(parameter.requires_grad for parameter in loop.model.parameters())
+
+
+def test_unfreezing_goes_from_the_top_down_each_step_from_the_best_state(small):
+    stage = {**GOLD, "layers": "unfreeze", "schedule": {"epochs": 2}}
+    loop = with_scores(
+        distiller(small.storage, student_of(small, stages=(stage,)), folder="unfreeze"),
+        [0.9, 0.1, 0.2, 0.3, 0.7, 0.6],
+    )
+    starts = started(loop)
+    ends = loop.weights_seen
+    assert len(starts) == 3
+    assert len(ends) == 6
+    assert same(starts[1], ends[0])
+    assert same(starts[2], ends[3])
+    assert same(weights_of(loop.model), ends[4])
+    assert changed(starts[0], ends[1]) == {"head"}
+    assert changed(starts[1], ends[3]) == {"head", "encoder"}
+    assert changed(starts[2], ends[5]) == {"head", "encoder", "embedding"}
+    assert loop.progress.best_epoch == 4
+
+
+def test_an_unknown_layer_group_is_refused_by_name(small):
+    run = student_of(small, stages=(GOLD,))
+    plan = training_plan_of(small.storage.uri, run)
+    plan = replace(plan, stages=[replace(plan.stages[0], layers=["tail"])])
+    with pytest.raises(RunError, match="no layer group 'tail'; it has head, encoder, embeddings"):
+        distiller(small.storage, run, folder="tail", plan=plan).train(lambda _: None)
+
+
+def test_patience_ends_a_stage_or_an_unfreezing_step_early(small):
+    stages = (
+        {**GOLD, "schedule": {"epochs": 6, "patience": 2}},
+        {**GOLD, "layers": "unfreeze", "schedule": {"epochs": 4, "patience": 1}},
+    )
+    scores = [0.5, 0.6, 0.1, 0.6, 0.3, 0.2, 0.1, 0.2, 0.1, 0.1, 0.2, 0.3, 0.4]
+    loop = with_scores(distiller(small.storage, student_of(small, stages=stages), folder="patience"), scores)
+    reports, _ = trained(loop)
+    assert [report.dev.mean for report in reports] == scores
+    assert [report.stage for report in reports] == [0] * 4 + [1] * 9
+    assert loop.progress.best_epoch == 12
+
+
+@pytest.mark.parametrize("text", ["labelled", "unlabelled", "all"])
+def test_a_stage_is_trained_on_its_text(small, text):
+    run = student_of(small, stages=({**POSTERIOR, "text": text}, GOLD))
+    loop = opened(distiller(small.storage, run))
+    labelled = loop.data.part.labels.labelled
+    of_text = {"labelled": labelled, "unlabelled": ~labelled, "all": np.ones_like(labelled)}[text]
+    rows = np.sort(np.concatenate(loop._batches(0)))
+    assert rows.tolist() == np.flatnonzero(of_text).tolist()
+    assert len(rows) > 0
+    # Where there are no labels, the teacher's best labelling takes their place.
+    reports, _ = trained(distiller(small.storage, run, folder=f"text-{text}"))
+    labels = "gold" if text == "labelled" else "top_1"
+    assert [set(report.losses) for report in reports] == [{"posterior", labels}] * 2 + [{"gold"}] * 2
+
+
+def test_a_stages_own_training_replaces_what_it_names(small):
+    own = {"learning_rate": 5e-3, "optimiser": "sgd", "batch_tokens": 100}
+    run = student_of(small, stages=(GOLD, {**GOLD, "training": own}), training={"gradient_clip": 3.0})
+    first, second = training_plan_of(small.storage.uri, run).stages
+    assert (first.training.learning_rate, first.training.optimiser) == (1e-2, "adam")
+    assert second.training == first.training.model_copy(update=own)
+    loop = distiller(small.storage, run, folder="training")
+    reports, _ = trained(loop)
+    assert [report.learning_rate for report in reports] == [1e-2, 1e-2, 5e-3, 5e-3]
+    assert isinstance(loop._optimiser, torch.optim.SGD)
+    assert len(opened(loop, 1)._batches(0)) > len(opened(loop, 0)._batches(0))
+
+
+def test_selection_by_loss_is_on_text_that_is_not_trained_on(small):
+    stage = {**POSTERIOR, "text": "all", "select": "loss", "held_out": 0.25, "schedule": {"epochs": 4}}
+    run = student_of(small, stages=(stage,), training={"learning_rate": 0.3})
+    loop = opened(distiller(small.storage, run, folder="by-loss"))
+    rows, held_out = split_held_out(loop.data.rows, loop.stage)
+    assert len(held_out) == round(0.25 * len(loop.data.rows))
+    assert sorted([*rows, *held_out]) == loop.data.rows.tolist()
+    assert np.sort(np.concatenate(loop._batches(0))).tolist() == rows.tolist()
+    reports, weights = trained(loop)
+    losses = [report.held_out_loss for report in reports]
+    best = int(np.argmin(losses))
+    assert best < 3, "the last epoch is the best one, so this shows nothing"
+    assert same(weights_of(loop.model), weights[best])
+    assert loop.progress.best_epoch == best
+    # The loss is the objective's own, at λ = 1.
+    data = opened(distiller(small.storage, run)).data
+    batch = data.gather(held_out, torch.device("cpu"))
+    loss_B = loop.loss(loop.model.eval()(batch.text), batch.targets, batch.teacher, kd_weight=1.0).total_B
+    assert losses[best] == pytest.approx(float(loss_B.detach().mean()), rel=1e-4)
+    other = student_of(small, stages=(stage,), training={"seed": 1})
+    other_held_out = opened(distiller(small.storage, other))._held_out
+    assert other_held_out.tolist() != held_out.tolist(), "the seed draws it"
+
+
+def test_something_is_always_trained_on(small):
+    (stage,) = training_plan_of(
+        small.storage.uri, student_of(small, stages=({**GOLD, "select": "loss", "held_out": 0.99},))
+    ).stages
+    rows, held_out = split_held_out(np.arange(3), stage)
+    assert (len(rows), len(held_out)) == (1, 2)
+
+
+def test_an_objectives_own_parameters_are_trained_and_do_not_ship(small, monkeypatch):
+    run = student_of(small, stages=({"objective": {"kind": "emission"}, "text": "labelled"}, GOLD))
+    plan = training_plan_of(small.storage.uri, run)
+    plan = replace(plan, stages=[with_projection(plan.stages[0]), *plan.stages[1:]])
+    loop = opened(distiller(small.storage, run, folder="projected", plan=plan))
+    drawn = weights_of(loop.loss)
+    assert set(drawn) == {"losses.0.projection.weight", "losses.0.projection.bias"}
+    assert same(drawn, weights_of(opened(distiller(small.storage, run, plan=plan)).loss)), (
+        "the seed draws them"
+    )
+    close, kept = loop._close_step, []
+    loop._close_step = lambda **options: (kept.append((loop.loss, weights_of(loop.loss))), close(**options))
+    reports, _ = trained(loop)
+    assert reports[1].losses["projected"] < reports[0].losses["projected"]
+    assert not any(torch.equal(kept[0][1][name], drawn[name]) for name in drawn)
+    assert len(kept[1][1]) == 0, "the second stage has none"
+    monkeypatch.setattr(module, "training_plan_of", lambda *_: plan)
+    result = executed(small, run)
+    shipped = load(small.storage.child(*run.folder).read(WEIGHTS))
+    assert set(shipped) == set(build_model(small.storage, run).state_dict())
+    assert result.epochs[0]["losses"]["projected"] > 0
