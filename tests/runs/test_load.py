@@ -41,7 +41,7 @@ from raykd.runs.teachers import load_teacher
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.storage import Storage
 from raykd.students import BiLSTMStudent
-from raykd.tasks import TASKS, LabelTask
+from raykd.tasks import TASKS
 from tests.runs.small import TREE, recipe
 from tests.teachers.checkpoints import make_checkpoint
 
@@ -237,16 +237,13 @@ def test_what_is_no_list_of_sentences_is_refused(folder):
 
 def test_one_label_per_sentence():
     tag_set = TagSet.flat(["bad", "good"])
-    task = LabelTask(
-        name="mood", score_name="accuracy", score_label="accuracy", metric=lambda gold, found: 0.0,
-        scheme="flat", unit="sentence",
-    )  # fmt: skip
     pieces = WordVocabulary.build(SENTENCE)
     model = BiLSTMStudent(embedding_dim=4, hidden_dim=3, decoder="maxent").build(
         vocabulary_size=pieces.size, tag_set=tag_set, unit="sentence"
     )
     vocabulary = StoredVocabulary("vocabulary-0", pieces, None)
-    tagger = Tagger(model, vocabulary=vocabulary, tag_set=tag_set, task=task, device=torch.device("cpu"))
+    task, cpu = TASKS["classification"], torch.device("cpu")
+    tagger = Tagger(model, vocabulary=vocabulary, tag_set=tag_set, task=task, device=cpu)
     found = tagger.label([SENTENCE, SENTENCE[:1]])
     assert [len(labels) for labels in found] == [1, 1]
     assert {label for labels in found for label in labels} <= {"bad", "good"}
