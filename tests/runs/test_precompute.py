@@ -14,8 +14,9 @@ import torch
 from ray.exceptions import ActorDiedError, RayError
 
 from raykd.errors import RunError, StoreError
-from raykd.runs import precompute as module
-from raykd.runs.precompute import Placement, PrecomputePlan, estimate, launch_on_ray, precompute
+from raykd.runs import pipeline as module
+from raykd.runs.pipeline import Placement, launch_on_ray
+from raykd.runs.precompute import PrecomputePlan, estimate, precompute
 from raykd.runs.shard_writer import ShardWriter, TeacherHandle
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage

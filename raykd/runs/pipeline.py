@@ -1,0 +1,119 @@
+"""The precompute pipeline on Ray Data: rows go through a pool of actors, and actors that die are replaced."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import ray
+import ray.data
+from ray.exceptions import RayActorError, RayError
+
+from raykd.errors import PlacementError, RunError
+from raykd.runs.shard_writer import ShardJob, ShardWriter
+
+Row = dict[str, Any]
+
+
+class Plan(Protocol):
+    """What every actor must know."""
+
+    @property
+    def store(self) -> str: ...
+
+    @property
+    def token_budget(self) -> int: ...
+
+    def shard_jobs(self) -> tuple[ShardJob, ...]: ...
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What the actors take: `actors` of them (None: as many as fit), each with these CPUs and GPUs."""
+
+    actors: int | None = None
+    cpus_per_actor: float = 1.0
+    gpus_per_actor: float = 0.0
+    max_failures: int = 2
+    """How often the pipeline goes on after an actor died."""
+
+
+def launch_on_ray(plan: Plan, rows: list[Row], placement: Placement) -> Iterator[Row]:
+    """Run the pipeline rows through pools of actors; results come as shards finish.
+
+    When an actor dies, the rows without a result go through a new pool. Ray would restart it for ever, also where a
+    shard needs more memory than there is.
+    """
+    actors, left = _fitting_actors(placement, len(rows)), {_key(row): row for row in rows}
+    for attempt in range(placement.max_failures + 1):
+        try:
+            for result in _pipeline(plan, list(left.values()), placement, actors):
+                del left[_key(result)]
+                yield result
+            return
+        except RayActorError as error:
+            if not left:
+                return
+            if attempt == placement.max_failures:
+                raise _failed(f"{attempt + 1} actors died", error) from error
+        except RayError as error:
+            raise _failed("Ray could not compute the transfer set", error) from error
+
+
+def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) -> Iterator[Row]:
+    threads = max(1, int(placement.cpus_per_actor))
+    with _quiet_ray_data():
+        dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+            cast(Any, ShardWriter),  # Ray Data takes classes too, which its annotation does not say
+            fn_constructor_args=(plan.store, plan.shard_jobs(), plan.token_budget, threads),
+            compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
+            num_cpus=placement.cpus_per_actor,
+            num_gpus=placement.gpus_per_actor,
+            ray_remote_args_fn=lambda: {"max_restarts": 0, "max_task_retries": 0},
+        )
+        yield from dataset.iter_rows()
+
+
+def _key(row: Row) -> tuple[int, int]:
+    return row["task"], row["first"]
+
+
+def _failed(problem: str, error: RayError) -> RunError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    hint = "what is computed is kept; run it again for the rest"
+    return RunError(f"{problem}: {lines[-1] if lines else type(error).__name__}; {hint}")
+
+
+@contextmanager
+def _quiet_ray_data() -> Iterator[None]:
+    """Progress is reported through `on_shard`, and errors are raised; Ray Data's own lines would be drawn over it."""
+    context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
+    bars, level = context.enable_progress_bars, logger.level
+    context.enable_progress_bars = False
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        context.enable_progress_bars = bars
+        logger.setLevel(level)
+
+
+def _fitting_actors(placement: Placement, shards: int) -> int:
+    has = ray.cluster_resources()
+    asks = {"CPU": placement.cpus_per_actor, "GPU": placement.gpus_per_actor}
+    fits = min((int(has.get(kind, 0) // each) for kind, each in asks.items() if each > 0), default=shards)
+    wanted = placement.actors or max(1, min(fits, shards))
+    if wanted > fits:
+        # Ray Data would wait for ever for what the cluster does not have.
+        arithmetic = "; ".join(
+            f"{wanted} × {each:g} {kind} = {wanted * each:g} of {has.get(kind, 0):g}"
+            for kind, each in asks.items()
+            if each > 0
+        )
+        raise PlacementError(
+            f"precompute cannot place its actors: {arithmetic}. Lower resources.precompute_workers"
+        )
+    return min(wanted, shards)
