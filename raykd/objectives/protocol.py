@@ -19,7 +19,7 @@ from raykd.structures import Chain
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from raykd.corpora.labels import Targets
+    from raykd.corpora.targets import Targets
     from raykd.layers import Output
     from raykd.signals import Need
 

@@ -12,7 +12,7 @@ from raykd.objectives.protocol import Loss, Losses, Objective
 from raykd.signals import Need, Sizes
 
 if TYPE_CHECKING:
-    from raykd.corpora.labels import Targets
+    from raykd.corpora.targets import Targets
     from raykd.layers import Output
     from raykd.signals import TeacherBatch
 

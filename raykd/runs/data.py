@@ -12,7 +12,7 @@ import torch
 
 from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch
-from raykd.corpora.labels import LabelColumn, Targets
+from raykd.corpora.targets import LabelColumn, Targets
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.signals import Need, TeacherBatch

@@ -30,6 +30,7 @@ from raykd.runs.models import (
 )
 from raykd.runs.run import Run
 from raykd.runs.stages import StagePlan, TrainingPlan
+from raykd.runs.vocabularies import vocabulary_file
 from raykd.storage import Storage
 from raykd.tasks import TASKS
 from raykd.training import ScheduleConfig, TrainingConfig
@@ -117,7 +118,7 @@ def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weig
     if sha256(weights).hexdigest() != weights_sha256:
         hint = "use another start_from, or train that run again"
         raise StoreError(f"{start.uri}/{WEIGHTS}", "the weights are not those of the run's result", hint)
-    if start.read_json(VOCABULARY) != storage.read_json(f"vocabularies/{run.vocabulary_id}.json"):
+    if start.read_json(VOCABULARY) != storage.read_json(vocabulary_file(run.vocabulary_id)):
         hint = "set corpus and student.vocabulary to those of the run in start_from"
         raise StoreError(start.uri, "its model reads another vocabulary", hint)
     try:

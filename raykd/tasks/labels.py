@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from raykd.corpora.labels import LabelColumn
+from raykd.corpora.targets import LabelColumn
 from raykd.errors import CorpusError
 from raykd.metrics import score_languages
 from raykd.structures import viterbi

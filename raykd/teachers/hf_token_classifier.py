@@ -25,7 +25,7 @@ from raykd.layers.model import checked_layer
 from raykd.layers.windows import in_windows
 from raykd.structures import Chain
 from raykd.teachers.ensemble import Seeded
-from raykd.teachers.labels import LabelMap, match_labels
+from raykd.teachers.label_map import LabelMap, match_labels
 from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:

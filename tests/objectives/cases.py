@@ -6,7 +6,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from raykd.corpora.labels import Targets
+from raykd.corpora.targets import Targets
 from raykd.layers import Output
 from raykd.objectives import Losses, Objective
 from raykd.signals import Sizes, TeacherBatch

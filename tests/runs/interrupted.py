@@ -20,6 +20,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from raykd.runs import execute as module
 from raykd.runs.distil import EpochReport, Worker
+from raykd.runs.models import WEIGHTS
 from raykd.runs.run import Run
 
 CHECKPOINT_STEPS = 4
@@ -49,7 +50,7 @@ def watched(reach: Callable[[str], None]) -> Callable[[EpochReport], None]:
         return scored
 
     def written(storage: Any, name: str, data: bytes) -> None:
-        reach("weights" if name == module.WEIGHTS else name)
+        reach("weights" if name == WEIGHTS else name)
         write(storage, name, data)
 
     module.score_part, module.Storage.write = score_part, written

@@ -12,7 +12,8 @@ from raykd.layers import load_weights
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.data import evaluation_part
-from raykd.runs.execute import WEIGHTS, build_model, find_result, keep_place, load_model
+from raykd.runs.execute import find_result, keep_place
+from raykd.runs.models import WEIGHTS, build_model, load_model
 from raykd.runs.prepare import prepare
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage

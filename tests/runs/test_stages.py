@@ -12,7 +12,8 @@ from safetensors.torch import load
 from raykd.errors import RunError
 from raykd.results import Score
 from raykd.runs import execute as module
-from raykd.runs.execute import WEIGHTS, build_model, training_plan_of
+from raykd.runs.execute import training_plan_of
+from raykd.runs.models import WEIGHTS, build_model
 from raykd.runs.stages import split_held_out
 from tests.runs.loops import changed, distiller, opened, same, weights_of
 from tests.runs.projected import with_projection

@@ -49,7 +49,7 @@ def trained(storage: Storage, run: Run, worker: Worker, *, projected: bool = Fal
     task, tag_set = TASKS[run.task], corpus_of(storage.uri, run.corpus_id).tag_set
     dev = evaluation_part(storage.uri, run.corpus_id, run.vocabulary_id, run.task, "dev")
     scored = evaluate.score_part(loop.model, dev, task, tag_set, worker=worker)
-    paths = evaluate.predict(loop.model, dev, task, worker=worker)
+    paths = evaluate.predict(loop.model, dev.text, task, worker=worker)
     return {
         "gradients": gradients, "weights": weights_of(loop.model),
         "scored": {group: dict(score.by_language) for group, score in scored.items()},

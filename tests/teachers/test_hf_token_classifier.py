@@ -10,7 +10,7 @@ from raykd.layers import load_weights, save_weights
 from raykd.layers.checkpoint import weights_checksum
 from raykd.structures import token_marginals
 from raykd.teachers import HFTokenClassifierTeacher
-from raykd.teachers.labels import match_labels
+from raykd.teachers.label_map import match_labels
 from tests.layers.batches import make_batch
 from tests.teachers.checkpoints import IOB2, make_checkpoint
 
