@@ -40,8 +40,8 @@ RAY_ENVIRONMENT = {
 
 
 @pytest.fixture(scope="session")
-def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A Ray cluster of 4 logical CPUs on this machine, shut down with all its processes at the end.
+def ray_cluster() -> Iterator[str]:
+    """A Ray cluster of 4 logical CPUs on this machine, shut down with all its processes at the end; its address.
 
     The dashboard is on: Train's placement-group cleaner asks it, and waits for ever where there is none.
     """
@@ -62,7 +62,7 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         object_store_memory=256 * 2**20,
     )
     try:
-        yield
+        yield ray.get_runtime_context().gcs_address
     finally:
         ray.shutdown()
         for name, value in previous.items():

@@ -1,4 +1,7 @@
-"""The real command as a process of its own, with all that it starts: found again by a mark in their environment."""
+"""The real command as a process of its own, with all that it starts: found again by a mark in their environment.
+
+With RAY_ADDRESS it joins a cluster, which saves the seconds that starting Ray takes.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +22,28 @@ MARK = "RAYKD_TEST_MARK"
 PATIENCE = 240.0
 # Ray ends what it started when its driver is gone; it takes some seconds to notice.
 GRACE = 40.0
+# Actors that Ray Data starts once for a whole cluster; they live as long as it.
+OF_THE_CLUSTER = ("ray::_StatsActor", "ray::ActorLocationTracker", "ray::_AutoscalingCoordinatorActor")
+# Workers of a cluster have none of this process' environment but what raykd passes on.
+PROGRAM = f"""
+import os
+from raykd.runs.cluster import ENVIRONMENT
+ENVIRONMENT.update({{name: os.environ[name] for name in ("{MARK}", "PYTHONPATH") if name in os.environ}})
+from raykd.cli.main import main
+main()
+"""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended, and what it said."""
+    """How a command ended, and what it printed."""
 
     code: int
     out: str
     err: str
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.out + self.err
 
 
@@ -39,13 +52,14 @@ class Command:
 
     def __init__(self, folder: Path, *words: str, **environment: str):
         self.mark = uuid.uuid4().hex
+        self._others = OF_THE_CLUSTER if environment.get("RAY_ADDRESS") else ()
         for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
             environment.setdefault(name, "")
         usual = {"RAYKD_CPUS": "2", "OMP_NUM_THREADS": "1", "COLUMNS": "140", MARK: self.mark}
         env = {name: value for name, value in (os.environ | usual | environment).items() if value}
-        self._said = [folder / f"{self.mark}.{name}" for name in ("out", "err")]
-        program = [sys.executable, "-c", "from raykd.cli.main import main; main()", *words]
-        with self._said[0].open("w") as out, self._said[1].open("w") as err:
+        self._output = [folder / f"{self.mark}.{name}" for name in ("out", "err")]
+        program = [sys.executable, "-c", PROGRAM, *words]
+        with self._output[0].open("w") as out, self._output[1].open("w") as err:
             # What starts the tests may ignore Ctrl-C, and a child would inherit that.
             self._driver = subprocess.Popen(
                 program, cwd=folder, env=env, stdout=out, stderr=err,
@@ -54,25 +68,26 @@ class Command:
 
     def family(self) -> list[psutil.Process]:
         """The command and every process that came of it, also those whose parent is gone."""
-        return [process for process in psutil.process_iter() if _marked(process, self.mark)]
+        marked = [process for process in psutil.process_iter() if _marked(process, self.mark)]
+        return [process for process in marked if not _line(process).startswith(self._others)]
 
     def named(self, name: str) -> list[psutil.Process]:
         """Those of the family whose command line begins so: Ray names its workers after what they do."""
         return [process for process in self.family() if _line(process).startswith(name)]
 
     def until(self, met: Callable[[], object]) -> None:
-        """Wait until it is met, or fail with what the command said."""
+        """Wait until it is met, or fail with what the command printed."""
         deadline = time.monotonic() + PATIENCE
         while not met():
-            assert self._driver.poll() is None, f"it ended before that:\n{self._ended().said}"
-            assert time.monotonic() < deadline, f"it never came to that:\n{self._ended().said}"
+            assert self._driver.poll() is None, f"it ended before that:\n{self._ended().output}"
+            assert time.monotonic() < deadline, f"it never came to that:\n{self._ended().output}"
             time.sleep(0.05)
 
     def kill(self) -> None:
         """`kill -9` of the driver alone."""
-        self.tell(signal.SIGKILL)
+        self.send(signal.SIGKILL)
 
-    def tell(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         """Send a signal to the driver alone."""
         self._driver.send_signal(number)
 
@@ -83,10 +98,10 @@ class Command:
             _, left = psutil.wait_procs(self.family(), timeout=GRACE)
             assert not left, f"left behind: {[_line(process) for process in left]}"
         finally:
-            self.bury()
+            self.kill_all()
         return self._ended()
 
-    def bury(self) -> None:
+    def kill_all(self) -> None:
         """End whatever is left, each by its id."""
         for process in self.family():
             try:
@@ -96,18 +111,18 @@ class Command:
         self._driver.wait(10)
 
     def _ended(self) -> Ended:
-        out, err = (path.read_text() for path in self._said)
+        out, err = (path.read_text() for path in self._output)
         return Ended(self._driver.poll() or 0, out, err)
 
 
 @contextmanager
 def running(folder: Path, *words: str, **environment: str) -> Iterator[Command]:
-    """The command, buried with all its processes at the end whatever happens."""
+    """The command; whatever happens, none of its processes is left at the end."""
     command = Command(folder, *words, **environment)
     try:
         yield command
     finally:
-        command.bury()
+        command.kill_all()
 
 
 def run(folder: Path, *words: str, **environment: str) -> Ended:

@@ -12,7 +12,7 @@ from tests.end_to_end.command import Command, run, running, stamps
 from tests.end_to_end.sweeps import TREE, sweep_file
 
 ROOT = Path(__file__).parents[2]
-STANDING = 2
+KEPT = 2
 FULL_DISK = f"""
 import errno, os, pathlib
 replace = os.replace
@@ -21,7 +21,7 @@ def full(source, target, **options):
     target = pathlib.Path(target)
     if target.name.startswith("shard-"):
         (transfer,) = (folder for folder in target.parents if folder.name == "transfer")
-        if len(list(transfer.glob("**/shard-*"))) >= {STANDING}:
+        if len(list(transfer.glob("**/shard-*"))) >= {KEPT}:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     replace(source, target, **options)
 
@@ -37,19 +37,19 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def refused(path):
-    """What `precompute` said of a disk that was full after some shards, and what stood then."""
+def refused(path, ray_cluster):
+    """How `precompute` ended on a disk that was full after some shards, and what was stored then."""
     trap = path.parent / "trap"
     trap.mkdir()
     (trap / "sitecustomize.py").write_text(FULL_DISK)
-    ended = run(path.parent, "precompute", str(path), PYTHONPATH=f"{trap}:{ROOT}")
+    ended = run(path.parent, "precompute", str(path), RAY_ADDRESS=ray_cluster, PYTHONPATH=f"{trap}:{ROOT}")
     return ended, stamps(path.parent / "store", "teachers", "transfer")
 
 
 @pytest.fixture(scope="module")
-def alone(path, refused):
+def alone(path, refused, ray_cluster):
     """`distill` with one worker, in the store that the full disk left."""
-    return run(path.parent, "distill", str(path))
+    return run(path.parent, "distill", str(path), RAY_ADDRESS=ray_cluster)
 
 
 def result_in(store: Path) -> dict:
@@ -57,19 +57,19 @@ def result_in(store: Path) -> dict:
     return json.loads(path.read_text())
 
 
-def test_a_full_disk_is_told_and_what_is_computed_stays(refused):
+def test_a_full_disk_is_reported_and_what_is_computed_stays(refused):
     ended, left = refused
-    assert ended.code == 4, ended.said
+    assert ended.code == 4, ended.output
     assert "no space left on device" in ended.err
     assert "shard-" in ended.err
-    assert "Traceback" not in ended.said
+    assert "Traceback" not in ended.output
     assert sum(name.endswith("result.json") for name in left) == 2, "both teachers are kept"
-    assert sum("/shard-" in name for name in left) == STANDING
+    assert sum("/shard-" in name for name in left) == KEPT
     assert not any(name.endswith("manifest.json") for name in left)
 
 
 def test_one_worker_goes_on_from_there(path, refused, alone):
-    assert alone.code == 0, alone.said
+    assert alone.code == 0, alone.output
     assert "teachers: done, 0 trained, 2 found in the store" in alone.out
     assert "best epoch" in alone.out
     assert "Next: raykd sweep" in alone.out
@@ -86,7 +86,7 @@ def kill_one(command: Command, store: Path) -> bool:
     return True
 
 
-def test_two_workers_of_which_one_is_killed_end_where_one_does(path, alone, tmp_path):
+def test_two_workers_of_which_one_is_killed_end_where_one_does(path, alone, tmp_path, ray_cluster):
     store = tmp_path / "store"
     shutil.copytree(path.parent / "store", store, ignore=shutil.ignore_patterns("runs"))
     before = stamps(store, "teachers", "transfer")
@@ -98,16 +98,17 @@ def test_two_workers_of_which_one_is_killed_end_where_one_does(path, alone, tmp_
         "--set",
         f"store={store}",
     )
-    with running(tmp_path, "distill", str(path), *words) as command:
+    with running(tmp_path, "distill", str(path), *words, RAY_ADDRESS=ray_cluster) as command:
         command.until(lambda: kill_one(command, store))
         ended = command.end()
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     assert stamps(store, "teachers", "transfer") == before
     several, one = result_in(store), result_in(path.parent / "store")
     assert (several["workers"], one["workers"]) == (2, 1)
     assert several["run_id"] == one["run_id"]
     for part in ("dev", "test"):
-        assert several[part]["mean"] == pytest.approx(one[part]["mean"], abs=1e-3)
+        there, here = several["scores"][part]["source"], one["scores"][part]["source"]
+        assert there["mean"] == pytest.approx(here["mean"], abs=1e-3)
     for there, here in zip(several["epochs"], one["epochs"], strict=True):
         assert there["loss"] == pytest.approx(here["loss"], rel=1e-3)
         assert there["epoch"] == here["epoch"]

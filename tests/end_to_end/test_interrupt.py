@@ -1,4 +1,4 @@
-"""Ctrl-C, and the SIGTERM of a job that is stopped: the command leaves at once, says how to go on, and can."""
+"""Ctrl-C, and the SIGTERM of a job that is stopped: the command ends at once and says how to go on."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from tests.end_to_end.sweeps import TREE, sweep_file
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
-def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, number):
+def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, number, request):
     path = sweep_file(tmp_path, teachers={**TREE["teachers"], "epochs": 500})
     store = tmp_path / "store"
-    with running(tmp_path, "sweep", str(path)) as command:
+    # A job joins its cluster; at a terminal the command starts Ray, and ends it.
+    job = number == signal.SIGTERM
+    joined = {"RAY_ADDRESS": request.getfixturevalue("ray_cluster")} if job else {}
+    with running(tmp_path, "sweep", str(path), **joined) as command:
         command.until(lambda: list((store / "teachers").glob("*/checkpoint.pt")))
-        command.tell(number)
+        command.send(number)
         ended = command.end()
     assert ended.code == 130
-    assert ended.err.strip().splitlines()[-1].startswith("interrupted: what is computed is kept"), ended.said
-    assert "Traceback" not in ended.said
-    # Nobody went on as if all were done.
+    assert ended.err.strip().splitlines()[-1].startswith("interrupted: what is computed is kept"), (
+        ended.output
+    )
+    assert "Traceback" not in ended.output
+    # It did not continue as if all were done.
     assert not list((store / "runs").glob("*"))

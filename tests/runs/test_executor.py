@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -14,12 +15,12 @@ import raykd.runs.executor as executor
 from raykd.errors import RunError
 from raykd.runs.execute import find_result
 from raykd.runs.executor import Job, Outcome, work
-from raykd.runs.prepare import prepare, student_run, with_seed
+from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run
 from raykd.storage import Storage
 from tests.runs.small import recipe
-from tests.sweep.samples import run_of
+from tests.sweep.samples import result_of, run_of
 
 SETTING = {
     "student": {"embedding_dim": 8, "decoder": "crf"}, "objective": {"kind": "structural"}, "schedule": {"epochs": 1}
@@ -43,7 +44,7 @@ class Scheduler:
         return "stop" if key in self.stops else "continue"
 
     def ended(self, key: str, outcome: Outcome) -> None:
-        self.reports.append((key, outcome.message or [result["seed"] for result in outcome.results]))
+        self.reports.append((key, outcome.message or [int(result.run_id) for result in outcome.results]))
 
 
 class Tuner:
@@ -65,13 +66,14 @@ class Tuner:
             if plain == Searcher.FINISHED:
                 return None
             trial.seed = plain["run"]["training"]["seed"]
+            trial.result = replace(result_of(Run.from_plain(plain["run"]), 0.5), run_id=str(trial.seed))
             self.proposed.append((search._jobs.places[trial.trial_id][0], trial.seed))
             return trial
 
         def end(trial: Any) -> None:
             epoch = {"run_id": f"seed {trial.seed}", "epoch_report": {"epoch": 0}, "done": False}
             if not report(trial.trial_id, epoch):
-                result, error = {"seed": trial.seed}, ""
+                result, error = trial.result.to_plain(), ""
                 if trial.number in self.fails:
                     result, error = None, "it diverged"
                 assert not report(trial.trial_id, {"run_end": {"result": result, "error": error}})
@@ -167,7 +169,7 @@ class Stopping:
 
 def test_tune_stops_what_the_scheduler_stops(ray_cluster, tmp_path):
     gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 3}, corpus={"unlabelled": 0})
-    run = student_run(gold, prepare(gold, Storage(str(tmp_path))))
+    (run,) = student_runs(gold, prepare(gold, Storage(str(tmp_path))))
     runs = [with_seed(run, seed) for seed in range(2)]
     scheduler = Stopping(*runs)
     work(scheduler, store_uri=str(tmp_path), resources=Resources(), concurrent=1)
