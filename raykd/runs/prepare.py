@@ -118,22 +118,17 @@ def _teacher_corpus(recipe: Recipe, corpus: Corpus) -> Corpus:
         # What is given is evaluated only, so it is the same whatever text students are trained on.
         none = {part: corpus.parts[part].slice(0, 0) for part in ("train", "unlabelled")}
         return replace(corpus, parts={**corpus.parts, **none})
-    own = {} if recipe.teacher_corpus is None else plain(recipe.teacher_corpus)
-    own = {name: value for name, value in own.items() if value != "same"}
-    if not own:
+    if recipe.teacher_corpus is None:
         return corpus
-    config = {**plain(recipe.corpus), **own, **(_without_rest(recipe) if "cap" in own else {})}
+    changed = {**plain(recipe.corpus), "cap": plain(recipe.teacher_corpus)["cap"]}
+    # The rest that the cap leaves is unlabelled text, which teachers do not use; without a cap nothing is left.
+    if isinstance(unlabelled := changed.get("unlabelled"), dict):
+        changed["unlabelled"] = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}
+    elif unlabelled == REST:
+        changed["unlabelled"] = None
     return _same_tags(
-        read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(config))), corpus, recipe
+        read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(changed))), corpus, recipe
     )
-
-
-def _without_rest(recipe: Recipe) -> dict[str, Any]:
-    """The rest that a cap leaves is unlabelled text, which teachers do not use; without a cap nothing is left."""
-    unlabelled = plain(recipe.corpus).get("unlabelled")
-    if isinstance(unlabelled, dict):
-        return {"unlabelled": {name: pattern for name, pattern in unlabelled.items() if pattern != REST}}
-    return {"unlabelled": None} if unlabelled == REST else {}
 
 
 def _same_tags(own: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:

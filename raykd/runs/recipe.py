@@ -47,16 +47,13 @@ class Resources(Frozen):
 
 
 class TeacherCorpus(Frozen):
-    """What teachers are trained on, where that differs from `corpus`.
+    """What teachers are trained on, where that differs from `corpus`: only what is written here differs.
 
     Dev and test stay those of `corpus`, and none of their sentences is trained on.
     """
 
-    cap: Cap | Literal["same"] | None = "same"
-    """Most labelled sentences per language; null takes all, `same` is `corpus.cap`."""
-    unlabelled_cap: Cap | Literal["same"] | None = "same"
-    """Most unlabelled sentences per language, of which teachers only take words into their vocabulary. Set it where
-    `corpus.unlabelled_cap` is searched, and the teachers are the same for every setting."""
+    cap: Cap | None
+    """Most labelled sentences per language; null takes all."""
 
 
 class Stage(Frozen):
@@ -297,7 +294,7 @@ def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         return []
     if not recipe.teachers.trained:
         faults.append((("teacher_corpus",), "the teacher is taken as it is; omit teacher_corpus"))
-    if recipe.corpus.split is not None and own.cap != "same":
+    if recipe.corpus.split is not None:
         # Another cap would draw other sentences for dev and test, and train on some of the student's.
         hint = "name dev and test instead of corpus.split, which draws them from the capped sentences"
         faults.append((("teacher_corpus", "cap"), hint))

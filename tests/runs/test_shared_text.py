@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from raykd.corpora.corpus import open_corpus
-from raykd.runs.prepare import Preparation, prepare, shared_texts, student_runs
+from raykd.runs.prepare import prepare, shared_texts, student_runs
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
-from raykd.transfer import open_text
 from tests.runs.loops import stage_data
 from tests.runs.small import computed, executed, prepared, recipe, student_of, train_teachers
 from tests.teachers.checkpoints import make_checkpoint
@@ -78,11 +79,6 @@ def test_one_language_needs_no_scope(small):
 SIZES = {"unlabelled_cap": 4}, {"unlabelled_cap": None}
 
 
-def sized(corpus, **changes):
-    """A recipe with that much text, and the same teachers for all of them."""
-    return recipe(corpus=corpus, **{"teacher_corpus": {"unlabelled_cap": None}, **TOP, **changes})
-
-
 def same_batches(one, other) -> bool:
     """Whether two sets of training data give the same batch of all their sentences, bit by bit."""
     assert len(one.part) == len(other.part)
@@ -96,35 +92,33 @@ def same_batches(one, other) -> bool:
 
 @pytest.mark.parametrize("scope", ["language", "all"])
 def test_two_sizes_of_text_share_one_precompute(tmp_path, scope):
-    recipes = [sized(corpus, teachers={"scope": scope}) for corpus in SIZES]
-    storage = Storage(str(tmp_path / "shared"))
-    both = shared_texts([prepare(asked, storage) for asked in recipes])
-    assert [teacher.run.id for teacher in both[0].teachers] == [
-        teacher.run.id for teacher in both[1].teachers
-    ]
-    assert [teacher.text.id for teacher in both[0].teachers] == [
-        teacher.text.id for teacher in both[1].teachers
-    ]
-    train_teachers(both[0])
-    computed(both[0], recipes[0])
+    storage = Storage(str(tmp_path))
+    recipes = [recipe(corpus=corpus, teachers={"scope": scope}, **TOP) for corpus in SIZES]
+    alone = [prepare(asked, storage) for asked in recipes]
+    # The teachers of the larger corpus, each asked for its own text.
+    alone[0] = replace(alone[0], teachers=_asked_for(alone[1].teachers, alone[0].teachers))
+    shared = shared_texts(alone)
+    texts = [teacher.text.id for teacher in shared[0].teachers]
+    assert texts == [teacher.text.id for teacher in shared[1].teachers]
+    train_teachers(shared[0])
+    computed(shared[0], recipes[0])
     files = sorted(storage.names("transfer/"))
-    computed(both[1], recipes[1])
+    computed(shared[1], recipes[1])
     assert sorted(storage.names("transfer/")) == files, "something was computed twice"
-    for ready, asked in zip(both, recipes, strict=True):
-        run = student_of(ready, asked)
-        shared = stage_data(storage, run)
-        alone = _alone(str(tmp_path / f"alone-{len(shared.part)}"), asked)
-        assert run.id == student_of(alone, asked).id, "a run does not depend on what another text adds"
-        assert same_batches(shared, stage_data(alone.storage, student_of(alone, asked)))
-    smaller = student_of(both[0], recipes[0])
-    assert {source.text_id for source in smaller.sources} == {teacher.text.id for teacher in both[0].teachers}
-    assert len(stage_data(storage, smaller).part) < sum(
-        len(open_text(storage, text_id)) for text_id in {source.text_id for source in smaller.sources}
-    )
+    runs = [student_of(ready, asked) for ready, asked in zip(shared, recipes, strict=True)]
+    assert [source.text_id for source in runs[0].sources] == texts
+    gathered = [stage_data(storage, run) for run in runs]
+    assert len(gathered[0].part) < len(gathered[1].part)
+    for ready, asked, run, data in zip(alone, recipes, runs, gathered, strict=True):
+        computed(ready, asked)
+        own = student_of(ready, asked)
+        assert own.id == run.id, "a run does not depend on what another text adds"
+        assert not any(source.text_id for source in own.sources)
+        assert same_batches(data, stage_data(storage, own))
 
 
-def _alone(store: str, asked) -> Preparation:
-    return prepared(store, asked)
+def _asked_for(teachers, others):
+    return tuple(replace(one, text=other.text) for one, other in zip(teachers, others, strict=True))
 
 
 def test_a_given_teacher_is_the_same_for_every_text(tmp_path):
