@@ -72,7 +72,7 @@ def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) ->
             compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
             num_cpus=placement.cpus_per_actor,
             num_gpus=placement.gpus_per_actor,
-            ray_remote_args_fn=lambda: {"max_restarts": 0, "max_task_retries": 0},
+            max_restarts=0,
         )
         yield from dataset.iter_rows()
 

@@ -87,6 +87,7 @@ name: several
 corpus:
   {source: builtin, languages: [en, de], train: 16, dev: 6, test: 6, unlabelled: 12, unlabelled_cap: {choice: [4, 8]}}
 teachers: {kind: bilstm_crf, embedding_dim: 6, hidden_dim: {choice: [6, 8]}, character_dim: 0, epochs: 1}
+teacher_corpus: {unlabelled_cap: null}
 student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
 objective: {choice: [{kind: structural}, {kind: gold}]}
 """

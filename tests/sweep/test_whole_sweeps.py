@@ -186,7 +186,7 @@ def test_curves_are_named_by_seed_and_language(languages):
 @pytest.fixture(scope="module")
 def sizes(swept):
     """The size of the transfer set is searched."""
-    text = "objective: {kind: structural}\n"
+    text = "objective: {kind: structural}\nteacher_corpus: {unlabelled_cap: null}\n"
     return swept("sizes", text, "--set", "corpus.unlabelled_cap={choice: [3, 6]}")
 
 
