@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+ROOT = str(Path(__file__).parents[2])
 MARK = "RAYKD_TEST_MARK"
 PATIENCE = 240.0
 # Ray ends what it started when its driver is gone; it takes some seconds to notice.
@@ -55,7 +56,13 @@ class Command:
         self._others = OF_THE_CLUSTER if environment.get("RAY_ADDRESS") else ()
         for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
             environment.setdefault(name, "")
-        usual = {"RAYKD_CPUS": "2", "OMP_NUM_THREADS": "1", "COLUMNS": "140", MARK: self.mark}
+        usual = {
+            "RAYKD_CPUS": "2",
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "140",
+            MARK: self.mark,
+            "PYTHONPATH": ROOT,
+        }
         env = {name: value for name, value in (os.environ | usual | environment).items() if value}
         self._output = [folder / f"{self.mark}.{name}" for name in ("out", "err")]
         program = [sys.executable, "-c", PROGRAM, *words]

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import Command, run, running, stamps
+from tests.end_to_end.command import ROOT, Command, run, running, stamps
 from tests.end_to_end.sweeps import TREE, sweep_file
 
-ROOT = Path(__file__).parents[2]
 KEPT = 2
 FULL_DISK = f"""
 import errno, os, pathlib
