@@ -11,20 +11,10 @@ from raykd.pareto import hypervolume, non_dominated
 from raykd.trial import Teacher, Trial
 
 GOLD = "gold"
-TEACHING = frozenset(
-    {
-        "objective",
-        "stages",
-        "text",
-        "layers",
-        "select",
-        "teachers",
-        "teacher_corpus",
-        "anneal_rate",
-        "anneal_horizon",
-    }
-)
-"""Words in the paths of settings that have no effect where there are only gold labels to learn from."""
+TEACHING = ("objective", "stages", "text", "layers", "select", "teachers", "teacher_corpus")
+"""Sections of settings that have no effect where there are only gold labels to learn from."""
+ANNEALING = ("schedule.anneal_rate", "schedule.anneal_horizon")
+"""The same of `schedule`."""
 
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
@@ -83,7 +73,11 @@ def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
 
 
 def _without_teaching(trial: Trial) -> dict[str, object]:
-    return {path: value for path, value in trial.settings.items() if TEACHING.isdisjoint(path.split("."))}
+    return {
+        path: value
+        for path, value in trial.settings.items()
+        if path.partition(".")[0] not in TEACHING and path not in ANNEALING
+    }
 
 
 def _table(trials: Sequence[Trial], objectives: Directions) -> np.ndarray:

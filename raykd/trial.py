@@ -31,7 +31,7 @@ class Trial:
     objective: str = "gold"
     """The kind of its objective, as it is shown."""
     run_ids: tuple[str, ...] = ()
-    """One per seed."""
+    """One per seed, and of a student per language one for each."""
     scores: Scores = field(default_factory=Scores)
     cost: Mapping[str, float] = field(default_factory=dict)
     """What its shape costs, absolute and against the teachers, by the names in `raykd/figures.py`."""

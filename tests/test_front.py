@@ -151,3 +151,8 @@ def test_front_and_compare_agree_on_the_twin(trials):
     assert compared.baseline is not None
     assert compared.baseline.trial is trials[2]
     assert row.gain("test") == compared.difference
+
+
+def test_students_that_differ_in_their_layers_are_no_twins():
+    student = setting(0, "structural", student__layers=2)
+    assert twin_of(student, setting(1, "gold", student__layers=1)) is None

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seqeval.metrics.v1 import precision_recall_fscore_support
-from seqeval.scheme import IOBES
-
 from raykd.metrics.accuracy import check_aligned
 
 if TYPE_CHECKING:
@@ -38,6 +35,10 @@ def entity_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]])
     _check_bioes(predicted)
     if not any(map(len, gold)):
         return F1(0.0, 0.0, 0.0)
+    # Imported here: seqeval imports scikit-learn, which reading a sweep file does not need.
+    from seqeval.metrics.v1 import precision_recall_fscore_support
+    from seqeval.scheme import IOBES
+
     options: Any = {"average": "micro", "scheme": IOBES, "zero_division": 0}
     scores: Any = precision_recall_fscore_support(
         list(map(list, gold)), list(map(list, predicted)), **options

@@ -58,12 +58,14 @@ class RepresentationLoss(Loss):
         objective = self.objective
         if objective.layer not in teacher.hidden:
             raise ValueError(
-                f"objective 'representation' reads hidden states of layer {objective.layer} and this batch has none"
+                f"objective 'representation' reads the teacher's hidden states of layer {objective.layer} "
+                "and this batch has none"
             )
         states_BWD, lengths_B = teacher.hidden[objective.layer]
         own_BWD = nn.functional.gelu(self.projection(output.word_states(objective.student_layer)))
-        target_BWD = torch.log_softmax(states_BWD.detach(), dim=-1)
-        terms_BWD = target_BWD.exp() * (target_BWD - torch.log_softmax(own_BWD.float(), dim=-1))
+        own_BWD = own_BWD.to(torch.promote_types(own_BWD.dtype, torch.float32))
+        target_BWD = torch.log_softmax(states_BWD.detach().to(own_BWD.dtype), dim=-1)
+        terms_BWD = target_BWD.exp() * (target_BWD - torch.log_softmax(own_BWD, dim=-1))
         inside_BW = torch.arange(terms_BWD.shape[1], device=lengths_B.device) < lengths_B[:, None]
         loss_B = terms_BWD.sum(-1).masked_fill(~inside_BW, 0.0).sum(-1)
         return Losses(loss_B, {objective.kind: loss_B})

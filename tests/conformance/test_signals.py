@@ -5,6 +5,7 @@ A new signal is tested as soon as it is in the table; one that needs a `k` or a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
 import numpy as np
@@ -36,7 +37,7 @@ from raykd.transfer import (
 from raykd.transfer.shard import is_list
 from tests.transfer.samples import TAGS, FakeTeacher, Source, sentences
 
-NEEDS = {"kbest": Need("kbest", 1)}
+NEEDS = {"kbest": Need("kbest", 1), "hidden": Need("hidden", layer=1)}
 TAKEN = [NEEDS.get(name, Need(name)) for name in SIGNALS]
 DERIVED = [Need(name, 3) for name, signal in SIGNALS.items() if signal.derive is not None]
 TAKEN_ONES = pytest.mark.parametrize("need", TAKEN, ids=lambda need: need.name)
@@ -58,7 +59,8 @@ def outputs(given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[Tok
         n: torch.nn.functional.pad(states, (0, 0, 0, padding), value=9.0)
         for n, states in output.hidden.items()
     }
-    return batch, Output(Chain(emissions_BTY, lengths_B, chain.transitions, chain.start, chain.end), hidden)
+    own = Chain(emissions_BTY, lengths_B, chain.transitions, chain.start, chain.end)
+    return batch, Output(own, hidden, output.first_BT)
 
 
 def taken(need: Need, batch: TokenBatch, output: Output) -> list[list[np.ndarray]]:
@@ -160,11 +162,11 @@ def parts_of(value) -> list[Tensor]:
     """All tensors of a batch."""
     if isinstance(value, Tensor):
         return [value]
-    return (
-        [part for each in fields(value) for part in parts_of(getattr(value, each.name))]
-        if is_dataclass(value)
-        else []
-    )
+    if is_dataclass(value):
+        value = [getattr(value, each.name) for each in fields(value)]
+    elif isinstance(value, Mapping):
+        value = list(value.values())
+    return [part for each in value for part in parts_of(each)] if isinstance(value, (list, tuple)) else []
 
 
 @EVERY
@@ -173,7 +175,7 @@ def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
     """A signal that is stored once per teacher has no batch of its own: it is read beside emissions."""
     beside = [Need("emissions")] if SIGNALS[need.signal].once else []
     stores = [stored(tmp_path, each, unit)[0] for each in (need, *beside)]
-    source = Source.of("t", Text.of(SENTENCES), offers=(*SIGNALS,))
+    source = Source.of("t", Text.of(SENTENCES), [need, *beside], offers=(*SIGNALS,))
     opened = TransferSet.open(stores[0], [Covered(source, np.arange(14))], [need, *beside])
     rows = [13, 0, 4, 4, 9, 2]
     batch = opened.gather(np.array(rows))

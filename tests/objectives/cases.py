@@ -1,5 +1,7 @@
 """Students and teachers for the tests of objectives: random, ragged, small enough to enumerate."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -26,7 +28,15 @@ class Case:
 
     @property
     def signals(self) -> TeacherBatch:
-        return TeacherBatch(self.teacher, *kbest(self.teacher, self.k))
+        return TeacherBatch(self.teacher, *kbest(self.teacher, self.k), hidden=self.hidden)
+
+    @property
+    def hidden(self) -> dict[int, tuple[Tensor, Tensor]]:
+        """States of layer 1, if the teacher is a chain: its emissions, but finite as states are."""
+        if not isinstance(self.teacher, Chain):
+            return {}
+        states_BTY = self.teacher.emissions_BTY.detach().clamp(min=-30.0)
+        return {1: (states_BTY, self.teacher.lengths_B)}
 
     @property
     def targets(self) -> Targets:
@@ -40,17 +50,25 @@ def targets_of(labels_BT: Tensor, *, labelled: bool | list[bool] = True) -> Targ
     return Targets(labels_BT * labelled_B[:, None], labelled_B)
 
 
+def known(shape: Sequence[int]) -> Tensor:
+    """What the tests give a loss's own parameters of this shape."""
+    return torch.linspace(-1, 1, math.prod(shape), dtype=torch.float64).reshape(*shape)
+
+
 def built_losses(
     objective: Objective, case: Case, teacher: TeacherBatch | None = None, *, kd_weight: float = 1.0
 ) -> Losses:
-    """What the loss that the objective builds gives for a case; hidden states are the student's emissions, scaled."""
+    """What the loss that the objective builds gives for a case; hidden states are the student's emissions."""
     layers = {need.layer: case.teacher.tags for need in objective.needs if need.layer is not None}
-    hidden = {layer: case.student.emissions_BTY * (layer + 1) for layer in objective.student_layers}
+    hidden = dict.fromkeys(objective.student_layers, case.student.emissions_BTY)
+    first_BT = torch.arange(case.student.time).expand(case.student.batch, -1)
     sizes = Sizes(case.student.tags, dict.fromkeys(hidden, case.student.tags))
-    torch.manual_seed(0)
     loss = objective.build(sizes, Sizes(case.student.tags, layers)).to(case.student.dtype)
+    with torch.no_grad():
+        for parameter in loss.parameters():
+            parameter.copy_(known(parameter.shape))
     signals = case.signals if teacher is None else teacher
-    return loss(Output(case.student, hidden), case.targets, signals, kd_weight=kd_weight)
+    return loss(Output(case.student, hidden, first_BT), case.targets, signals, kd_weight=kd_weight)
 
 
 def built_loss(objective: Objective, case: Case, teacher: TeacherBatch | None = None, **options) -> Tensor:

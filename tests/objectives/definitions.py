@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from raykd.objectives.structural import Structural
-from tests.objectives.cases import Case
+from tests.objectives.cases import Case, known
 from tests.oracles.chains import Law, enumerate_chain
 from tests.oracles.segmentations import enumerate_spans
 
@@ -166,6 +166,21 @@ def mix(objective, case: Case, kd_weight: float) -> Tensor:
     )
 
 
+def representation(objective, case: Case, kd_weight: float) -> Tensor:
+    states_BTD, lengths_B = case.hidden[objective.layer]
+    size, losses = case.student.tags, []
+    weight, bias = known((size, size)), known((size,))
+    for b, length in enumerate(lengths_B.tolist()):
+        loss = torch.zeros((), dtype=torch.float64)
+        for t in range(length):
+            mapped = weight @ case.student.emissions_BTY[b, t] + bias
+            brought = (mapped * (1 + torch.erf(mapped / 2**0.5)) / 2).softmax(0)
+            wanted = states_BTD[b, t].softmax(0)
+            loss = loss + expected(wanted, wanted.log() - brought.log())
+        losses.append(loss)
+    return torch.stack(losses)
+
+
 DEFINITIONS = {
     "gold": gold,
     "top_1": top_1,
@@ -176,5 +191,6 @@ DEFINITIONS = {
     "posterior": posterior,
     "pos_top_wk": pos_top_wk,
     "structural": structural,
+    "representation": representation,
     "mix": mix,
 }

@@ -37,6 +37,8 @@ def objectives(draw, kind):
         "temperature": st.sampled_from([0.5, 1.0, 2.0, 5.0]),
         "temperature_mode": st.sampled_from(["local", "global"]),
         "soften": st.sampled_from(["teacher", "both"]),
+        "layer": st.just(1),
+        "student_layer": st.sampled_from([-1, 0, 2]),
         "parts": parts(),
     }
     unknown = set(fields) - {"kind", *drawn}

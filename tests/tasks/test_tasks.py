@@ -52,6 +52,9 @@ EXAMPLES = {
         [["DET", "NOUN", "NOUN"], ["NOUN", "VERB"], ["DET"]],
         (2 / 3, 1.0, 0.0),
     ),
+    "classification": Example(
+        WORDS, [["DET"], ["NOUN"], ["VERB"]], [["DET"], ["VERB"], ["VERB"]], (1.0, 0.0, 1.0)
+    ),
 }
 LANGUAGES = ["en", "de", "fr"]
 EVERY = pytest.mark.parametrize("name", TASKS)

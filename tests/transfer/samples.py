@@ -60,7 +60,11 @@ class FakeTeacher:
         places_BT = torch.arange(emissions_BTY.shape[1]).expand(len(given), -1)
         batch = TokenBatch(places_BT, lengths_B, places_BT, lengths_B)
         hidden = {layer: emissions_BTY * (layer + 1) for layer in layers}
-        yield list(range(len(given))), batch, Output(self.distribution(emissions_BTY, lengths_B), hidden)
+        yield (
+            list(range(len(given))),
+            batch,
+            Output(self.distribution(emissions_BTY, lengths_B), hidden, places_BT),
+        )
 
     def distribution(self, emissions_BTY: torch.Tensor, lengths_B: torch.Tensor) -> Chain | Mixture:
         """What it gives of these scores."""
