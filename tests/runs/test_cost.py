@@ -7,12 +7,13 @@ import torch
 
 from raykd.results import Cost
 from raykd.runs import cost, latency
-from raykd.runs.cost import find_cost, joint_cost, measure_all, measure_cost
+from raykd.runs.cost import find_cost, measure_all, measure_cost
 from raykd.runs.execute import build_model
 from raykd.runs.latency import synthetic_batch
 from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
+from raykd.sweep.settings import joined_cost
 from tests.runs.small import recipe, student_of
 
 
@@ -90,12 +91,12 @@ def test_one_student_per_language_costs_the_sum_in_size_and_the_mean_in_time(tmp
     preparation = prepare(asked, Storage(str(tmp_path)))
     each = [measure_cost(str(tmp_path), run) for run in student_runs(asked, preparation)]
     assert len(each) == 2
-    both = joint_cost(each)
+    both = joined_cost(each)
     for name in ("parameters", "bytes"):
         assert both[name] == each[0][name] + each[1][name]
     assert both["latency_ms"] == pytest.approx((each[0]["latency_ms"] + each[1]["latency_ms"]) / 2)
     assert both.figures.keys() == each[0].figures.keys()
-    assert joint_cost(each[:1]) == each[0]
+    assert joined_cost(each[:1]) == each[0]
     assert Cost.from_plain(both.to_plain()) == both
 
 

@@ -20,7 +20,7 @@ from raykd.runs.execute import execute
 from raykd.runs.executor import Outcome
 from raykd.runs.precompute import precompute
 from raykd.sweep import driver
-from tests.runs.small import in_this_process
+from tests.transfer.samples import here
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def without_ray() -> Iterator[list[Any]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "work", work)
         patch.setattr(driver, "measure_all", measure_all)
-        patch.setattr(transfer, "precompute", partial(precompute, launch=in_this_process))
+        patch.setattr(transfer, "precompute", partial(precompute, launch=here))
         patch.setattr(cluster, "connected", _one_cpu)
         patch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
         yield done
