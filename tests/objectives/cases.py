@@ -60,7 +60,8 @@ def built_losses(
 ) -> Losses:
     """What the loss that the objective builds gives for a case; hidden states are the student's emissions."""
     layers = {need.layer: case.teacher.tags for need in objective.needs if need.layer is not None}
-    hidden = dict.fromkeys(objective.student_layers, case.student.emissions_BTY)
+    layered = objective.student_layers
+    hidden = dict.fromkeys(layered, case.student.emissions_BTY) if layered else {}
     first_BT = torch.arange(case.student.time).expand(case.student.batch, -1)
     sizes = Sizes(case.student.tags, dict.fromkeys(hidden, case.student.tags))
     loss = objective.build(sizes, Sizes(case.student.tags, layers)).to(case.student.dtype)

@@ -86,7 +86,7 @@ def test_lambda_falls_and_each_loss_is_reported(seen):
     sentence, stages = (seen[run, 1][0]["losses"] for run in ("per sentence", "stages and a projection"))
     assert [epoch["λ"] for epoch in sentence] == [1, pytest.approx(2 / 3)]
     assert [set(epoch) - {"λ", "loss", "held out"} for epoch in stages] == [
-        {"projected", "gold"}, {"gold"}, {"posterior", "top_1"}
+        {"projected", "gold"}, {"projected", "gold"}, {"posterior", "top_1"}
     ]  # fmt: skip
     assert [epoch["λ"] for epoch in stages] == [1, 0, 1]
     assert stages[2]["held out"] > 0

@@ -72,8 +72,8 @@ def test_each_stage_starts_from_the_best_state_of_the_one_before(small):
     history = loop.progress.history
     assert [epoch["stage"] for epoch in history] == [0, 0, 0, 1, 1, 2]
     assert [epoch["epoch"] for epoch in history] == list(range(6))
-    # λ is a function of the stage's own epochs.
-    assert [epoch["lambda"] for epoch in history] == pytest.approx([1, 11 / 12, 10 / 12, 0, 0, 0])
+    # λ is a function of the stage's own epochs; the horizon of 3 is that of the file's own schedule.
+    assert [epoch["lambda"] for epoch in history] == pytest.approx([1, 2 / 3, 1 / 3, 0, 0, 0])
 
 
 def test_only_the_named_layers_move(small):
