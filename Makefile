@@ -23,8 +23,9 @@ $(READY): pyproject.toml constraints.txt
 demo: venv
 	$(BIN)/raykd sweep sweeps/quickstart.yaml --resume
 
+# On as many processes as there are cores, to four; each file is one process' whole, and so are all tests that need Ray.
 test: venv
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 check: venv
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))

@@ -2,17 +2,15 @@
 
 import os
 
-# Before torch: the models of the tests are so small that more threads take time and give none.
-os.environ["OMP_NUM_THREADS"] = "1"
-
 from collections.abc import Iterator
 from pathlib import Path
 
 # Before anything imports torch: its threads would compete for two cores over tensors of a few numbers.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests import shape_checks
 
@@ -23,6 +21,9 @@ settings.register_profile("raykd", deadline=None, print_blob=True)
 settings.load_profile("raykd")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+SLOW = ("end_to_end", "runs", "sweep")
+"""Folders whose tests take longest, in this order: with several processes they are started first."""
 
 RAY_ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",  # a private cluster; no token lies on the machine that runs the tests
@@ -37,6 +38,29 @@ RAY_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "PYTHONPATH": str(ROOT),  # workers import the tests' own helpers by name
 }
+
+
+class Scheduling(LoadScopeScheduling):
+    """Several processes share the tests: one has every file that uses the shared cluster, so that there is one cluster;
+    any other file is one process' whole, with its fixtures."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return "ray_cluster" if "ray_cluster" in (ROOT / file).read_text() else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
+    return Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no process has it left at the end."""
+
+    def order(item: pytest.Item) -> tuple[bool, int]:
+        folder = item.path.relative_to(ROOT / "tests").parts[0]
+        return "ray_cluster" not in item.path.read_text(), (*SLOW, folder).index(folder)
+
+    items.sort(key=order)
 
 
 @pytest.fixture(scope="session")

@@ -137,10 +137,8 @@ class Distiller:
         training = self.stage.training
         self._parameters = [*train_only(self.model, groups), *self.loss.parameters()]
         learner = Learner(self.model, self.loss, self.stage.objective.student_layers)
-        # DDP has to look for parameters that get no gradient: the head's, where no labels are read; the loss's own,
-        # where λ may give it weight 0.
-        objective, own = self.stage.objective, list(self.loss.parameters())
-        unused = not objective.reads_labels or (objective.follows_lambda and bool(own))
+        # Where no labels are read, DDP has to look for parameters that get no gradient: the head's.
+        unused = not self.stage.objective.reads_labels
         several = self.worker.world > 1
         self._learner = (
             DistributedDataParallel(learner, find_unused_parameters=unused) if several else learner

@@ -91,13 +91,12 @@ class Preparation:
         return self.texts[languages]
 
 
-def prepare(recipe: Recipe, storage: Storage, read: Read | None = None) -> Preparation:
+def prepare(recipe: Recipe, storage: Storage, read: Read = read_corpus) -> Preparation:
     """Read the corpus, keep it in the store, and name the teachers. `read` replaces `read_corpus`.
 
     Raises:
         CorpusError: if the corpus cannot be read, or does not fit the task.
     """
-    read = read or read_corpus
     corpus = read(recipe.corpus)
     recipe.labels.check(corpus, str(getattr(recipe.corpus, "root", recipe.corpus.source)))
     name = write_corpus(corpus, storage)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import floor
 
 from raykd.errors import PlacementError
+from raykd.needs import to_store
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.precompute import (
@@ -28,16 +29,21 @@ LOADER = "raykd.runs.teachers:load_teacher"
 
 
 def transfer_plan(
-    storage: Storage, teachers: Sequence[PlannedTeacher], needs: Sequence[Need]
+    storage: Storage, asked: Iterable[tuple[PlannedTeacher, Sequence[Need]]]
 ) -> PrecomputePlan | None:
-    """One plan for all teachers, each once; None when no objective reads a teacher."""
-    if not needs:
-        return None
-    each = {teacher.run.id: teacher for teacher in teachers}.values()
-    return PrecomputePlan(storage.uri, tuple(_task(storage, teacher, needs) for teacher in each))
+    """One plan for all teachers, each once with all that is needed of it; None when no objective reads a teacher."""
+    teachers: dict[str, PlannedTeacher] = {}
+    needs: dict[str, list[Need]] = {}
+    for teacher, own in asked:
+        if own:
+            teachers[teacher.run.id] = teacher
+            needs.setdefault(teacher.run.id, []).extend(own)
+    tasks = tuple(_task(storage, teacher, needs[run_id]) for run_id, teacher in teachers.items())
+    return PrecomputePlan(storage.uri, tasks) if tasks else None
 
 
 def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> PrecomputeTask:
+    needs = to_store(needs, teacher.config.offers)
     # A teacher's id is known before it is trained; its weights only after.
     result = find_result(storage, teacher.run)
     tags = len(corpus_of(storage.uri, teacher.run.corpus_id).tag_set)
@@ -46,7 +52,7 @@ def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> P
         weights_sha256=result.weights_sha256 if result else "", offers=teacher.config.offers,
         unit=TASKS[teacher.run.task].unit,
     )  # fmt: skip
-    return PrecomputeTask(handle, teacher.text, tuple(needs))
+    return PrecomputeTask(handle, teacher.text, needs)
 
 
 def compute_transfer(

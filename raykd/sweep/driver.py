@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from raykd.errors import RunError
 from raykd.identity import identity
-from raykd.needs import to_store
 from raykd.results import Cost
 from raykd.runs.cluster import concurrency
 from raykd.runs.cost import cost_key, find_cost, measure_all
@@ -138,10 +137,14 @@ class Sweep:
 
     def transfer(self) -> PrecomputePlan | None:
         """The plan of the transfer sets that serve every trial."""
-        readable = [each for each in self.preparations.values() if each.needs]
-        teachers = [teacher for each in readable for teacher in each.preparation.teachers]
-        needs = to_store((need for each in readable for need in each.needs), self.file.teachers.offers)
-        return transfer_plan(self.storage, teachers, needs)
+        return transfer_plan(
+            self.storage,
+            [
+                (teacher, each.needs)
+                for each in self.preparations.values()
+                for teacher in each.preparation.teachers
+            ],
+        )
 
 
 def run_sweep(

@@ -61,7 +61,8 @@ def train_teachers(preparation: Preparation) -> None:
 def computed(preparation: Preparation, *recipes: Recipe) -> None:
     """The signals that serve all `recipes`, computed in this process."""
     needs = transfer_needs(recipes, unlabelled=preparation.unlabelled)
-    plan = transfer_plan(preparation.storage, preparation.teachers, needs)
+    asked = [(teacher, needs) for teacher in preparation.teachers]
+    plan = transfer_plan(preparation.storage, asked)
     if plan is not None:
         precompute(plan, launch=here)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raykd.corpora.corpus import open_corpus
+from raykd.corpora.corpus import open_corpus, read_corpus
 from raykd.errors import CorpusError
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe import recipe_faults
@@ -37,22 +37,20 @@ def test_without_a_corpus_of_their_own_teachers_share_the_students(tmp_path):
     assert [teacher.run.corpus_id for teacher in ready.teachers] == [ready.corpus_id]
 
 
-def test_other_tags_are_refused(tmp_path, monkeypatch):
-    import raykd.runs.prepare as module
-
-    read, seen = module.read_corpus, []
+def test_other_tags_are_refused(tmp_path):
+    seen = []
 
     def other_tags(config):
-        corpus = read(config)
+        corpus = read_corpus(config)
         seen.append(config.cap)
         if config.cap is None:
             return corpus
         kept = type(corpus.tag_set)(corpus.tag_set.tags[:-4], corpus.tag_set.scheme)
         return type(corpus)(kept, corpus.languages, corpus.parts, corpus.report)
 
-    monkeypatch.setattr(module, "read_corpus", other_tags)
+    asked = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
     with pytest.raises(CorpusError, match="different tags"):
-        prepare(recipe(corpus={"cap": 6}, teacher_corpus={"cap": None}), Storage(str(tmp_path)))
+        prepare(asked, Storage(str(tmp_path)), other_tags)
     assert seen == [6, None]
 
 

@@ -130,6 +130,24 @@ def test_a_setting_learns_from_its_own_teachers_and_is_resolved_once(several):
     assert len({setting.run_ids for setting in settings}) == 4 + 2
 
 
+def test_each_teacher_is_asked_for_what_it_offers(tmp_path):
+    """A search over the kinds of teachers: a teacher over spans has no emissions to store."""
+    sizes = "embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1"
+    kinds = f"{{choice: [{{kind: bilstm_crf, {sizes}}}, {{kind: biaffine_ner, {sizes}}}]}}"
+    text = PREPARATIONS.replace("{kind: bilstm_crf, embedding_dim: 6, hidden_dim: {choice: [6, 8]}, ", "@")
+    text = text.replace("@character_dim: 0, epochs: 1}", kinds).replace(
+        "{kind: structural}", "{kind: posterior}"
+    )
+    (tmp_path / "sweep.yaml").write_text(text)
+    plan = Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"])).transfer()
+    assert plan is not None
+    asked = {task.teacher.offers[0]: [need.signal for need in task.needs] for task in plan.tasks}
+    # Posteriors, and the best path as the label of unlabelled text.
+    assert asked == {
+        "emissions": ["emissions", "transitions", "kbest"], "token_marginals": ["token_marginals", "kbest"]
+    }  # fmt: skip
+
+
 def test_one_plan_has_the_transfer_sets_of_all_alternatives(several):
     plan = several.transfer()
     assert plan is not None
