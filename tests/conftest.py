@@ -1,7 +1,6 @@
 """What all tests share: annotations checked as they run, and one small Ray cluster for those that need it."""
 
 import os
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +48,7 @@ class Scheduling(LoadScopeScheduling):
         return "ray_cluster" if "ray_cluster" in (ROOT / file).read_text() else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
     return Scheduling(config, log)
 

@@ -151,7 +151,7 @@ def path_loss(
     paths_BKT = checked_paths(chain, paths)
     shape = tuple(paths_BKT.shape[:2])
     if weights_BK is None:
-        weights_BK = torch.full(shape, 1 / shape[1], dtype=torch.float64, device=chain.device)
+        return (log_partition_64(chain) - reference.score(chain, paths_BKT).mean(1)).to(chain.dtype)
     if tuple(weights_BK.shape) != shape:
         raise ValueError(f"weights must be {list(shape)}, one per path; got {list(weights_BK.shape)}")
     weights_BK = weights_BK.detach().double()

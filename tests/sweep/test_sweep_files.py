@@ -60,15 +60,21 @@ def test_every_file_of_a_paper_has_a_small_form(name):
     assert name in SMALL
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> str:
+    """One store for all files: many share a corpus and its teachers."""
+    return str(tmp_path_factory.mktemp("store"))
+
+
 @pytest.mark.parametrize("name", SMALL)
-def test_the_small_form_runs(name, tmp_path):
+def test_the_small_form_runs(name, store):
     folder = FOLDERS.get(Path(name).stem)
     sizes = BUILTIN if folder is None else (*REAL, f"corpus.root={corpora_root(folder)}")
     tree = load(SWEEPS[name], (*TINY, *sizes), variants=["small"]).tree
     recipes: list[Recipe] = [plain_sweep(plain) for plain in assignments(tree)]
-    preparation = prepared(str(tmp_path), *recipes)
+    preparation = prepared(store, *recipes)
     runs = {run.id: run for recipe in recipes for run in student_runs(recipe, preparation)}
     for run in runs.values():
-        result = execute(str(tmp_path), run, worker=Worker(), report=lambda _: None)
+        result = execute(store, run, worker=Worker(), report=lambda _: None)
         assert 0 <= (result.scores.mean("test") or 0.0) <= 1
         assert len(result.epochs) == 1
