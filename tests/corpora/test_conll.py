@@ -42,7 +42,7 @@ PETER = [(["Peter", "went"], ["B-PER", "O"]), (["Home"], ["O"])]
         ("# text = Peter went\nPeter\tB-PER\n# in between\nwent\tO\n\n# 2\nHome\tO\n", {}),
         ("// a\nPeter\tB-PER\nwent\tO\n\nHome\tO\n", {"comment": "//"}),
         (
-            gzip.compress(b"Peter\tB-PER\nwent\tO\n\nHome\tO\n"),
+            gzip.compress(b"Peter\tB-PER\nwent\tO\n\nHome\tO\n", mtime=0),
             dict.fromkeys(("train", "dev", "test"), "t.gz"),
         ),
     ],
