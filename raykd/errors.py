@@ -9,6 +9,9 @@
     ├── TrackingError           6   the tracking server cannot be used
     └── RunError                7   a training run failed
 
+`raykd sweep` ends with 0 when all trials are complete, with 8 when the front has gaps (some trials failed; --resume
+tries them again), and with 9 when no student is on it.
+
 Fields go to `super().__init__` and formatting into `__str__`, so that every error crosses processes by pickle.
 """
 
@@ -69,13 +72,16 @@ class CorpusError(RaykdError):
 
 
 class StoreError(RaykdError):
-    """A stored part is missing, damaged, or cannot be written."""
+    """A stored part is missing, damaged, or cannot be written.
+
+    `passing`: the fault is of the place, not of the file (no space, storage out of reach), and may pass.
+    """
 
     exit_code = 4
 
-    def __init__(self, name: str, problem: str, hint: str):
-        super().__init__(name, problem, hint)
-        self.name, self.problem, self.hint = name, problem, hint
+    def __init__(self, name: str, problem: str, hint: str, passing: bool = False):
+        super().__init__(name, problem, hint, passing)
+        self.name, self.problem, self.hint, self.passing = name, problem, hint, passing
 
     def __str__(self) -> str:
         return f"{self.name}: {self.problem}; {self.hint}"

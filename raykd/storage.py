@@ -1,7 +1,8 @@
 """Files under a URI: a local path, file://, s3:// or gs://; a file is written whole, or not at all.
 
 A local file is written under a temporary name, synced and renamed; on an object store it is one put. So a file
-that can be seen is complete, also when a process was killed.
+that can be seen is complete, also when a process was killed. JSON is written with its checksum, which is compared
+whenever it is read.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import uuid
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,11 +22,19 @@ from typing import Any
 from pyarrow import fs
 
 from raykd.errors import StoreError
+from raykd.identity import canonical
 
 SCHEMES = ("file", "s3", "gs", "gcs", "mock")
 """`mock` is pyarrow's object store in memory, for tests."""
 
+DOCTOR = "`raykd doctor STORE` lists all that is damaged, and with --repair removes it, to be computed again"
+"""The hint of an error that names a damaged file."""
+
+SEAL = "sha256"
+"""The key of a JSON file's checksum, over the canonical form of its other keys."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OUT_OF_REACH = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENOTCONN)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -84,6 +95,15 @@ class Storage:
         names = (info.path[start:] for info in infos if info.type == fs.FileType.File)
         return sorted(name for name in names if name.startswith(prefix) and not _is_temporary(name))
 
+    def temporaries(self, *, older_s: float) -> dict[str, int]:
+        """The temporary files that were last written `older_s` seconds ago or earlier, and their bytes: what killed
+        processes left. An object store has none."""
+        selector = fs.FileSelector(self._root, recursive=True, allow_not_found=True)
+        start, latest = len(self._root.rstrip("/")) + 1, time.time() - older_s
+        found = (info for info in self._system.get_file_info(selector) if info.type == fs.FileType.File)
+        left = (info for info in found if _is_temporary(info.path) and info.mtime_ns <= latest * 1e9)
+        return {info.path[start:]: int(info.size) for info in left}
+
     def read(self, name: str) -> bytes:
         """The bytes of the file `name`."""
         try:
@@ -95,13 +115,32 @@ class Storage:
         except OSError as error:
             raise self._failed(name, "read", error) from error
 
-    def read_json(self, name: str) -> Any:
-        """The JSON value in the file `name`."""
+    def read_json(
+        self,
+        name: str,
+        parse: Callable[[dict[str, Any]], Any] = lambda plain: plain,
+        *,
+        edited: bool = False,
+        hint: str = DOCTOR,
+    ) -> Any:
+        """What `parse` makes of the JSON object in the file `name`.
+
+        With `edited` a file without a checksum is read too: a user changed it and removed the checksum.
+
+        Raises:
+            StoreError: the file is missing or no JSON, it does not have the checksum that it was written with, or
+                `parse` cannot read it, whatever it raises.
+        """
+        data = self.read(name)
         try:
-            return json.loads(self.read(name))
-        except ValueError as error:
+            plain = _unsealed(json.loads(data), edited=edited)
+            return parse(plain)
+        except StoreError:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            reason = f"{type(error).__name__}: {error}".split("\n")[0]
             raise StoreError(
-                self._address(name), f"is not JSON ({error})", "remove it: it will be made again"
+                self._address(name), f"is damaged, or not what raykd writes there ({reason})", hint
             ) from error
 
     def write(self, name: str, data: bytes) -> None:
@@ -120,9 +159,10 @@ class Storage:
         except OSError as error:
             raise self._unwritten(name, memoryview(data).nbytes, error) from error
 
-    def write_json(self, name: str, value: Any) -> None:
-        """Write `value` as JSON, readable by people; NaN is refused."""
-        self.write(name, (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write `value` as a JSON object with its checksum, readable by people; NaN is refused."""
+        sealed = {**value, SEAL: _seal(value)}
+        self.write(name, (json.dumps(sealed, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
     def local_path(self, name: str) -> Path:
         """A path to read `name` from: its own if local, else a copy in this node's cache.
@@ -180,7 +220,8 @@ class Storage:
 
     def _failed(self, name: str, verb: str, error: OSError) -> StoreError:
         hint = "make it accessible" if self.is_local else "check the address, the network and the credentials"
-        return StoreError(self._address(name), f"cannot be {verb} ({_reason(error)})", hint)
+        passing = not self.is_local or error.errno in _OUT_OF_REACH
+        return StoreError(self._address(name), f"cannot be {verb} ({_reason(error)})", hint, passing)
 
     def _unwritten(self, name: str, needed: int, error: OSError) -> StoreError:
         problem = f"cannot be written ({_reason(error)}): {needed:,} bytes needed"
@@ -192,7 +233,8 @@ class Storage:
             hint = "make the folder writable, or set another store"
         else:
             hint = "check the folder" if self.is_local else "check the address, the network and credentials"
-        return StoreError(self._address(name), problem, hint)
+        passing = not self.is_local or error.errno in (*_FULL, *_OUT_OF_REACH)
+        return StoreError(self._address(name), problem, hint, passing)
 
 
 def _connect(uri: str) -> tuple[fs.FileSystem, str]:
@@ -201,6 +243,24 @@ def _connect(uri: str) -> tuple[fs.FileSystem, str]:
     except (OSError, ValueError) as error:
         hint = "check the address, the network and the credentials"
         raise StoreError(uri, f"cannot be reached ({error})", hint) from error
+
+
+def _seal(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def _unsealed(plain: Any, *, edited: bool) -> dict[str, Any]:
+    """The object without its checksum. Raises TypeError or ValueError where it is not what was written."""
+    if not isinstance(plain, dict):
+        raise TypeError(f"expected an object, found {type(plain).__name__}")
+    written = plain.pop(SEAL, None)
+    if written is None and edited:
+        return plain
+    if written is None:
+        raise ValueError(f"it has no {SEAL}: an older raykd wrote it, or it was changed by hand")
+    if (found := _seal(plain)) != written:
+        raise ValueError(f"its checksum is {found[:12]}…, it was written with {str(written)[:12]}…")
+    return plain
 
 
 def _checked(name: str) -> str:

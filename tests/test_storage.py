@@ -55,11 +55,61 @@ def test_a_compressed_file_is_not_unpacked(storage):
 def test_json(storage):
     storage.write_json("manifest.json", {"b": [1, 2.5], "é": None})
     assert storage.read_json("manifest.json") == {"b": [1, 2.5], "é": None}
-    with pytest.raises(ValueError, match="Out of range"):
-        storage.write_json("nan.json", float("nan"))
-    storage.write("manifest.json", b'{"b": [1')
-    with pytest.raises(StoreError, match=r"manifest\.json: is not JSON"):
-        storage.read_json("manifest.json")
+    with pytest.raises(ValueError, match="nan has no canonical form"):
+        storage.write_json("nan.json", {"b": float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda text: text.replace("2.5", "2.6"), r"its checksum is \w+…, it was written with \w+…"),
+        (lambda text: text.replace('"b"', '"c"'), "its checksum is"),
+        (lambda text: text.replace('"sha256"', '"sha257"'), "it has no sha256"),
+        (lambda text: text[:-10], "JSONDecodeError"),
+        (lambda text: "[1, 2]", "expected an object, found list"),
+        (lambda text: "[" * 100_000, "RecursionError"),
+    ],
+    ids=["digit", "key", "no checksum", "cut", "list", "deep"],
+)
+def test_changed_json_is_refused_by_name(storage, change, reason):
+    storage.write_json("trial.json", {"b": [1, 2.5], "é": None})
+    storage.write("trial.json", change(storage.read("trial.json").decode()).encode())
+    with pytest.raises(StoreError, match=rf"trial\.json: is damaged, .*{reason}.*raykd doctor"):
+        storage.read_json("trial.json")
+
+
+def test_every_flipped_bit_of_json_is_refused_or_changes_nothing(storage):
+    value = {"mean": 0.5, "names": ["en", "é"], "none": None}
+    storage.write_json("trial.json", value)
+    written = storage.read("trial.json")
+    unnoticed = 0
+    for place in range(8 * len(written)):
+        flipped = bytearray(written)
+        flipped[place // 8] ^= 1 << place % 8
+        storage.write("trial.json", bytes(flipped))
+        try:
+            unnoticed += storage.read_json("trial.json") == value
+        except StoreError:
+            continue
+        else:
+            assert storage.read_json("trial.json") == value
+    # White space that became other white space.
+    assert unnoticed < len(written) / 8
+
+
+def test_json_that_its_parser_cannot_read_is_refused_by_name(storage):
+    storage.write_json("trial.json", {"scores": []})
+    with pytest.raises(StoreError, match=r"trial\.json: is damaged.*KeyError: 'number'"):
+        storage.read_json("trial.json", lambda plain: plain["number"])
+
+
+def test_json_that_was_edited_is_read_where_that_is_allowed(storage):
+    storage.write("model.json", b'{"path": "/new"}')
+    assert storage.read_json("model.json", edited=True) == {"path": "/new"}
+    with pytest.raises(
+        StoreError, match="it has no sha256: an older raykd wrote it, or it was changed by hand"
+    ):
+        storage.read_json("model.json")
 
 
 def test_removing_twice_is_no_error(storage):

@@ -19,7 +19,7 @@ from raykd.cli.console import stderr
 from raykd.errors import RaykdError
 
 INTERRUPTED = 130
-VERBS = ("check", "plan", "sweep", "precompute", "distill", "front", "compare", "corpus")
+VERBS = ("check", "plan", "sweep", "precompute", "distill", "front", "compare", "corpus", "doctor")
 """Each is a function, or an `app` of its own verbs, in the module of this package that has its name."""
 
 

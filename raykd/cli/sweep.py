@@ -12,11 +12,15 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.front import report_files
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.front import front_of
 from raykd.report import front_markdown, front_table
 from raykd.runs.cluster import concurrency
 from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.track import publish, tracked
 from raykd.tracking import check as check_tracking
+
+GAPS, NO_FRONT = 8, 9
+"""Exit codes of a sweep that ended with trials that failed, or without any student on its front."""
 
 
 def sweep(
@@ -53,3 +57,14 @@ def sweep(
         f"      mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name})",
         highlight=False, soft_wrap=True, markup=False,
     )  # fmt: skip
+    failed = [trial.name for trial in trials if trial.state == "FAILED"]
+    if not front_of(trials, objectives):
+        raise typer.Exit(NO_FRONT)
+    if failed:
+        again_ = f"raykd sweep {again(file, variant, small)} --resume"
+        stdout.print(
+            f"The front has gaps: {len(failed)} trials failed ({', '.join(failed[:3])}{', …' if failed[3:] else ''}). "
+            f"{again_} tries them again",
+            highlight=False, soft_wrap=True, markup=False,
+        )  # fmt: skip
+        raise typer.Exit(GAPS)

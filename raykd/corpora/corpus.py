@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from raykd.corpora.source import Parts, SourceConfig
 from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.identity import identity
-from raykd.storage import Storage
+from raykd.storage import DOCTOR, Storage
 
 FORMAT = 1
 """Of the stored corpus and of what its identity is computed over."""
@@ -142,12 +143,15 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
     folder = storage.child("corpora", name)
     if not folder.exists(MANIFEST):
         raise StoreError(f"corpora/{name}", "no such corpus is stored", "read and write it first")
-    manifest = folder.read_json(MANIFEST)
+    return folder.read_json(MANIFEST, lambda manifest: _opened(folder, manifest))
+
+
+def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
     if manifest["format"] != FORMAT:
         problem = f"it has format {manifest['format']}, this raykd reads {FORMAT}"
-        raise StoreError(f"corpora/{name}", problem, "remove it and write it again")
+        raise StoreError(folder.uri, problem, "remove it and write it again")
     tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
-    parts = {part: _map(folder, f"corpora/{name}", part, manifest["files"][part]) for part in PARTS}
+    parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
     report, unit = CorpusReport(**manifest["report"]), manifest.get("unit", Corpus.unit)
     return Corpus(tag_set, tuple(manifest["languages"]), parts, report, unit)
 
@@ -201,14 +205,11 @@ def _to_ipc(table: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def _map(folder: Storage, where: str, part: str, written: Mapping[str, object]) -> pa.Table:
+def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
     source = pa.memory_map(str(folder.local_path(f"{part}.arrow")))
-    if (
-        source.size() != written["bytes"]
-        or hashlib.sha256(source.read_buffer()).hexdigest() != written["sha256"]
-    ):
-        raise StoreError(
-            f"{where}/{part}.arrow", "its checksum differs from its manifest's", "remove the corpus"
-        )
+    found = hashlib.sha256(source.read_buffer()).hexdigest()
+    if found != written["sha256"]:
+        problem = f"is damaged: its checksum is {found[:12]}…, it was written with {written['sha256'][:12]}…"
+        raise StoreError(f"{folder.uri}/{part}.arrow", problem, DOCTOR)
     source.seek(0)
     return pa.ipc.open_file(source).read_all()

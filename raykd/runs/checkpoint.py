@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pickle import UnpicklingError
+from hashlib import sha256
 from typing import Any, Protocol
 
 import torch
@@ -15,6 +15,8 @@ from raykd.errors import StoreError
 from raykd.storage import Storage
 
 CHECKPOINT = "checkpoint.pt"
+"""The SHA-256 of the rest, then what `torch.save` writes."""
+DIGEST = 32
 
 
 @dataclass
@@ -51,7 +53,8 @@ def write_checkpoint(folder: Storage, progress: Progress, states: Mapping[str, S
     state = {"progress": vars(progress), **{name: each.state_dict() for name, each in states.items()}}
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    folder.write(CHECKPOINT, buffer.getvalue())
+    state_bytes = buffer.getvalue()
+    folder.write(CHECKPOINT, sha256(state_bytes).digest() + state_bytes)
 
 
 def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, dict[str, Any]] | None:
@@ -62,9 +65,10 @@ def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, di
     """
     if not folder.exists(CHECKPOINT):
         return None
-    try:
-        state = torch.load(io.BytesIO(folder.read(CHECKPOINT)), map_location=device, weights_only=True)
-    except (RuntimeError, ValueError, UnpicklingError, EOFError) as error:
+    data = memoryview(folder.read(CHECKPOINT))
+    digest, state_bytes = data[:DIGEST], data[DIGEST:]
+    if sha256(state_bytes).digest() != digest:
         name, hint = f"{folder.uri}/{CHECKPOINT}", "remove it: the run then starts from its beginning"
-        raise StoreError(name, "the checkpoint is damaged", hint) from error
+        raise StoreError(name, "the checkpoint is damaged: its checksum is not the one it begins with", hint)
+    state = torch.load(io.BytesIO(state_bytes), map_location=device, weights_only=True)
     return Progress(**state.pop("progress")), state

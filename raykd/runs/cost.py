@@ -78,7 +78,7 @@ def cost_key(storage: Storage, run: Run) -> str:
 def find_cost(storage: Storage, run: Run) -> Cost | None:
     """The cost of the run's shape, if it was measured on this hardware before."""
     name = f"costs/{cost_key(storage, run)}.json"
-    return Cost.from_plain(storage.read_json(name)) if storage.exists(name) else None
+    return storage.read_json(name, Cost.from_plain) if storage.exists(name) else None
 
 
 def measure_cost(store_uri: str, run: Run) -> Cost:

@@ -84,13 +84,8 @@ def evaluation_part(store_uri: str, corpus_id: str, vocabulary_id: str, task: st
     return encode_part(table, open_vocabulary(Storage(store_uri), vocabulary_id), TASKS[task])
 
 
-def training_data(
-    store_uri: str, run: Run, needs: Sequence[Need], *, text: str, verify: bool
-) -> TrainingData:
-    """What one stage of `run` is trained on: its `text` (labelled, unlabelled or all) with the signals that it `needs`.
-
-    `verify` recomputes the checksums of the transfer set's shards.
-    """
+def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str) -> TrainingData:
+    """What one stage of `run` is trained on: its `text` (labelled, unlabelled or all) with the signals it `needs`."""
     beside = any(stage["text"] != "labelled" for stage in run.stages)
     part = training_part(store_uri, run.corpus_id, run.vocabulary_id, run.task, beside)
     labelled = corpus_of(store_uri, run.corpus_id).parts["train"].num_rows
@@ -99,12 +94,10 @@ def training_data(
     }[text]  # fmt: skip
     if not needs:
         return TrainingData(part, None, rows)
-    return TrainingData(part, open_transfer(store_uri, run, part.languages, needs, verify=verify), rows)
+    return TrainingData(part, open_transfer(store_uri, run, part.languages, needs), rows)
 
 
-def open_transfer(
-    store_uri: str, run: Run, languages: np.ndarray, needs: Sequence[Need], *, verify: bool
-) -> TransferSet:
+def open_transfer(store_uri: str, run: Run, languages: np.ndarray, needs: Sequence[Need]) -> TransferSet:
     """Join the signals of each teacher over the rows of the training table whose language it covers."""
     storage = Storage(store_uri)
     covered = []
@@ -112,7 +105,7 @@ def open_transfer(
         rows = np.flatnonzero(np.isin(languages, source.languages))
         text_rows = _rows_in_stored_text(storage, run, source.languages, source.text_id)
         covered.append(Covered(source, rows, None if text_rows is None else text_rows[: len(rows)]))
-    return TransferSet.open(storage, covered, needs, verify=verify)
+    return TransferSet.open(storage, covered, needs)
 
 
 def _rows_in_stored_text(

@@ -215,12 +215,15 @@ class Distiller:
         losses = self._learner(batch, self._kd_weight(epoch), training.precision)
         weight = (worker.world if len(own) else 0.0) / self._size(rows)
         self._optimiser.zero_grad(set_to_none=True)
-        self._scaler.scale(losses[TOTAL].sum() * weight).backward()
+        total = losses[TOTAL].sum()
+        self._scaler.scale(total * weight).backward()
         self._scaler.unscale_(self._optimiser)
         norm = nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip)
-        if not self._scaler.is_enabled() and not bool(torch.isfinite(norm)):
+        # With float16 a gradient that is not finite is skipped by the scaler; a loss that is not stays so.
+        broken = "loss" if not bool(torch.isfinite(total)) else "gradient"
+        if broken == "loss" or (not self._scaler.is_enabled() and not bool(torch.isfinite(norm))):
             raise RunError(
-                f"epoch {epoch}, batch {number}: the gradient is not finite; lower training.learning_rate "
+                f"epoch {epoch}, batch {number}: the {broken} is not finite; lower training.learning_rate "
                 f"(now {training.learning_rate}) or use training.precision: float32"
             )
         self._scaler.step(self._optimiser)

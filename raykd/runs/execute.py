@@ -39,7 +39,7 @@ from raykd.training import ScheduleConfig, TrainingConfig
 def find_result(storage: Storage, run: Run) -> RunResult | None:
     """The result of a finished run, or None: `result.json` is written last."""
     folder = storage.child(*run.folder)
-    return RunResult.from_plain(folder.read_json(RESULT)) if folder.exists(RESULT) else None
+    return folder.read_json(RESULT, RunResult.from_plain) if folder.exists(RESULT) else None
 
 
 def keep_place(storage: Storage, run: Run) -> None:
@@ -144,7 +144,7 @@ def _stage_plan(store_uri: str, run: Run, stage: dict[str, Any]) -> StagePlan:
         objective=objective,
         schedule=validated(ScheduleConfig, stage["schedule"]),
         training=validated(TrainingConfig, {**run.training, **stage["training"]}),
-        data=partial(training_data, store_uri, run, objective.needs, text=stage["text"], verify=False),
+        data=partial(training_data, store_uri, run, objective.needs, text=stage["text"]),
         layers=stage["layers"],
         select=stage["select"],
         held_out=stage.get("held_out", 0.0),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -16,7 +17,7 @@ from ray import tune
 from ray.exceptions import OutOfMemoryError
 from ray.tune.search import Searcher
 
-from raykd.errors import RaykdError, RunError
+from raykd.errors import RaykdError, RunError, StoreError
 from raykd.results import RunResult
 from raykd.runs.cluster import DRIVER_CPUS
 from raykd.runs.launch import launch
@@ -112,12 +113,28 @@ def _retried(fit: Callable[[str], None], most: int) -> None:
     )
 
 
+PAUSES_S = (2.0, 20.0)
+"""Seconds before a run is tried again here after a fault of the place (no space, storage out of reach)."""
+
+
 def _job(config: dict[str, Any]) -> None:
-    """A Tune trial: one run. Errors that would occur again are reported, not raised: Tune would try them again."""
+    """A Tune trial: one run. Faults of the run itself are reported, not raised: they would occur again. Those of the
+    place are tried again here, and after that raised: Tune tries them again elsewhere, `max_failures` times."""
     resources, run = Resources(**config["resources"]), Run.from_plain(config["run"])
+    pauses = iter(PAUSES_S)
     try:
-        result = launch(config["store"], run, resources, tune.report)
+        while True:
+            try:
+                result = launch(config["store"], run, resources, tune.report)
+                break
+            except StoreError as error:
+                if error.passing and (pause := next(pauses, None)) is not None:
+                    time.sleep(pause)
+                    continue
+                raise
     except RaykdError as error:
+        if isinstance(error, StoreError) and error.passing:
+            raise
         tune.report({"run_end": {"result": None, "error": str(error)}})
     except Exception as error:
         tune.report({"run_end": {"result": None, "error": f"{type(error).__name__}: {error}"}})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -17,6 +17,7 @@ from raykd.runs.evaluate import predict
 from raykd.runs.models import (
     LABELS,
     MODEL,
+    RESULT,
     VOCABULARY,
     WEIGHTS,
     address,
@@ -26,10 +27,8 @@ from raykd.runs.models import (
 )
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, vocabulary_from
-from raykd.storage import Storage
+from raykd.storage import SEAL, Storage
 from raykd.tasks import TASKS, Task
-
-T = TypeVar("T")
 
 COPY = "copy the whole folder of the run again"
 
@@ -75,15 +74,17 @@ def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
     """See `raykd.load`."""
     storage = Storage(str(folder))
     _check_files(storage, (MODEL, VOCABULARY, LABELS))
-    run = _parsed(storage, MODEL, _run)
+    run = storage.read_json(MODEL, _run, edited=True, hint=COPY)
     if run.members:
         names = ", ".join(member.id for member in run.members)
         hint = "load one of them: each has a folder of its own beside this one"
         raise StoreError(storage.uri, f"is an ensemble, the mean of {names}", hint)
     if is_trained(run):
-        _check_files(storage, (WEIGHTS,))
-    vocabulary = _parsed(storage, VOCABULARY, lambda plain: vocabulary_from(run.vocabulary_id, plain))
-    tag_set = _parsed(storage, LABELS, lambda plain: TagSet(tuple(plain["tags"]), plain["scheme"]))
+        _check_files(storage, (WEIGHTS, RESULT))
+    vocabulary = storage.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id), hint=COPY)
+    tag_set = storage.read_json(
+        LABELS, lambda plain: TagSet(tuple(plain["tags"]), plain["scheme"]), hint=COPY
+    )
     model = _model(storage, run, vocabulary, tag_set)
     return Tagger(
         model, vocabulary=vocabulary, tag_set=tag_set, task=TASKS[run.task], device=torch.device(device)
@@ -97,7 +98,8 @@ def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: Tag
         if error.name.startswith(address(folder, "")):
             raise
         hint = "the model reads this checkpoint, which is not part of its folder: "
-        hint += f"set its path in {address(folder, MODEL)} to where the same files are now"
+        hint += f"set its path in {address(folder, MODEL)} to where the same files are now, and remove "
+        hint += f"the line {SEAL!r} there"
         raise StoreError(error.name, error.problem, hint) from error
 
 
@@ -122,12 +124,3 @@ def _check_files(folder: Storage, names: Sequence[str]) -> None:
         more = ", …" if len(below) > 5 else ""
         hint = f"load a folder below it: {', '.join(below[:5])}{more}"
     raise StoreError(folder.uri, problem, hint)
-
-
-def _parsed(folder: Storage, name: str, parse: Callable[[Any], T]) -> T:
-    try:
-        return parse(json.loads(folder.read(name)))
-    # A file from elsewhere may be anything: whatever its parser raises, the message names the file.
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {error}".split("\n")[0]
-        raise StoreError(address(folder, name), f"is not what raykd writes there ({reason})", COPY) from error

@@ -17,10 +17,11 @@ from pydantic import TypeAdapter
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import Ensemble, Model, load_weights, save_weights
+from raykd.results import RunResult
 from raykd.runs.data import corpus_of
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
-from raykd.storage import Storage
+from raykd.storage import DOCTOR, Storage
 from raykd.students import StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import TeacherConfig
@@ -68,12 +69,22 @@ def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_s
 
 
 def read_weights(model: Model, folder: Storage) -> None:
-    """Give `model` the weights in `folder`. StoreError where they are missing, damaged or another model's."""
+    """Give `model` the weights in `folder`. StoreError where they are missing, not those of the folder's result, or
+    another model's."""
     data = folder.read(WEIGHTS)
+    check_weights(folder, data)
     try:
         load_weights(model, data)
     except StoreError as error:
         raise StoreError(address(folder, WEIGHTS), error.problem, error.hint) from error
+
+
+def check_weights(folder: Storage, data: bytes) -> None:
+    """Raise StoreError where `data`, the weights in `folder`, are not those of its result."""
+    written = folder.read_json(RESULT, RunResult.from_plain).weights_sha256
+    if (found := sha256(data).hexdigest()) != written:
+        problem = f"the weights are damaged: their checksum is {found[:12]}…, the result says {written[:12]}…"
+        raise StoreError(address(folder, WEIGHTS), problem, DOCTOR)
 
 
 def write_model(storage: Storage, run: Run, model: Model) -> str:
@@ -84,8 +95,10 @@ def write_model(storage: Storage, run: Run, model: Model) -> str:
     folder.write_json(LABELS, {"scheme": tag_set.scheme, "tags": list(tag_set.tags)})
     folder.write_json(MODEL, run.to_plain())
     if run.members:
-        results = [storage.child(*member.folder).read_json(RESULT) for member in run.members]
-        return sha256("".join(result["weights_sha256"] for result in results).encode()).hexdigest()
+        results = [
+            storage.child(*member.folder).read_json(RESULT, RunResult.from_plain) for member in run.members
+        ]
+        return sha256("".join(result.weights_sha256 for result in results).encode()).hexdigest()
     if not is_trained(run):
         return model_config(run).checksum
     architecture = model.architecture()

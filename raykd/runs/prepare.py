@@ -16,6 +16,7 @@ from raykd.corpora.source import REST
 from raykd.errors import CorpusError, SignalError, StoreError
 from raykd.needs import to_store
 from raykd.objectives import Gold
+from raykd.results import RunResult
 from raykd.runs.recipe import Recipe, Stage, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import store_vocabulary
@@ -230,7 +231,8 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
     if not folder.exists("result.json"):
         hint = "set start_from to the id of a finished run (run-…), or to its folder"
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)
-    return {"folder": folder.uri, "weights_sha256": folder.read_json("result.json")["weights_sha256"]}
+    result = folder.read_json("result.json", RunResult.from_plain)
+    return {"folder": folder.uri, "weights_sha256": result.weights_sha256}
 
 
 def with_seed(run: Run, offset: int) -> Run:

@@ -36,6 +36,6 @@ class LoadedTeacher:
 
 def load_teacher(storage: Storage, teacher_id: str) -> LoadedTeacher:
     """The stored teacher `teacher_id`, on the GPU if this process has one."""
-    run = Run.from_plain(storage.read_json(f"teachers/{teacher_id}/{MODEL}"))
+    run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return LoadedTeacher(load_model(storage, run), open_vocabulary(storage, run.vocabulary_id), device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -89,7 +89,7 @@ def open_vocabulary(storage: Storage, name: str) -> StoredVocabulary:
 
 @lru_cache(maxsize=8)
 def _open(store_uri: str, name: str) -> StoredVocabulary:
-    return vocabulary_from(name, Storage(store_uri).read_json(vocabulary_file(name)))
+    return Storage(store_uri).read_json(vocabulary_file(name), partial(vocabulary_from, name))
 
 
 def vocabulary_from(name: str, plain: Mapping[str, Any]) -> StoredVocabulary:

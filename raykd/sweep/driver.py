@@ -26,7 +26,7 @@ from raykd.sweep.baseline import train_twins
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import SweepRecords
-from raykd.sweep.scheduler import RunList, Trials
+from raykd.sweep.scheduler import UNFINISHED, RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
 from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
 from raykd.sweep.study import Study, planned_trials
@@ -289,7 +289,7 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | 
     """The phase `trials`. `deadline`: on the monotonic clock; no trial is started after it."""
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
     log_again(sweep, recorder)
-    ended = sum(record.trial.state != "RUNNING" for record in own)
+    ended = sum(record.trial.state not in UNFINISHED for record in own)
     trials = Trials(
         recorder, Study(sweep.document.tree, sweep.file.search, own), sweep.settings.of, role="search",
         known=own, most=sweep.trials - len(own), deadline=deadline,

@@ -56,7 +56,7 @@ class SweepRecords:
         if not self.exists():
             self.folder.write_json("sweep.json", {"sweep_id": sweep_id, "file": text})
             return
-        there = self.folder.read_json("sweep.json")["sweep_id"]
+        there = self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
         if there != sweep_id:
             raise StoreError(
                 f"sweep {self.name!r}", "was started with another search (corpus, teachers or space differ)",
@@ -72,13 +72,17 @@ class SweepRecords:
     @property
     def objectives(self) -> Directions:
         """What the sweep searches for."""
-        tree = json.loads(self.folder.read_json("sweep.json")["file"])
+        tree = self.folder.read_json("sweep.json", lambda plain: json.loads(plain["file"]))
         return tree.get("search", {}).get("objectives", OBJECTIVES)
 
     def load(self) -> list[Record]:
         """All trials, in the order of their numbers."""
         names = [name for name in self.folder.names("trials/") if name.endswith(".json")]
-        return [Record.from_plain(self.folder.read_json(name)) for name in sorted(names)]
+        return [self.read(name) for name in sorted(names)]
+
+    def read(self, name: str) -> Record:
+        """The trial in the file `name`."""
+        return self.folder.read_json(name, Record.from_plain)
 
     def save(self, record: Record) -> None:
         """Write one trial, replacing what it was before."""
@@ -86,10 +90,12 @@ class SweepRecords:
 
     def save_teachers(self, teachers: list[Teacher]) -> None:
         """Write the rows that students are compared with."""
-        self.folder.write_json("teachers.json", [teacher.to_plain() for teacher in teachers])
+        self.folder.write_json("teachers.json", {"teachers": [teacher.to_plain() for teacher in teachers]})
 
     def teachers(self) -> list[Teacher]:
         """The rows that students are compared with."""
         if not self.folder.exists("teachers.json"):
             return []
-        return [Teacher.from_plain(plain) for plain in self.folder.read_json("teachers.json")]
+        return self.folder.read_json(
+            "teachers.json", lambda plain: [Teacher.from_plain(each) for each in plain["teachers"]]
+        )

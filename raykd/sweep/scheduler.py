@@ -18,6 +18,9 @@ from raykd.sweep.settings import Setting
 from raykd.tasks import TASKS
 from raykd.trial import Role, Trial
 
+UNFINISHED = ("RUNNING", "FAILED")
+"""The states of trials that the next driver begins again."""
+
 # A sampler that proposes only settings that were tried has exhausted the space, or nearly so.
 MOST_REPEATS = 100
 
@@ -94,7 +97,8 @@ class _Running:
 
 
 class Trials:
-    """Does the trials that are proposed, interrupted ones first, no setting twice, and records how each ends."""
+    """Does the trials that are proposed, no setting twice, and records how each ends. Those that an earlier driver left
+    running, or that failed there, come first."""
 
     def __init__(
         self,
@@ -113,15 +117,16 @@ class Trials:
         self._most, self._deadline = most, deadline
         self._known = {record.trial.run_ids: record for record in known}
         trials = recorder.records.load()
-        self._interrupted = [r for r in trials if r.trial.role == role and r.trial.state == "RUNNING"]
+        self._again = [r for r in trials if r.trial.role == role and r.trial.state in UNFINISHED]
         self._next_number = 1 + max((record.trial.number for record in trials), default=-1)
         self._running: dict[str, _Running] = {}
         self.out_of_time = False
 
     def next(self) -> Job | None:
         """The next trial that has to be run."""
-        if self._interrupted:
-            record = self._interrupted.pop(0)
+        if self._again:
+            record = self._again.pop(0)
+            record = replace(record, trial=replace(record.trial, state="RUNNING", message=""))
             return self._begin(_Running(record, self._resolve(record.resolved), None))
         if self._most <= 0:
             return None

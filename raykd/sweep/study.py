@@ -49,7 +49,8 @@ class Study:
             sampler=_sampler(search, len(records)),
         )
         for record in records:
-            if record.trial.role == "search" and record.trial.state != "RUNNING":
+            # What failed is tried again, and is told then.
+            if record.trial.role == "search" and record.trial.state not in ("RUNNING", "FAILED"):
                 self.add(record)
         self._grid = iter(assignments(tree)) if search.sampler == "grid" else None
 

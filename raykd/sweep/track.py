@@ -69,7 +69,7 @@ def publish(
 def model_files(storage: Storage, trial: Trial, folder: Path) -> Path:
     """A trial's student, trained from the first seed, in one local folder wherever the store is: what `raykd.load`
     reads. Where it is one model for each language, each is a folder below, named after its language."""
-    runs = [Run.from_plain(storage.read_json(f"runs/{run_id}/{MODEL}")) for run_id in trial.run_ids]
+    runs = [storage.read_json(f"runs/{run_id}/{MODEL}", Run.from_plain) for run_id in trial.run_ids]
     first = [run for run in runs if run.training["seed"] == runs[0].training["seed"]]
     for run in first:
         own = (

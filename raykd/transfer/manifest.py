@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from raykd.errors import StoreError
 from raykd.signals import Need
 from raykd.spec import Frozen
@@ -22,6 +20,9 @@ from raykd.storage import Storage
 from raykd.transfer.names import FORMAT, MANIFEST, RowRange
 
 AGAIN = "run raykd precompute again"
+
+_verified: set[tuple[str, int, int, int, str]] = set()
+"""Shards that this process has compared with their checksum: path, inode, size, time of the last change, checksum."""
 
 
 class Origin(Frozen):
@@ -110,13 +111,7 @@ def read_manifest(folder: Storage) -> Manifest:
     name = f"{folder.uri}/{MANIFEST}"
     if not folder.exists(MANIFEST):
         raise StoreError(name, "there is no manifest, so the signal was never finished", AGAIN)
-    hint = f"remove the folder and {AGAIN}"
-    try:
-        plain = folder.read_json(MANIFEST)
-        _refuse_other_formats(name, plain)
-        return Manifest.model_validate_json(json.dumps(plain))
-    except (json.JSONDecodeError, UnicodeDecodeError, ValidationError) as error:
-        raise StoreError(name, f"the manifest is damaged ({error})", hint) from error
+    return folder.read_json(MANIFEST, lambda plain: _manifest(name, plain))
 
 
 def find_manifest(folder: Storage) -> Manifest | None:
@@ -130,7 +125,8 @@ def lost_shards(folder: Storage, entries: Iterable[ShardEntry]) -> tuple[ShardEn
 
 
 def verify_shards(folder: Storage, entries: Iterable[ShardEntry], *, threads: int = 8) -> None:
-    """Recompute the sha256 of every shard. Raises StoreError naming the first damaged one.
+    """Compare every shard with its sha256, once per process as long as the file stays as it is. Raises StoreError
+    naming the first damaged one.
 
     Hashing releases the interpreter lock, so threads help where the disk can keep up.
     """
@@ -159,17 +155,24 @@ def _stands(folder: Storage, entry: ShardEntry) -> bool:
 def _damage(folder: Storage, entry: ShardEntry) -> StoreError | None:
     if not folder.exists(entry.name):
         return StoreError(f"{folder.uri}/{entry.name}", "the shard is missing", AGAIN)
-    got = file_sha256(folder.local_path(entry.name))
-    if got == entry.sha256:
+    path = folder.local_path(entry.name)
+    now = path.stat()
+    verified = (str(path), now.st_ino, now.st_size, now.st_mtime_ns, entry.sha256)
+    if verified in _verified:
         return None
-    return damaged(folder, entry.name, f"its checksum is {got[:12]}…, written as {entry.sha256[:12]}…")
+    got = file_sha256(path)
+    if got != entry.sha256:
+        return damaged(folder, entry.name, f"its checksum is {got[:12]}…, written as {entry.sha256[:12]}…")
+    _verified.add(verified)
+    return None
 
 
-def _refuse_other_formats(name: str, plain: Any) -> None:
-    got = plain.get("format") if isinstance(plain, dict) else None
+def _manifest(name: str, plain: dict[str, Any]) -> Manifest:
+    got = plain.get("format")
     if got != FORMAT:
         raise StoreError(
             name,
             f"the manifest has format version {got!r} where this raykd reads {FORMAT}",
             f"read it with the raykd that wrote it, or remove the folder and {AGAIN}",
         )
+    return Manifest.model_validate_json(json.dumps(plain))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from raykd.errors import StoreError
 from raykd.signals import Column
 from raykd.storage import Storage
-from raykd.transfer.manifest import AGAIN, Manifest, damaged, lost_shards, read_manifest, verify_shards
+from raykd.transfer.manifest import AGAIN, Manifest, damaged, read_manifest, verify_shards
 from raykd.transfer.names import signal_folder, stored_ks
 from raykd.transfer.ragged import Ragged
 from raykd.transfer.shard import decode_columns, is_list, open_shard, rows_of, tokens_of
@@ -25,17 +25,13 @@ class SignalStore:
     batches: tuple[pa.RecordBatch, ...]
 
     @staticmethod
-    def open(folder: Storage, *, verify: bool = True) -> SignalStore:
-        """Map a signal folder. With `verify` every shard's checksum is computed; without, sizes and
-        footers are read.
+    def open(folder: Storage) -> SignalStore:
+        """Map a signal folder; a shard that this process reads first is compared with its checksum.
 
         Raises StoreError, naming the shard, when there is no manifest, a shard is missing or damaged.
         """
         manifest = read_manifest(folder)
-        if verify:
-            verify_shards(folder, manifest.shards)
-        elif lost := lost_shards(folder, manifest.shards):
-            raise damaged(folder, lost[0].name, f"it is missing or not of its {lost[0].bytes:,} bytes")
+        verify_shards(folder, manifest.shards)
         batches = tuple(open_shard(folder, entry.name) for entry in manifest.shards)
         for entry, batch in zip(manifest.shards, batches, strict=True):
             if batch.num_rows != len(entry.rows):
@@ -71,16 +67,14 @@ class SignalStore:
             raise damaged(self.folder, entry.name, "its rows or lengths are not those it was written with")
 
 
-def open_kbest(
-    store: Storage, kbest_id: str, k: int, *, source: Manifest | None = None, verify: bool = True
-) -> SignalStore:
+def open_kbest(store: Storage, kbest_id: str, k: int, *, source: Manifest | None = None) -> SignalStore:
     """The smallest stored K ≥ `k`. Paths that were computed from other emissions than `source` are refused."""
     stale: StoreError | None = None
     for stored in (each for each in stored_ks(store, kbest_id) if each >= k):
         folder = signal_folder(store, kbest_id, k=stored)
         stale = None if source is None else _stale(folder, read_manifest(folder), source)
         if stale is None:
-            return SignalStore.open(folder, verify=verify)
+            return SignalStore.open(folder)
     if stale is not None:
         raise stale
     where = signal_folder(store, kbest_id, k=k).uri

@@ -67,16 +67,8 @@ class TransferSet:
                 )
 
     @staticmethod
-    def open(
-        storage: Storage,
-        covered: Iterable[Covered],
-        needs: Iterable[Need],
-        *,
-        verify: bool = True,
-    ) -> TransferSet:
-        """Map the signals that `needs` reads.
-
-        `verify=False` omits the checksums: for workers, after the driver has verified them.
+    def open(storage: Storage, covered: Iterable[Covered], needs: Iterable[Need]) -> TransferSet:
+        """Map the signals that `needs` reads; what this process has not read before is compared with its checksum.
 
         Raises StoreError when a signal is missing or damaged, SignalError when two teachers cover one
         row, do not have the same tags, or a table has more rows than its text.
@@ -84,7 +76,7 @@ class TransferSet:
         joined = tuple(covered)
         wanted = tuple(needs)
         teacher_G = _teacher_of_rows([each.rows for each in joined])
-        stores = [_open_source(storage, each.source, wanted, verify=verify) for each in joined]
+        stores = [_open_source(storage, each.source, wanted) for each in joined]
         _check(joined, stores)
         return TransferSet(teacher_G, joined, stores)
 
@@ -139,9 +131,7 @@ def _teacher_of_rows(covered: Sequence[np.ndarray]) -> np.ndarray:
     return teacher_G
 
 
-def _open_source(
-    storage: Storage, source: Source, needs: Sequence[Need], *, verify: bool
-) -> dict[Need, SignalStore]:
+def _open_source(storage: Storage, source: Source, needs: Sequence[Need]) -> dict[Need, SignalStore]:
     stores: dict[Need, SignalStore] = {}
     # K-best last: it must have been computed from the emissions that are read with it.
     for need in sorted(
@@ -150,9 +140,9 @@ def _open_source(
         if need.k:
             opened = {own.signal: store.manifest for own, store in stores.items()}
             first = next((opened[name] for name in SIGNALS[need.signal].sources if name in opened), None)
-            stores[need] = open_kbest(storage, source.folders[need.name], need.k, source=first, verify=verify)
+            stores[need] = open_kbest(storage, source.folders[need.name], need.k, source=first)
         else:
-            stores[need] = SignalStore.open(signal_folder(storage, source.folders[need.name]), verify=verify)
+            stores[need] = SignalStore.open(signal_folder(storage, source.folders[need.name]))
     return stores
 
 

@@ -239,7 +239,7 @@ def test_a_flipped_byte_is_refused_by_name(tmp_path):
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
-    with pytest.raises(StoreError, match=f"corpora/{name}/dev.arrow: its checksum differs"):
+    with pytest.raises(StoreError, match=f"corpora/{name}/dev.arrow: is damaged: its checksum is"):
         open_corpus(store, name)
 
 

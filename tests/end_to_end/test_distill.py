@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.end_to_end.command import ROOT, Command, run, running, stamps
 from tests.end_to_end.sweeps import TREE, sweep_file
+from tests.stored import stored
 
 KEPT = 2
 FULL_DISK = f"""
@@ -53,7 +53,7 @@ def alone(path, refused, ray_cluster):
 
 def result_in(store: Path) -> dict:
     (path,) = (store / "runs").glob("*/result.json")
-    return json.loads(path.read_text())
+    return stored(path)
 
 
 def test_a_full_disk_is_reported_and_what_is_computed_stays(refused):

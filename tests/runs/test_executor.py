@@ -12,7 +12,7 @@ from ray.exceptions import OutOfMemoryError
 from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
-from raykd.errors import RunError
+from raykd.errors import RunError, StoreError
 from raykd.runs.execute import find_result
 from raykd.runs.executor import Job, Outcome, work
 from raykd.runs.prepare import prepare, student_runs, with_seed
@@ -177,3 +177,47 @@ def test_tune_stops_what_the_scheduler_stops(ray_cluster, tmp_path):
     assert scheduler.outcomes["job 1"].state == "COMPLETE"
     assert scheduler.epochs == [("job 0", 0), ("job 1", 0), ("job 1", 1), ("job 1", 2)]
     assert [find_result(Storage(str(tmp_path)), run) is None for run in runs] == [True, False]
+
+
+def job_that(monkeypatch, *errors: Exception) -> tuple[list[dict[str, Any]], list[float]]:
+    """Calls the body of a Tune trial whose run ends with these errors, one after the other, and then well; gives what
+    it reported and for how long it waited."""
+    reports: list[dict[str, Any]] = []
+    waited: list[float] = []
+    ends = iter(errors)
+
+    def launch(store: str, run: Run, resources: Resources, report: Any) -> Any:
+        if (error := next(ends, None)) is not None:
+            raise error
+        return result_of(run, 0.5)
+
+    monkeypatch.setattr(executor, "launch", launch)
+    monkeypatch.setattr(executor.tune, "report", reports.append)
+    monkeypatch.setattr(executor.time, "sleep", waited.append)
+    run = run_of(SETTING, seed=0).to_plain()
+    executor._job({"resources": Resources().model_dump(), "run": run, "store": "store"})
+    return reports, waited
+
+
+FULL = StoreError("x", "no space left on device", "free some space", True)
+
+
+def test_a_fault_of_the_place_is_tried_again_after_a_pause(monkeypatch):
+    (report,), waited = job_that(monkeypatch, FULL, FULL)
+    assert report["run_end"]["error"] == ""
+    assert waited == list(executor.PAUSES_S)
+
+
+def test_a_fault_of_the_place_that_stays_is_left_to_tune(monkeypatch):
+    with pytest.raises(StoreError, match="no space left on device"):
+        job_that(monkeypatch, FULL, FULL, FULL)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RunError("epoch 1, batch 3: the gradient is not finite"), StoreError("x", "is damaged", "remove it")],
+)
+def test_a_fault_of_the_run_is_not_tried_again(monkeypatch, error):
+    (report,), waited = job_that(monkeypatch, error)
+    assert report["run_end"] == {"result": None, "error": str(error)}
+    assert not waited

@@ -22,7 +22,7 @@ from raykd.runs.data import corpus_of, evaluation_part
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import predict
 from raykd.runs.execute import execute
-from raykd.runs.load import Tagger
+from raykd.runs.load import COPY, Tagger
 from raykd.runs.models import (
     ARCHITECTURE,
     LABELS,
@@ -43,6 +43,7 @@ from raykd.storage import Storage
 from raykd.students import BiLSTMStudent
 from raykd.tasks import TASKS
 from tests.runs.small import TREE, recipe
+from tests.stored import changed, stored
 from tests.teachers.checkpoints import make_checkpoint
 
 SENTENCE = ["Ada", "Lovelace", "lives", "in", "London"]
@@ -133,7 +134,7 @@ def test_what_is_loaded_is_what_was_evaluated(tmp_path, kind):
         part.labels, [tagger.tag_set.encode(own) for own in found],
         tag_set=tagger.tag_set, languages=list(part.languages),
     )  # fmt: skip
-    result = RunResult.from_plain(json.loads((there / RESULT).read_text()))
+    result = Storage(str(there)).read_json(RESULT, RunResult.from_plain)
     assert scored["source"] == result.scores.get("dev")
 
 
@@ -189,6 +190,10 @@ def test_a_checkpoint_as_it_is_and_a_frozen_encoder_are_read_from_their_paths(tm
             raykd.load(there)
         model = json.loads((there / MODEL).read_text())
         section(model["model"])["path"] = str(elsewhere)
+        (there / MODEL).write_text(json.dumps(model))
+        with pytest.raises(StoreError, match="its checksum is"):
+            raykd.load(there)
+        del model["sha256"]
         (there / MODEL).write_text(json.dumps(model))
         assert raykd.load(there).label(sentences) == labels
 
@@ -287,13 +292,16 @@ def test_what_is_no_runs_folder_is_refused(folder, tmp_path):
         (MODEL, "{", "JSONDecodeError"),
         (MODEL, "[]", "TypeError"),
         (MODEL, "{}", "KeyError"),
-        (VOCABULARY, '{"pieces": "{}", "characters": null, "context": null}', "KeyError"),
-        (LABELS, '{"tags": ["O", "O"], "scheme": "flat"}', "tags occur twice"),
+        (VOCABULARY, {"pieces": "{}", "characters": None, "context": None}, "KeyError"),
+        (LABELS, {"tags": ["O", "O"], "scheme": "flat"}, "tags occur twice"),
     ],
 )
 def test_a_wrong_file_is_named(folder, name, content, reason):
-    (folder / name).write_text(content)
-    with pytest.raises(StoreError, match=f"{name}: is not what raykd writes there .*{reason}") as caught:
+    if isinstance(content, str):
+        (folder / name).write_text(content)
+    else:
+        Storage(str(folder)).write_json(name, content)
+    with pytest.raises(StoreError, match=f"{name}: is damaged, or not what.*{reason}.*{COPY}") as caught:
         raykd.load(folder)
     assert caught.value.name == str(folder / name)
 
@@ -303,20 +311,22 @@ def test_a_wrong_file_is_named(folder, name, content, reason):
     [({"task": "chunks"}, "unknown task 'chunks'"), ({"model": {"kind": "other"}}, "validation error")],
 )
 def test_a_run_of_another_raykd_is_refused(folder, changes, reason):
-    plain = json.loads((folder / MODEL).read_text())
-    (folder / MODEL).write_text(json.dumps({**plain, **changes}))
+    changed(folder / MODEL, lambda plain: {**plain, **changes})
     with pytest.raises(StoreError, match=reason):
         raykd.load(folder)
 
 
-@pytest.mark.parametrize("damage", ["cut", "another model's"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "another model's"])
 def test_wrong_weights_are_named(folder, damage):
     if damage == "cut":
         (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:-1])
+    elif damage == "flipped":
+        data = bytearray((folder / WEIGHTS).read_bytes())
+        data[-7] ^= 1
+        (folder / WEIGHTS).write_bytes(data)
     else:
-        plain = json.loads((folder / MODEL).read_text())
-        plain["model"]["hidden_dim"] += 1
-        (folder / MODEL).write_text(json.dumps(plain))
+        size = stored(folder / MODEL)["model"]["hidden_dim"]
+        changed(folder / MODEL, lambda plain: {**plain, "model": {**plain["model"], "hidden_dim": size + 1}})
     with pytest.raises(StoreError) as caught:
         raykd.load(folder)
     assert caught.value.name == str(folder / WEIGHTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import replace
@@ -22,6 +21,7 @@ from raykd.signals import Need, Sizes
 from raykd.storage import Storage
 from raykd.structures import token_marginals, viterbi
 from raykd.transfer import Covered, Text, TransferSet, read_manifest, signal_id
+from tests.stored import changed
 from tests.transfer.samples import NON_CHAIN, FakeTeacher, School, Source, compute, sentences
 
 ENGLISH, GERMAN = Text.of(sentences(35, seed=1)), Text.of(sentences(21, seed=2))
@@ -161,7 +161,7 @@ def test_a_flipped_byte_is_refused_by_name_and_computed_again_once_removed(tmp_p
         opened(tmp_path, *needs)
     damaged.unlink()
     with pytest.raises(StoreError, match=damaged.name):
-        opened(tmp_path, *needs, verify=False)
+        opened(tmp_path, *needs)
     assert compute(plan).computed_shards == 1
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole
     opened(tmp_path, *needs)
@@ -205,7 +205,7 @@ def test_paths_are_never_derived_from_a_damaged_emission_shard(tmp_path, school)
 def test_an_unknown_format_version_is_refused(tmp_path, school):
     compute(school.plan(tmp_path, {"en": ENGLISH}))
     path = folder_of(tmp_path, "en", ENGLISH) / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    changed(path, lambda plain: plain | {"format": 99})
     with pytest.raises(StoreError, match=r"format version 99 where this raykd reads 2"):
         compute(school.plan(tmp_path, {"en": ENGLISH}))
 

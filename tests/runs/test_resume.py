@@ -157,8 +157,10 @@ def test_a_damaged_checkpoint_is_refused_by_name(small, tmp_path):
     run = student_of(small, objective={"kind": "gold"})
     loop = distiller(small.storage, run, folder=tmp_path.name)
     assert interrupted(loop, epoch=0)
-    loop.folder.write(CHECKPOINT, loop.folder.read(CHECKPOINT)[:-1000])
-    with pytest.raises(
-        StoreError, match=rf"{tmp_path.name}/{CHECKPOINT}: the checkpoint is damaged; remove it"
-    ):
-        distiller(small.storage, run, folder=tmp_path.name).train(lambda _: None)
+    written = loop.folder.read(CHECKPOINT)
+    for damage in (written[:-1000], written[:5000] + bytes([written[5000] ^ 1]) + written[5001:], b""):
+        loop.folder.write(CHECKPOINT, damage)
+        with pytest.raises(
+            StoreError, match=rf"{tmp_path.name}/{CHECKPOINT}: the checkpoint is damaged.*remove it"
+        ):
+            distiller(small.storage, run, folder=tmp_path.name).train(lambda _: None)

@@ -13,6 +13,7 @@ import pytest
 
 from raykd.cli import cluster
 from raykd.cli.main import main
+from raykd.errors import RunError
 from raykd.runs import cost, transfer
 from raykd.runs.cost import measure_cost
 from raykd.runs.distil import Worker
@@ -31,11 +32,15 @@ def without_ray() -> Iterator[list[Any]]:
     def work(scheduler: Any, *, store_uri: str, resources: Any, concurrent: int) -> None:
         while (job := scheduler.next()) is not None:
             results = []
-            for run in job.runs:
-                report = partial(_report, scheduler, job.key, run.id)
-                results.append(execute(store_uri, run, worker=Worker(), report=report))
-                done.append(run)
-            scheduler.ended(job.key, Outcome("COMPLETE", tuple(results)))
+            try:
+                for run in job.runs:
+                    report = partial(_report, scheduler, job.key, run.id)
+                    results.append(execute(store_uri, run, worker=Worker(), report=report))
+                    done.append(run)
+            except RunError as error:
+                scheduler.ended(job.key, Outcome("FAILED", message=str(error)))
+            else:
+                scheduler.ended(job.key, Outcome("COMPLETE", tuple(results)))
 
     def measure_all(store_uri: str, runs: Any, each: Any) -> None:
         for run in runs:
@@ -53,12 +58,17 @@ def without_ray() -> Iterator[list[Any]]:
 
 def call(*words: str) -> None:
     """The command `raykd …` in this process; it must succeed. What it prints is for `capsys` to read."""
+    assert not code_of(*words)
+
+
+def code_of(*words: str) -> int:
+    """The exit code of the command `raykd …` in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["raykd", *words])
         patch.setattr(signal, "signal", lambda *_: None)
         with pytest.raises(SystemExit) as left:
             main()
-    assert not left.value.code
+    return int(left.value.code or 0)
 
 
 @contextmanager

@@ -169,6 +169,25 @@ def test_interrupted_trials_come_first_and_keep_their_number(records, tracked):
     assert states(records) == ["COMPLETE"] * 3
 
 
+def test_failed_trials_are_tried_again_by_the_next_driver(records, tracked):
+    first = scheduler(records, tracked, Fixed(setting(), setting("gold")))
+    failing, fine = first.next(), first.next()
+    first.ended(failing.key, Outcome("FAILED", message="no space left on device"))
+    first.ended(fine.key, complete(fine.runs, 0.5))
+    assert first.next() is None, "not by the same driver"
+
+    search = Fixed()
+    again = scheduler(records, tracked, search, known=records.load(), most=0)
+    job = again.next()
+    assert (job.key, job.runs) == (failing.key, failing.runs)
+    (trial, _) = (record.trial for record in records.load())
+    assert (trial.number, trial.state, trial.message) == (0, "RUNNING", "")
+    again.ended(job.key, complete(job.runs, 0.4))
+    assert again.next() is None
+    assert states(records) == ["COMPLETE", "COMPLETE"]
+    assert search.added == [0]
+
+
 def test_a_trial_that_is_stopped_is_pruned(records, tracked):
     search = Fixed(setting())
     trials = scheduler(records, tracked, search)

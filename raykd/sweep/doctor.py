@@ -1,0 +1,256 @@
+"""What is damaged in a store, what has to be computed again for it, and what no sweep refers to.
+
+A new kind of stored part is a function here and a line of `KINDS`. Nothing is checked twice: each function calls what
+reads the part in a sweep.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from raykd.corpora.corpus import MANIFEST as CORPUS
+from raykd.corpora.corpus import open_corpus
+from raykd.errors import RaykdError, StoreError
+from raykd.results import Cost, RunResult
+from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
+from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS, check_weights, is_trained
+from raykd.runs.run import Run
+from raykd.runs.vocabularies import vocabulary_from
+from raykd.storage import Storage
+from raykd.sweep.records import SweepRecords
+from raykd.transfer import open_text, read_manifest, verify_shards
+from raykd.transfer.names import MANIFEST
+
+LEFT_S = 3600.0
+"""A temporary file that is this old (seconds) was left by a process that was killed."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One damaged part: its error, the files that repairing removes, and what is computed again then."""
+
+    name: str
+    problem: str
+    remove: tuple[str, ...]
+    again: str
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a store holds, by kind, and what of it is damaged."""
+
+    files: Mapping[str, int]
+    bytes: Mapping[str, int]
+    damages: tuple[Damage, ...]
+    left: Mapping[str, int] = field(default_factory=dict)
+    """Temporary files that a kill left, and their bytes."""
+
+
+Names = tuple[str, ...]
+"""The files of one stored part, below its kind's folder."""
+
+
+def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None) -> Examined:
+    """Read all that is in `storage` as a sweep would read it. `each` is called with the name of every part."""
+    files: dict[str, int] = defaultdict(int)
+    size: dict[str, int] = defaultdict(int)
+    damages: list[Damage] = []
+    for kind, check in KINDS.items():
+        parts: dict[str, list[str]] = defaultdict(list)
+        for name in storage.names(f"{kind}/"):
+            below = name.removeprefix(f"{kind}/")
+            parts[below.partition("/")[0]].append(below)
+            files[kind] += 1
+            size[kind] += storage.size(name)
+        for part, names in parts.items():
+            each(f"{kind}/{part}")
+            damages += check(storage, part, tuple(names))
+    return Examined(files, size, tuple(damages), storage.temporaries(older_s=LEFT_S))
+
+
+def _damage(
+    read: Callable[[], Any], name: str, again: str, remove: Iterable[str] | None = None
+) -> Iterator[Damage]:
+    """The damage that reading finds, if it finds one."""
+    try:
+        read()
+    except RaykdError as error:
+        problem = error.problem if isinstance(error, StoreError) else str(error)
+        yield Damage(name, problem, tuple(remove or (name,)), again)
+
+
+def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    # Without its manifest it was never finished, and is written anew.
+    if f"{part}/{CORPUS}" in names:
+        files = [f"corpora/{name}" for name in names]
+        again = "the corpus is read again from where it came from"
+        yield from _damage(lambda: open_corpus(storage, part), f"corpora/{part}", again, files)
+
+
+def _vocabulary(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    name = f"vocabularies/{part}"
+    parse = partial(vocabulary_from, part.removesuffix(".json"))
+    yield from _damage(lambda: storage.read_json(name, parse), name, "the vocabulary is built again")
+
+
+def _cost(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    name = f"costs/{part}"
+    yield from _damage(lambda: storage.read_json(name, Cost.from_plain), name, "the shape is measured again")
+
+
+def _run(kind: str, storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    folder = storage.child(kind, part)
+    checkpoint = f"{kind}/{part}/{CHECKPOINT}"
+    if f"{part}/{CHECKPOINT}" in names:
+        again = "the run starts from its beginning"
+        yield from _damage(lambda: read_checkpoint(folder, torch.device("cpu")), checkpoint, again)
+    if f"{part}/{RESULT}" in names:
+        # All of the folder: it stands or falls as one.
+        files = [f"{kind}/{part}/{name}" for name in FILES if f"{part}/{name}" in names]
+        again = "the teacher is trained again" if kind == "teachers" else "the student is trained again"
+        yield from _damage(lambda: _read_run(folder, part), f"{kind}/{part}", again, files)
+
+
+def _read_run(folder: Storage, run_id: str) -> None:
+    folder.read_json(RESULT, RunResult.from_plain)
+    run = folder.read_json(MODEL, Run.from_plain)
+    if run.id != run_id:
+        raise StoreError(folder.uri, f"{MODEL} describes another run, {run.id}", "")
+    folder.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id))
+    folder.read_json(LABELS)
+    if is_trained(run) and not run.members:
+        check_weights(folder, folder.read(WEIGHTS))
+
+
+def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    if f"{part}/text.arrow" in names:
+        again = "the text is written again"
+        yield from _damage(lambda: open_text(storage, part), f"transfer/{part}/text.arrow", again)
+    for manifest in (name for name in names if name.endswith(f"/{MANIFEST}")):
+        where = manifest.removesuffix(f"/{MANIFEST}")
+        folder = storage.child("transfer", *where.split("/"))
+        found = list(
+            _damage(
+                lambda folder=folder: read_manifest(folder),
+                f"transfer/{manifest}",
+                "its shards are listed again",
+            )
+        )
+        yield from found
+        # A shard that is not there is computed by the next sweep.
+        there = (
+            () if found else (shard for shard in read_manifest(folder).shards if folder.exists(shard.name))
+        )
+        for entry in there:
+            yield from _damage(
+                lambda folder=folder, entry=entry: verify_shards(folder, [entry]),
+                f"transfer/{where}/{entry.name}",
+                f"{len(entry.rows):,} sentences are given to the teacher again",
+            )
+
+
+def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    records = SweepRecords(storage, part)
+    for name in names:
+        file, below = f"sweeps/{name}", name.removeprefix(f"{part}/")
+        if below == "sweep.json":
+            yield from _damage(lambda: records.objectives, file, "the sweep file is noted again by --resume")
+        elif below == "teachers.json":
+            yield from _damage(records.teachers, file, "the teachers' rows are written again by --resume")
+        elif below.startswith("trials/"):
+            again = "the trial is forgotten; --resume tries another in its place"
+            yield from _damage(lambda below=below: records.read(below), file, again)
+
+
+KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
+    "corpora": _corpus,
+    "vocabularies": _vocabulary,
+    "teachers": partial(_run, "teachers"),
+    "transfer": _transfer,
+    "costs": _cost,
+    "runs": partial(_run, "runs"),
+    "sweeps": _sweep,
+}
+"""The folders of a store, and what finds damage in a part of each."""
+
+
+def repair(storage: Storage, found: Examined) -> None:
+    """Remove what is damaged and what a kill left. Trials whose runs are removed are begun again by --resume."""
+    for name in [name for damage in found.damages for name in damage.remove] + list(found.left):
+        storage.remove(name)
+    lost = {damage.name.removeprefix("runs/") for damage in found.damages if damage.name.startswith("runs/")}
+    for records in _sweeps(storage):
+        for record in records.load():
+            if lost & set(record.trial.run_ids) and record.trial.state == "COMPLETE":
+                records.save(replace(record, trial=replace(record.trial, state="RUNNING")))
+
+
+def unused(storage: Storage) -> dict[str, int]:
+    """Files that no sweep refers to, and their bytes: runs and teachers of no trial, their corpora, vocabularies and
+    signals. Costs are kept.
+
+    Raises:
+        StoreError: a part is damaged, or a sweep has not ended: what it still needs cannot be told.
+    """
+    used = _used(storage)
+    names = [name for kind in used for name in storage.names(f"{kind}/")]
+    free = [
+        name for name in names if name.split("/")[1].removesuffix(".json") not in used[name.split("/")[0]]
+    ]
+    return {name: storage.size(name) for name in free}
+
+
+def _used(storage: Storage) -> dict[str, set[str]]:
+    used: dict[str, set[str]] = {kind: set() for kind in KINDS if kind not in ("costs", "sweeps")}
+    for records in _sweeps(storage):
+        trials = [record.trial for record in records.load()]
+        if not trials or any(trial.state == "RUNNING" for trial in trials):
+            hint = "end it with raykd sweep FILE --resume, or remove its folder, before you prune"
+            raise StoreError(records.folder.uri, "the sweep has not ended", hint)
+        for run_id in (run_id for trial in trials for run_id in trial.run_ids):
+            if storage.exists(f"runs/{run_id}/{MODEL}"):
+                _use(storage, used, storage.read_json(f"runs/{run_id}/{MODEL}", Run.from_plain))
+    for signal in {name.split("/")[1] for name in storage.names("transfer/") if name.endswith(MANIFEST)}:
+        for name in storage.names(f"transfer/{signal}/"):
+            if name.endswith(MANIFEST):
+                origin = read_manifest(storage.child(*name.split("/")[:-1])).origin
+                # A signal of a teacher that is used, for a text that is used: other signals are computed from it.
+                if origin.teacher_id in used["teachers"] and origin.text_id in {"", *used["transfer"]}:
+                    used["transfer"].add(signal)
+    return used
+
+
+def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
+    """Note a run with all that it was made from."""
+    kind, run_id = run.folder
+    if run_id in used[kind]:
+        return
+    used[kind].add(run_id)
+    used["corpora"].add(run.corpus_id)
+    used["vocabularies"].add(run.vocabulary_id)
+    for member in run.members:
+        _use(storage, used, member)
+    for source in run.sources:
+        for signal in source.folders.values():
+            used["transfer"].add(signal)
+            for name in storage.names(f"transfer/{signal}/"):
+                if name.endswith(MANIFEST):
+                    used["transfer"].add(read_manifest(storage.child(*name.split("/")[:-1])).origin.text_id)
+        teacher = f"teachers/{source.teacher_id}/{MODEL}"
+        if storage.exists(teacher):
+            _use(storage, used, storage.read_json(teacher, Run.from_plain))
+    if run.start_from and run.start_from["folder"].startswith(storage.uri):
+        name = run.start_from["folder"].rstrip("/").rpartition("/")[2]
+        if storage.exists(f"runs/{name}/{MODEL}"):
+            _use(storage, used, storage.read_json(f"runs/{name}/{MODEL}", Run.from_plain))
+
+
+def _sweeps(storage: Storage) -> list[SweepRecords]:
+    names = {name.split("/")[1] for name in storage.names("sweeps/")}
+    return [SweepRecords(storage, name) for name in sorted(names)]

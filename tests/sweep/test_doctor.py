@@ -1,0 +1,209 @@
+"""A byte is flipped in every kind of stored file: a sweep refuses it, the doctor finds it, repairs it, and a resumed
+sweep ends as the undisturbed one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from raykd.errors import StoreError
+from raykd.storage import Storage
+from raykd.sweep.doctor import KINDS, examine, repair, unused
+from raykd.sweep.records import SweepRecords
+from tests.sweep.in_process import code_of, without_ray
+
+TEXT = """\
+name: doctored
+corpus: {source: builtin, languages: [en, de], train: 16, dev: 6, test: 6, unlabelled: 4}
+teachers:
+  {kind: bilstm_crf, scope: language, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1}
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+objective: {choice: [{kind: structural}, {kind: top_wk, k: 2}]}
+schedule: {epochs: 1, anneal_horizon: 2}
+training: {batch_tokens: 200}
+search: {sampler: grid}
+baseline: gold
+"""
+READ = (
+    "corpora/*/corpus.json",
+    "corpora/*/train.arrow",
+    "corpora/*/dev.arrow",
+    "vocabularies/*.json",
+    "teachers/*/result.json",
+    "transfer/emissions-*/manifest.json",
+    "transfer/emissions-*/shard-*.arrow",
+    "transfer/kbest-*/k*/shard-*.arrow",
+    "transfer/transitions-*/shard-*.arrow",
+    "costs/*.json",
+    "sweeps/doctored/sweep.json",
+    "sweeps/doctored/trials/00001.json",
+)
+"""What a sweep reads again whose students are to be trained again."""
+KEPT = (
+    "teachers/*/model.safetensors",
+    "teachers/*/labels.json",
+    "teachers/*/model.json",
+    "transfer/text-*/text.arrow",
+    "runs/*/model.safetensors",
+    "runs/*/vocabulary.json",
+    "runs/*/model.json",
+    "runs/*/result.json",
+    "sweeps/doctored/teachers.json",
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, empty_mlflow) -> Path:
+    """A folder with a sweep that has ended."""
+    folder = tmp_path_factory.mktemp("doctor")
+    (folder / "sweep.yaml").write_text(TEXT)
+    shutil.copy(empty_mlflow, folder / "mlflow.db")
+    with without_ray():
+        assert raykd(folder, "sweep") == 0
+    return folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+def raykd(folder: Path, verb: str, *words: str) -> int:
+    """A verb of raykd on the sweep in `folder`, or on its store; gives the exit code."""
+    on = [str(folder / "store")] if verb == "doctor" else [
+        str(folder / "sweep.yaml"), "--set", f"store={folder / 'store'}", "--set",
+        f"tracking.uri=sqlite:///{folder / 'mlflow.db'}",
+    ]  # fmt: skip
+    return code_of(verb, *on, *words)
+
+
+def scores(folder: Path) -> dict:
+    """How every trial ended, by its runs."""
+    records = SweepRecords(Storage(str(folder / "store")), "doctored").load()
+    return {trial.run_ids: (trial.state, trial.role, trial.scores) for trial in (r.trial for r in records)}
+
+
+def flip(folder: Path, pattern: str) -> Path:
+    """Flip one bit of the first file of that pattern: of a digit, where it is text; of a value in an Arrow file."""
+    path = min((folder / "store").glob(pattern))
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    place = next((i for i in range(middle, len(data)) if chr(data[i]).isdigit()), middle)
+    data[place] ^= 1
+    path.write_bytes(data)
+    return path
+
+
+def forgotten(folder: Path) -> None:
+    """Students are to be trained again: their results are gone, and their trials ran."""
+    storage = Storage(str(folder / "store"))
+    for name in storage.names("runs/"):
+        if name.endswith("/result.json"):
+            storage.remove(name)
+    for name in storage.names("sweeps/doctored/trials/"):
+        storage.remove(name) if not name.endswith("1.json") else None
+
+
+@pytest.mark.parametrize("pattern", READ)
+def test_a_sweep_refuses_what_is_damaged_by_name(folder, capsys, pattern):
+    path = flip(folder, pattern)
+    forgotten(folder)
+    with without_ray():
+        code = raykd(folder, "sweep", "--resume")
+    printed = capsys.readouterr()
+    assert code == StoreError.exit_code, printed
+    assert str(path) in printed.err
+    assert "damaged" in printed.err
+    assert "Traceback" not in printed.err
+
+
+@pytest.mark.parametrize("pattern", [*READ, *KEPT])
+def test_the_doctor_repairs_and_a_resumed_sweep_ends_as_the_undisturbed_one(whole, folder, capsys, pattern):
+    name = str(flip(folder, pattern).relative_to(folder / "store"))
+    assert raykd(folder, "doctor") == StoreError.exit_code
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [line for line in lines if ": " in line and name.startswith(line.split(": ")[0])]
+    assert "checksum" in line or "it has no sha256" in line
+    assert lines[-1].startswith("Next: raykd doctor")
+    assert name in {
+        file for damage in examine(Storage(str(folder / "store"))).damages for file in damage.remove
+    }
+    assert raykd(folder, "doctor", "--repair") == 0
+    assert raykd(folder, "doctor") == 0
+    with without_ray():
+        assert raykd(folder, "sweep", "--resume") == 0, capsys.readouterr().err
+    assert scores(folder) == scores(whole)
+    assert raykd(folder, "doctor") == 0
+
+
+def test_every_kind_of_file_is_flipped_in_these_tests(whole):
+    flipped = {pattern.split("/")[0] for pattern in (*READ, *KEPT)}
+    stored = {path.name for path in (whole / "store").iterdir()}
+    assert flipped == stored == set(KINDS)
+
+
+def test_an_undamaged_store_is_left_as_it_is(folder, capsys):
+    def state() -> dict[str, tuple[int, int]]:
+        files = (path for path in (folder / "store").rglob("*") if path.is_file())
+        return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
+
+    before = state()
+    assert raykd(folder, "doctor", "--repair") == 0
+    assert "doctor: 0 damaged of" in capsys.readouterr().out
+    assert state() == before
+
+
+def test_old_temporary_files_are_removed_and_young_ones_stay(folder):
+    store = folder / "store"
+    old, young = (store / "runs" / f".model.json.{name}.tmp" for name in ("old", "young"))
+    for path in (old, young):
+        path.write_bytes(b"123")
+    os.utime(old, (time.time() - 7200,) * 2)
+    found = examine(Storage(str(store)))
+    assert found.left == {f"runs/{old.name}": 3}
+    repair(Storage(str(store)), found)
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_what_no_sweep_refers_to_is_freed_after_asking(folder, capsys, monkeypatch):
+    storage = Storage(str(folder / "store"))
+    assert unused(storage) == {}
+    run, other = sorted((folder / "store/runs").iterdir())[:2]
+    shutil.copytree(run, folder / "store/runs/run-0000000000000000")
+    monkeypatch.setattr("typer.confirm", lambda asked: False)
+    assert raykd(folder, "doctor", "--prune") == 4, "its model is another run's: damaged"
+    shutil.rmtree(folder / "store/runs/run-0000000000000000")
+    (trial,) = [
+        name
+        for name in storage.names("sweeps/doctored/trials/")
+        if other.name
+        in SweepRecords(storage, "doctored").read(name.removeprefix("sweeps/doctored/")).trial.run_ids
+    ]
+    storage.remove(trial)
+    assert set(unused(storage)) == {f"runs/{other.name}/{path.name}" for path in other.iterdir()}
+    assert raykd(folder, "doctor", "--prune") == 0
+    assert "nothing is removed" in capsys.readouterr().out
+    assert other.exists()
+    assert raykd(folder, "doctor", "--prune", "--yes") == 0
+    assert f"runs/{other.name}: " in capsys.readouterr().out
+    assert not list(other.iterdir())
+    assert unused(storage) == {}
+
+
+def test_a_sweep_that_has_not_ended_is_not_pruned(folder, capsys):
+    storage = Storage(str(folder / "store"))
+    for name in storage.names("sweeps/doctored/trials/"):
+        storage.remove(name)
+    assert raykd(folder, "doctor", "--prune") == StoreError.exit_code
+    assert "the sweep has not ended; end it with raykd sweep FILE --resume" in capsys.readouterr().err
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path, capsys):
+    assert raykd(tmp_path, "doctor") == StoreError.exit_code
+    assert "there is no such folder" in capsys.readouterr().err
