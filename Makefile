@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := raykd tests benchmarks
 
-.PHONY: venv demo test check format clean
+.PHONY: venv demo test fuzz check format clean
 
 venv: $(READY)
 
@@ -26,6 +26,14 @@ demo: venv
 # On as many processes as there are cores, to four; each file is one process' whole, and so are all tests that need Ray.
 test: venv
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+# Damaged sweep files and corpora, 10,000 of each (some 15 minutes): how they end, and every one that ends otherwise
+# than in a sentence or a success. CASES and SEED choose others.
+CASES ?= 10000
+SEED ?= 0
+fuzz: venv
+	$(BIN)/python -m tests.fuzz.cases sweep_files $(SEED) $(CASES)
+	$(BIN)/python -m tests.fuzz.cases corpora $(SEED) $(CASES)
 
 check: venv
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))

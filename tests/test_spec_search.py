@@ -1,3 +1,4 @@
+import itertools
 import json
 from itertools import pairwise
 
@@ -307,3 +308,26 @@ def test_searches_in_corpus_and_teachers_are_covered_and_enumerated():
     stepped = json.loads(json.dumps(CORPUS_AND_TEACHERS).replace("[0.1, 0.3]", '[0.1, 0.3], "step": 0.1'))
     # 2 unlabelled texts × 3 caps × (2 sizes + 3 dropouts)
     assert len(list(assignments(stepped))) == grid_size(stepped) == 2 * 3 * (2 + 3)
+
+
+def test_a_range_of_billions_is_counted_and_walked_without_being_listed():
+    tree = {"student": {"hidden_dim": {"int": [0, 2147483647]}}, "seed": {"int": [0, 9007199254740992]}}
+    assert grid_size(tree) == 2147483648 * 9007199254740993
+    first = list(itertools.islice(assignments(tree), 3))
+    assert [each["seed"] for each in first] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ({"float": [-1.7e308, 1.7e308], "step": 1e-300}, "more than 1,000,000,000 steps"),
+        ({"float": [0, 1], "step": 1e-12}, "more than 1,000,000,000 steps"),
+        (
+            {"choice": list(range(10_000))},
+            "choice has 10,000 options, at most 200 are allowed; search a range",
+        ),
+    ],
+)
+def test_searches_beyond_any_use_are_refused(search, message):
+    with pytest.raises(ValueError, match=message):
+        search_of(search)

@@ -204,3 +204,28 @@ def test_all_overrides_that_cannot_be_applied_are_reported(tmp_path):
     assert "teachers is a list of 2; name one by its index, 0 to 1" in found[3]
     assert "not YAML" in found[4]
     assert "written twice" in found[5]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: " + "[" * 20_000, "more than 50 levels deep; is it a sweep file?"),
+        ("a: " + "{b: " * 60 + "1" + "}" * 60, "more than 50 levels deep"),
+        ("\n".join(f"k{i}: 1" for i in range(5_000)), "a mapping of more than 1,000 keys"),
+        ("a: [" + "1, " * 30_000 + "1]", "more than 20,000 values"),
+        ("a: 1\n" * 300_000, "the file has 1,500,000 characters"),
+        ("a: " + "9" * 5_000, "is too large for a whole number"),
+        ("a: 0x" + "f" * 300, "is too large for a whole number"),
+        ("a: 9007199254740993", "write one up to 9,007,199,254,740,992"),
+    ],
+)
+def test_what_no_one_writes_by_hand_is_refused_at_once(tmp_path, text, message):
+    assert message in str(faults(tmp_path, text))
+
+
+def test_aliases_of_aliases_are_counted_before_they_are_walked(tmp_path):
+    lines = ["x0: &x0 [a, a, a, a, a, a, a, a, a, a]"]
+    lines += [f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]" for i in range(1, 9)]
+    assert "more than 20,000 values up to here" in str(faults(tmp_path, "\n".join(lines)))
+    nested = ["x0: &x0 [a]", *(f"x{i}: &x{i} [*x{i - 1}]" for i in range(1, 60))]
+    assert "more than 50 levels deep" in str(faults(tmp_path, "\n".join(nested)))

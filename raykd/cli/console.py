@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Literal
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,9 +18,11 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Column
+from rich.text import Text
 
-stdout = Console()
-stderr = Console(stderr=True)
+# No markup: what users name (tags, files, sweeps) may look like it.
+stdout = Console(markup=False)
+stderr = Console(stderr=True, markup=False)
 
 # Without a terminal (a job's log), one line per phase every few seconds.
 SECONDS_BETWEEN_LINES = 5.0
@@ -53,21 +57,21 @@ class Drawn:
         self._tasks[phase] = self._progress.add_task(phase, total=max(total, 1), completed=done, detail="")
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
-        self._progress.update(self._tasks[phase], advance=units, detail=_safe(detail))
+        self._progress.update(self._tasks[phase], advance=units, detail=escape(detail))
 
     def detail(self, phase: str, detail: str) -> None:
-        self._progress.update(self._tasks[phase], detail=_safe(detail))
+        self._progress.update(self._tasks[phase], detail=escape(detail))
 
     def note(self, text: str) -> None:
-        self._progress.console.print(_safe(text), highlight=False)
+        self._progress.console.print(text, highlight=False)
 
     def warn(self, text: str) -> None:
-        self._progress.console.print(f"[yellow]warning[/yellow] {_safe(text)}", highlight=False)
+        self._progress.console.print(marked("warning", text), highlight=False)
 
     def end(self, phase: str, summary: str = "") -> None:
         task = self._tasks[phase]
         total = next(t.total for t in self._progress.tasks if t.id == task)
-        self._progress.update(task, completed=total, detail=_safe(summary))
+        self._progress.update(task, completed=total, detail=escape(summary))
 
 
 @dataclass
@@ -115,8 +119,9 @@ def listener() -> Drawn | Lines:
 
 
 def _line(text: str) -> None:
-    stdout.print(_safe(text), highlight=False, soft_wrap=True)
+    stdout.print(text, highlight=False, soft_wrap=True)
 
 
-def _safe(text: str) -> str:
-    return text.replace("[", "\\[")
+def marked(word: Literal["error", "warning"], text: object) -> Text:
+    """A message with its first word in colour."""
+    return Text.assemble((word, {"error": "red", "warning": "yellow"}[word]), f" {text}")

@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 from rich.table import Table
 
-from raykd.cli.console import stderr, stdout
+from raykd.cli.console import marked, stderr, stdout
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, document
 from raykd.corpora import PARTS, read_corpus
 from raykd.corpora.builtin import BuiltinSource
@@ -35,7 +35,7 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     figures = describe(corpus)
     stdout.print(summary_table(figures))
     for warning in figures["warnings"]:
-        stderr.print(f"[yellow]warning[/yellow] {warning}", highlight=False, soft_wrap=True)
+        stderr.print(marked("warning", warning), highlight=False, soft_wrap=True)
     stdout.print(f"corpus: {file} can be read. Next: raykd plan {file}", highlight=False, soft_wrap=True)
 
 
@@ -74,7 +74,7 @@ def make(
         f"corpus: {len(files)} files in {folder}. Next: in a sweep file, corpus: {{source: conll, root: {folder}, "
         f"languages: [{', '.join(corpus.languages)}], train: '{{lang}}/train.conll', dev: '{{lang}}/dev.conll', "
         "test: '{lang}/test.conll', unlabelled: '{lang}/unlabelled.conll'}",
-        highlight=False, soft_wrap=True, markup=False,
+        highlight=False, soft_wrap=True,
     )  # fmt: skip
 
 

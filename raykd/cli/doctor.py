@@ -86,4 +86,4 @@ def _prune(storage: Storage, yes: bool) -> None:
 
 
 def _line(text: str) -> None:
-    stdout.print(text, highlight=False, soft_wrap=True, markup=False)
+    stdout.print(text, highlight=False, soft_wrap=True)

@@ -49,7 +49,7 @@ def front(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.uri}. "
             f"Next: raykd front {again(sweep, variant, small)} --where '{score_name} >= 0.95 * teacher' "
             f"--best {LATENCY.name}",
-            highlight=False, soft_wrap=True, markup=False,
+            highlight=False, soft_wrap=True,
         )  # fmt: skip
         return
     reference = teacher_score(teachers)
@@ -87,7 +87,8 @@ def records_of(sweep: str, store: str | None, variants: list[str] | None, small:
     else:
         tree = document(Path(sweep), None, variants, small).tree
         name, uri = str(tree.get("name")), store or str(tree.get("store", ".raykd"))
-    records = SweepRecords(Storage(uri), name)
+    # A sweep's name is one word of a path; anything else is no sweep.
+    records = SweepRecords(Storage(uri), name if "/" not in name and name != ".." else "-")
     if not records.exists():
         raise StoreError(
             f"sweep {name!r}", f"is not in the store {uri}", "run raykd sweep first, or give --store"
@@ -104,7 +105,7 @@ def _print_choice(chosen: list[Trial], one: bool, records: SweepRecords) -> None
     for trial in chosen[:1] if one else chosen:
         stdout.print(
             f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, COLUMNS))}",
-            highlight=False, soft_wrap=True, markup=False,
+            highlight=False, soft_wrap=True,
         )  # fmt: skip
         runs = records.folder.uri.rsplit("/sweeps/", 1)[0] + "/runs/"
         stdout.print(

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from raykd.cli.console import stderr
+from raykd.cli.console import marked, stderr
 from raykd.errors import RaykdError
 
 INTERRUPTED = 130
@@ -74,7 +74,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False, prog_name="raykd")
     except RaykdError as error:
-        stderr.print(f"[red]error[/red] {escape(error)}", highlight=False, soft_wrap=True)
+        stderr.print(marked("error", error), highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -84,18 +84,13 @@ def main() -> None:
     except TyperException as error:  # unknown verbs and flags
         # Without arguments there is no message: the help was shown.
         if message := str(error).rstrip("."):
-            stderr.print(f"[red]error[/red] {escape(message)}; see raykd --help", highlight=False)
+            stderr.print(marked("error", f"{message}; see raykd --help"), highlight=False)
         sys.exit(2)
     if code == INTERRUPTED:  # Typer makes this code of a KeyboardInterrupt
         stderr.print(
             "interrupted: what is computed is kept; the same command continues from there (a sweep with --resume)"
         )
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def escape(error: object) -> str:
-    """Text whose brackets are not rich's markup."""
-    return str(error).replace("[", "\\[")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> Any:

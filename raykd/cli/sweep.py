@@ -55,7 +55,7 @@ def sweep(
         f"Next: raykd front {again(file, variant, small)} "
         f"--where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
         f"      mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name})",
-        highlight=False, soft_wrap=True, markup=False,
+        highlight=False, soft_wrap=True,
     )  # fmt: skip
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
     if not front_of(trials, objectives):
@@ -65,6 +65,6 @@ def sweep(
         stdout.print(
             f"The front has gaps: {len(failed)} trials failed ({', '.join(failed[:3])}{', …' if failed[3:] else ''}). "
             f"{again_} tries them again",
-            highlight=False, soft_wrap=True, markup=False,
+            highlight=False, soft_wrap=True,
         )  # fmt: skip
         raise typer.Exit(GAPS)

@@ -6,6 +6,7 @@ is not used: it accepts a line of two columns and reports no line numbers.
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import Literal
 
@@ -17,6 +18,7 @@ from raykd.corpora.tags import FileScheme
 from raykd.errors import CorpusError
 
 COLUMNS = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
+NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 HINT = "correct the line; for other column files set corpus.source: conll"
 
 
@@ -46,10 +48,9 @@ def parse(
     sentences = []
     for numbers, rows in sentence_rows(lines, layout):
         check_rows(rows, numbers, layout, file)
+        # Multi-word tokens and empty nodes are no words; an id of any other form is checked as a word's.
         words = [
-            (row, number)
-            for row, number in zip(rows, numbers, strict=True)
-            if "-" not in row[0] and "." not in row[0]
+            (row, number) for row, number in zip(rows, numbers, strict=True) if not NO_WORD.fullmatch(row[0])
         ]
         _check_words(words, config.tag if labelled else None, file)
         tags = None if tag is None else [row[tag] for row, _ in words]

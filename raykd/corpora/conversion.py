@@ -94,8 +94,8 @@ def _tag_set(inventories: Mapping[str, set[tuple[str, ...]]], schemes: Mapping[s
     types: set[str] = set()
     for language, found in tags.items():
         # In `io` a tag is the type of its span; elsewhere the type is after the letter.
-        plain = found if schemes[language] == "io" else {tag[2:] for tag in found if tag[1:2] == "-"}
-        types |= plain - {OUTSIDE}
+        span_types = {tag[2:] for tag in found if tag[1:2] == "-"} - {""}
+        types |= found - {OUTSIDE} if schemes[language] == "io" else span_types
     return TagSet.of_types(types)
 
 

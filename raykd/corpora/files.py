@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import gzip
+import zlib
 from collections.abc import Callable, Iterator
 
 from raykd.corpora.sentence import PARTS, Sentence
@@ -13,6 +14,11 @@ from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
 
 WILD = "*?["
+BROKEN = (
+    ("\r", "a carriage return is inside the line", "end lines with LF or CR LF, not with CR alone"),
+    ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
+)
+"""Signs that are in no line of a text, with the message for each."""
 
 
 def files_of(config: FilesConfig) -> Iterator[tuple[str, str, str]]:
@@ -65,7 +71,7 @@ def read_bytes(storage: Storage, name: str) -> bytes:
     try:
         data = storage.read(name)
         data = gzip.decompress(data) if name.endswith(".gz") else data
-    except (OSError, EOFError, StoreError) as error:
+    except (OSError, EOFError, zlib.error, StoreError) as error:
         raise CorpusError(
             place(storage, name), None, f"cannot be read ({error})", "correct the file"
         ) from None
@@ -80,7 +86,8 @@ def read_lines(storage: Storage, name: str, encoding: str) -> list[str]:
     Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
 
     Raises:
-        CorpusError: the bytes are not text of `encoding`; the error names the line.
+        CorpusError: the bytes are not text of `encoding`, or a line holds a carriage return or a zero byte; the error
+            names the line.
     """
     data = read_bytes(storage, name)
     try:
@@ -97,6 +104,11 @@ def read_lines(storage: Storage, name: str, encoding: str) -> list[str]:
             place(storage, name), None, problem, "set corpus.encoding, for example utf-8 or latin-1"
         ) from None
     lines = text.replace("\r\n", "\n").split("\n")
+    for sign, problem, hint in BROKEN:
+        if sign in text:
+            for number, line in enumerate(lines, start=1):
+                if sign in line:
+                    raise CorpusError(place(storage, name), number, problem, hint)
     return lines[:-1] if not lines[-1] else lines
 
 

@@ -59,11 +59,16 @@ def _files(config: ParquetSource) -> list[tuple[str, str, list[str]]]:
 def _read_file(config: ParquetSource, name: str, languages: list[str], *, labelled: bool) -> list[Sentence]:
     storage = Storage(config.root)
     file = place(storage, name)
+    data = read_bytes(storage, name)
     try:
-        table = pq.read_table(pa.BufferReader(read_bytes(storage, name)))
-    except pa.ArrowException as error:
-        raise CorpusError(file, None, f"it is not a Parquet file ({error})", "write it again") from None
-    names = config.tag_names or _stored_names(table, config.columns.tag)
+        table = pq.read_table(pa.BufferReader(data))
+        # Text that is not UTF-8, and offsets beyond the data, are found only so.
+        table.validate(full=True)
+    # A damaged file can make the reader raise anything.
+    except Exception as error:
+        problem = f"it is damaged, or not a Parquet file ({_first_line(error)})"
+        raise CorpusError(file, None, problem, "write it again") from None
+    names = config.tag_names or _stored_names(table, config.columns.tag, file)
     sentences = sentences_of(
         table, config.columns, file=file, languages=languages, names=names, labelled=labelled
     )
@@ -73,8 +78,19 @@ def _read_file(config: ParquetSource, name: str, languages: list[str], *, labell
     return sentences
 
 
-def _stored_names(table: pa.Table, column: str) -> list[str] | None:
+def _stored_names(table: pa.Table, column: str, file: str) -> list[str] | None:
     written = (table.schema.metadata or {}).get(b"huggingface")
     if written is None:
         return None
-    return class_names(json.loads(written).get("info", {}).get("features", {}).get(column))
+    try:
+        names = class_names(json.loads(written).get("info", {}).get("features", {}).get(column))
+        if names is not None and not all(isinstance(name, str) for name in names):
+            raise ValueError(f"the names are {names}")
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        problem = f"the names of its tags cannot be read ({_first_line(error)})"
+        raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]") from None
+    return names
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -56,9 +56,14 @@ def read(config: TsvSource) -> Parts:
 def parse(config: TsvSource, lines: list[str], *, file: str, language: str, labelled: bool) -> list[Sentence]:
     """The sentences of one file's lines; empty lines are skipped. Without `labelled` the class is not read."""
     sentences, columns = [], for_language(config.columns, language) or Columns()
+    width = len(next((line for line in lines if line.strip()), "").split("\t"))
     for number, line in enumerate(lines, start=1):
         if line.strip() and not (config.header and number == 1):
-            tokens, tags = _cells(columns, line.split("\t"), file, number, labelled)
+            cells = line.split("\t")
+            if labelled and len(cells) > width:
+                problem = f"{len(cells)} columns between tabs where the first line has {width}"
+                raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
+            tokens, tags = _cells(columns, cells, file, number, labelled)
             sentences.append(Sentence(tokens, tags, language, (file, number), TsvSource.unit))
     return sentences
 

@@ -7,6 +7,9 @@ import json
 import re
 from typing import Any
 
+LONGEST = 60
+"""Characters of a word that is compared with the allowed ones; comparing takes their square."""
+
 _KINDS = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -49,7 +52,7 @@ def unknown(got: Any, allowed: tuple[str, ...], *, what: str = "") -> str:
         "unknown key 'x'; allowed: crf, maxent"
     """
     listed = ", ".join(allowed) or "nothing"
-    written = repr(got) if isinstance(got, str) else shown(got)
+    written = repr(got[:80]) if isinstance(got, str) else shown(got)
     if near := nearest(got, allowed):
         return f"unknown {what}{written}; did you mean {near!r}? ({listed})"
     return f"unknown {what}{written}; allowed: {listed}"
@@ -57,6 +60,8 @@ def unknown(got: Any, allowed: tuple[str, ...], *, what: str = "") -> str:
 
 def nearest(got: Any, allowed: tuple[str, ...]) -> str | None:
     """The allowed word that is most similar to `got`, None if none is."""
+    if len(str(got)) > LONGEST:
+        return None
     folded = {word.lower().replace("-", "_"): word for word in allowed}
     text = str(got).lower().replace("-", "_")
     near = difflib.get_close_matches(text, list(folded), n=1, cutoff=0.6)
@@ -98,7 +103,7 @@ def literals(expected: str) -> tuple[str, ...]:
 def shown(value: Any) -> str:
     """A value as the user wrote it, text marked as such, cut to one line."""
     if isinstance(value, str):
-        return f"{value!r} (text)"
+        return f"{value!r} (text)" if len(value) <= 80 else f"{value[:77]!r}... (text)"
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import product
 from typing import Any, Protocol, runtime_checkable
 
 WORDS = ("choice", "int", "float")
+MOST_OPTIONS = 200
+MOST_STEPS = 10**9
 _RANGE_KEYS = {"step", "log"}
 
 
@@ -148,24 +150,38 @@ def grid_size(tree: Any) -> int | None:
         sizes = [grid_size(option) for option in search.options]
         return None if None in sizes else sum(size for size in sizes if size is not None)
     if search is not None:
-        values = range_values(search)
-        return None if values is None else len(values)
+        return range_size(search)
     sizes = [grid_size(item) for _, item in children(tree)]
     return None if None in sizes else math.prod(size for size in sizes if size is not None)
 
 
-def range_values(search: IntRange | FloatRange) -> list[int] | list[float] | None:
-    """All values of a range, lowest first; None if it is a float without step."""
+def range_size(search: IntRange | FloatRange) -> int | None:
+    """How many values a range has; None if it is a float without step."""
     if isinstance(search, IntRange):
-        return list(range(search.low, search.high + 1, search.step))
+        return (search.high - search.low) // search.step + 1
     if search.low == search.high:
-        return [search.low]
-    if search.step is None:
+        return 1
+    return (
+        None
+        if search.step is None
+        else int((_decimal(search.high) - _decimal(search.low)) / _decimal(search.step)) + 1
+    )
+
+
+def range_values(search: IntRange | FloatRange) -> Iterator[int] | Iterator[float] | None:
+    """All values of a range, lowest first, one after the other; None if it is a float without step."""
+    size = range_size(search)
+    if size is None:
         return None
+    if isinstance(search, IntRange):
+        return iter(range(search.low, search.high + 1, search.step))
     # In decimals: 0.1 + 2 · 0.1 must be 0.3, as the user would write it, in every identity computed from it.
-    low, step = Decimal(str(search.low)), Decimal(str(search.step))
-    count = int((Decimal(str(search.high)) - low) / step) + 1
-    return [float(low + index * step) for index in range(count)]
+    low, step = _decimal(search.low), _decimal(search.step or 0)
+    return (float(low + index * step) for index in range(size))
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(str(number))
 
 
 def _resolve(tree: Any, suggest: Suggest, name: tuple[str, ...]) -> Any:
@@ -196,11 +212,26 @@ def _assignments(tree: Any, path: tuple[str, ...]) -> Iterator[Any]:
             )
         yield from values
     elif isinstance(tree, dict | list):
-        parts = [list(_assignments(item, (*path, str(key)))) for key, item in children(tree)]
-        for items in product(*parts):
-            yield rebuilt(tree, list(items))
+        for items in _products(children(tree), path):
+            yield rebuilt(tree, items)
     else:
         yield tree
+
+
+def _products(items: list[tuple[str | int, Any]], path: tuple[str, ...]) -> Iterator[list[Any]]:
+    """Every combination of the alternatives of `items`, made when it is asked for: a range may have millions."""
+    if not items:
+        yield []
+        return
+    (key, item), rest = items[0], items[1:]
+    if not is_searched(item):
+        # Nothing to combine, and no reason to go deeper for it.
+        for others in _products(rest, path):
+            yield [item, *others]
+        return
+    for one in _assignments(item, (*path, str(key))):
+        for others in _products(rest, path):
+            yield [one, *others]
 
 
 def _label(option: Any) -> str:
@@ -218,9 +249,13 @@ def _choice(options: Any) -> Choice:
         raise ValueError(f"choice takes a list of options, got {options!r}; write {{choice: [{options}, …]}}")
     if not options:
         raise ValueError("choice has no options; list at least one")
-    written = [_json(option) for option in options]
-    if twice := [text for text in dict.fromkeys(written) if written.count(text) > 1]:
-        raise ValueError(f"choice holds {twice[0]} {written.count(twice[0])} times; list each option once")
+    if len(options) > MOST_OPTIONS:
+        raise ValueError(
+            f"choice has {len(options):,} options, at most {MOST_OPTIONS} are allowed; search a range"
+        )
+    text, times = Counter(map(_json, options)).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"choice holds {text} {times} times; list each option once")
     return Choice(tuple(options))
 
 
@@ -252,9 +287,13 @@ def _check_step(word: str, low: float, high: float, step: float, log: bool) -> N
         raise ValueError("step and log cannot be combined; remove one of them")
     if step <= 0:
         raise ValueError(f"step must be above 0, got {step}; write a positive step")
-    width, stride = Decimal(str(high)) - Decimal(str(low)), Decimal(str(step))
+    if (high - low) / step > MOST_STEPS:
+        raise ValueError(
+            f"more than {MOST_STEPS:,} steps of {step} from {low} to {high}; write a larger step"
+        )
+    width, stride = _decimal(high) - _decimal(low), _decimal(step)
     if width % stride:
-        below = Decimal(str(low)) + width // stride * stride
+        below = _decimal(low) + width // stride * stride
         raise ValueError(
             f"high {high} is never reached from {low} in steps of {step}; "
             f"write {{{word}: [{low}, {below}], step: {step}}} or [{low}, {below + stride}]"

@@ -16,6 +16,9 @@ from raykd.spec.document import GRAMMAR, Document
 from raykd.spec.fields import field_names, models_at, places_of, tags_at
 from raykd.spec.places import KeyPath, dotted
 
+MOST_FAULTS = 100
+"""Where a file has more, the others are reported when these are corrected."""
+
 Extra = Callable[[Any], list[tuple[KeyPath, str]]]
 
 
@@ -34,6 +37,8 @@ def check(document: Document, model: type[BaseModel], *, extra: Extra | None = N
     for plain in covering(document.tree):
         for path, message in _faults_of(plain, model, extra, bad_paths):
             faults.append(document.fault(path, message))
+        if len(set(faults)) >= MOST_FAULTS:
+            break
     if faults:
         raise SpecError(document.ordered(faults))
 
@@ -45,7 +50,8 @@ def _faults_of(
     try:
         valid = model.model_validate_json(json.dumps(plain.tree))
     except ValidationError as error:
-        errors = [_located(dict(each), plain.tree) for each in error.errors(include_url=False)]
+        first = error.errors(include_url=False)[:MOST_FAULTS]
+        errors = [_located(dict(each), plain.tree) for each in first]
         own = [each for each in errors if not _of_bad_search(each, plain.origin(each.path), bad_paths)]
         keys = {each.path for each in own if each.sort == "extra_forbidden"}
         return [

@@ -37,6 +37,11 @@ _WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None} | {
 }
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
+# A sweep file is written by hand. What is larger is no sweep file, or is made to exhaust memory (aliases of aliases).
+MOST_BYTES, MOST_VALUES, MOST_KEYS, DEEPEST = 1_000_000, 20_000, 1_000, 50
+LARGEST = 2**53
+"""The largest whole number that JSON and floating point keep as it is."""
+
 
 class BadYamlError(Exception):
     """The text is not YAML 1.2; `line` is 1-based, None if the parser does not report it."""
@@ -62,12 +67,20 @@ def parse(text: str) -> Parsed:
         BadYamlError: the syntax is broken, there is more than one document, or a tag, a key or a number is
             not plain data.
     """
+    if len(text) > MOST_BYTES:
+        problem = f"the file has {len(text):,} characters; a sweep file has at most {MOST_BYTES:,}"
+        raise BadYamlError(None, f"{problem}: is it another file?")
     try:
-        events = list(YAML(typ="safe", pure=True).parse(text))
+        events = list(_events(text))
     except MarkedYAMLError as error:
         raise _bad_syntax(error) from error
     except YAMLError as error:
         raise BadYamlError(None, f"not YAML: {str(error).splitlines()[0]}") from error
+    except (
+        ValueError,
+        OverflowError,
+    ) as error:  # of an escape such as "\\UFFFFFFFF", or a version such as %YAML 1.x
+        raise BadYamlError(None, f"not YAML: {error}") from error
     starts = [event for event in events if isinstance(event, DocumentStartEvent)]
     if len(starts) > 1:
         raise BadYamlError(_line(starts[1]), "a second document starts here (`---`); write one file for each")
@@ -78,11 +91,26 @@ def parse(text: str) -> Parsed:
     return builder.parsed
 
 
+def _events(text: str) -> Iterator[Any]:
+    """The events of a text, as far as it is not too deep: the parser's time grows with the square of the depth."""
+    depth = 0
+    for event in YAML(typ="safe", pure=True).parse(text):
+        depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
+        depth -= isinstance(event, MappingEndEvent | SequenceEndEvent)
+        if depth > DEEPEST + 1:
+            raise _too_deep(event)
+        yield event
+
+
+def _too_deep(event: Any) -> BadYamlError:
+    return BadYamlError(_line(event), f"more than {DEEPEST} levels deep; is it a sweep file?")
+
+
 def scalar(word: str) -> Any:
     """The value of a plain (unquoted) word under the YAML 1.2 core schema.
 
     Raises:
-        ValueError: the word is `.inf` or `.nan`, or a number too large for a float.
+        ValueError: the word is `.inf` or `.nan`, or a number too large.
 
     Examples:
         >>> [scalar(word) for word in ("no", "1e-4", "0x10", "true", "~", "1_000")]
@@ -91,9 +119,9 @@ def scalar(word: str) -> Any:
     if word in _WORDS:
         return _WORDS[word]
     if _INTEGER.fullmatch(word):
-        return int(word)
+        return _whole(word, 10)
     if _OCTAL.fullmatch(word) or _HEXADECIMAL.fullmatch(word):
-        return int(word, base=0)
+        return _whole(word, 0)
     if _NOT_FINITE.fullmatch(word):
         raise ValueError(f"{word} is not a finite number; write a finite number, or null for no value")
     if not _NUMBER.fullmatch(word):
@@ -103,19 +131,34 @@ def scalar(word: str) -> Any:
     return number
 
 
+def _whole(word: str, base: int) -> int:
+    # The longest that is still in bounds has 19 digits; Python refuses to read 5,000 of them.
+    number = int(word, base) if len(word) <= 40 else LARGEST + 1
+    if abs(number) > LARGEST:
+        raise ValueError(f"{word[:40]} is too large for a whole number; write one up to {LARGEST:,}")
+    return number
+
+
 class _Builder:
     """Turns the events of one document into values, depth first."""
 
     def __init__(self, events: Iterator[Any]):
         self.events = events
         self.parsed = Parsed()
-        self.anchors: dict[str, Any] = {}
+        self.anchors: dict[str, tuple[Any, int, int]] = {}
+        """Anchor → its value, of how many values that consists, and how many levels it has."""
+        self.values = 0
+        self.levels = 0
+        """Of the value that was built last."""
 
     def build(self, event: Any, key_path: KeyPath) -> Any:
         self.parsed.lines.setdefault(key_path, _line(event))
+        before = self.values
+        self._count(1, len(key_path), event)
         if isinstance(event, AliasEvent):
-            return self._alias(event)
+            return self._alias(event, len(key_path))
         self._refuse_tag(event)
+        self.levels = 0
         if isinstance(event, MappingStartEvent):
             value = self._mapping(key_path)
         elif isinstance(event, SequenceStartEvent):
@@ -124,17 +167,28 @@ class _Builder:
             value = self._scalar(event)
         # Only now: an anchor that holds its own alias would be an infinite tree.
         if event.anchor is not None:
-            self.anchors[event.anchor] = value
+            self.anchors[event.anchor] = value, self.values - before, self.levels
         return value
 
-    def _alias(self, event: AliasEvent) -> Any:
+    def _count(self, values: int, depth: int, event: Any) -> None:
+        self.values += values
+        if self.values > MOST_VALUES:
+            raise BadYamlError(
+                _line(event), f"more than {MOST_VALUES:,} values up to here; is it a sweep file?"
+            )
+        if depth > DEEPEST:
+            raise _too_deep(event)
+
+    def _alias(self, event: AliasEvent, depth: int) -> Any:
         if event.anchor not in self.anchors:
             raise BadYamlError(
                 _line(event),
                 f"the alias *{event.anchor} stands before or inside its anchor &{event.anchor}; "
                 "write the anchor first",
             )
-        return self.anchors[event.anchor]
+        value, values, self.levels = self.anchors[event.anchor]
+        self._count(values, depth + self.levels, event)
+        return value
 
     def _refuse_tag(self, event: Any) -> None:
         tag = event.tag
@@ -143,6 +197,7 @@ class _Builder:
 
     def _mapping(self, key_path: KeyPath) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
+        levels = 0
         while not isinstance(event := next(self.events), MappingEndEvent):
             if not isinstance(event, ScalarEvent):
                 raise BadYamlError(
@@ -156,14 +211,21 @@ class _Builder:
                 below = (*key_path, f"{event.value} (again)")  # keeps the lines of the first one
                 self.build(next(self.events), below)
                 continue
+            if len(mapping) == MOST_KEYS:
+                raise BadYamlError(line, f"a mapping of more than {MOST_KEYS:,} keys; is it a sweep file?")
             self.parsed.lines[below] = line
             mapping[event.value] = self.build(next(self.events), below)
+            levels = max(levels, self.levels + 1)
+        self.levels = levels
         return mapping
 
     def _sequence(self, key_path: KeyPath) -> list[Any]:
         items: list[Any] = []
+        levels = 0
         while not isinstance(event := next(self.events), SequenceEndEvent):
             items.append(self.build(event, (*key_path, len(items))))
+            levels = max(levels, self.levels + 1)
+        self.levels = levels
         return items
 
     def _scalar(self, event: ScalarEvent) -> Any:

@@ -6,6 +6,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
+from raykd.corpora import read_corpus
 from raykd.corpora.conll import ConllSource, read
 from raykd.errors import CorpusError
 
@@ -147,6 +148,8 @@ def test_patterns_find_files_per_language(tmp_path):
             "set corpus.encoding, for example latin-1",
         ),
         ("A\tO\n", {"encoding": "utf-9"}, None, "there is no text encoding 'utf-9'", "corpus.encoding"),
+        ("A\tO\rB\tO\r\rC\tO\r", {}, 1, "a carriage return is inside the line", "end lines with LF or CR LF"),
+        ("A\tO\nB\t\0O\n", {}, 2, "a zero byte is inside the line", "restore the file"),
         ("", {}, None, "the file is empty", "fill it"),
         ("\n \n", {}, None, "the file is empty", "fill it"),
         ("# only\n# comments\n", {}, None, "has no sentence", "fill it"),
@@ -270,3 +273,34 @@ def test_a_fault_inside_one_languages_columns_is_reported_once(tmp_path):
     with pytest.raises(ValidationError) as caught:
         source(tmp_path, columns={"xx": {"tokn": 1}})
     assert [error["loc"] for error in caught.value.errors()] == [("columns", "each", "xx", "tokn")]
+
+
+def test_damaged_compressed_files_are_reported(tmp_path):
+    data = bytearray(gzip.compress(b"Peter\tB-PER\n" * 100, mtime=0))
+    data[20] ^= 255
+    (tmp_path / "t.gz").write_bytes(data)
+    parts = dict.fromkeys(("train", "dev", "test"), "t.gz")
+    with pytest.raises(CorpusError, match=r"t\.gz: cannot be read"):
+        read(source(tmp_path, **parts))
+
+
+def whole(tmp_path, train, **settings):
+    """The corpus of this training text; dev and test are another sentence."""
+    (tmp_path / "t").write_text(train)
+    (tmp_path / "other").write_text("elsewhere\tO\n")
+    return read_corpus(source(tmp_path, dev="other", test="other", **settings))
+
+
+@pytest.mark.parametrize("tag", ["B-", "I-"])
+@pytest.mark.parametrize(
+    ("scheme", "problem"), [("auto", "some tags are spans"), ("iob2", "is not of scheme iob2")]
+)
+def test_a_tag_without_a_type_is_reported_with_its_line(tmp_path, tag, scheme, problem):
+    with pytest.raises(CorpusError, match=problem) as caught:
+        whole(tmp_path, f"Peter\tB-PER\n\nwent\t{tag}\n", scheme=scheme)
+    assert caught.value.line == 3
+
+
+def test_a_type_may_be_called_o(tmp_path):
+    corpus = whole(tmp_path, "Peter\tB-O\nwent\tO\n")
+    assert set(corpus.tag_set.tags) == {"O", "B-O", "I-O", "E-O", "S-O"}

@@ -64,6 +64,9 @@ def test_words_are_read_and_other_nodes_passed_over(tmp_path):
         (["", row("x", "a")], 2, "word id 'x' where 1 is expected"),
         ([row(1, "")], 1, "the word is empty"),
         ([row(1, "a"), row(2, "b", upos="_")], 2, "'b' has no upos"),
+        ([row(1, "a"), row("2-", "b")], 2, "word id '2-' where 2 is expected"),
+        ([row(1, "a"), row("x.1", "b")], 2, "word id 'x.1' where 2 is expected"),
+        ([row(1, "a"), row("-2", "b")], 2, "word id '-2' where 2 is expected"),
         (["# text"], None, "has no sentence"),
     ],
 )

@@ -131,7 +131,7 @@ def test_parquet_faults(tmp_path, columns, settings, problem, hint):
 
 def test_a_file_that_is_not_parquet_is_reported(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"not parquet at all")
-    with pytest.raises(CorpusError, match=r"t\.parquet: it is not a Parquet file"):
+    with pytest.raises(CorpusError, match=r"t\.parquet: it is damaged, or not a Parquet file"):
         read_parquet(parquet(tmp_path))
 
 
@@ -225,3 +225,30 @@ def test_a_missing_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(CorpusError, match=r"not installed; run pip install 'raykd\[datasets\]'"):
         read_huggingface(huggingface("anything"))
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        [],
+        {"ner_tags": 3},
+        {"ner_tags": {"feature": {"names": 3}}},
+        {"ner_tags": {"feature": {"names": [1, 2]}}},
+    ],
+)
+def test_parquet_with_damaged_names_of_its_tags(tmp_path, features):
+    about = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    table = pa.table({"tokens": WORDS, "ner_tags": NUMBERS}).replace_schema_metadata(about)
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(CorpusError, match=r"names of .*tags.*tag_names"):
+        read_parquet(parquet(tmp_path))
+
+
+def test_parquet_whose_text_is_no_utf_8(tmp_path):
+    words = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")]
+    )
+    tokens = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), words)
+    pq.write_table(pa.table({"tokens": tokens, "ner_tags": [["O"]]}), tmp_path / "t.parquet")
+    with pytest.raises(CorpusError, match="is damaged, or not a Parquet file"):
+        read_parquet(parquet(tmp_path))

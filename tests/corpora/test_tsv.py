@@ -39,6 +39,9 @@ def test_words_and_class(tmp_path):
         ("good\t1\nbad\n", 2, "1 columns between tabs where at least 2 are expected"),
         ("good\t1\n \t0\n", 2, "the text or its class is empty"),
         ("good\t\n", 1, "the text or its class is empty"),
+        ("good\t1\na tab\tinside\t0\n", 2, "3 columns between tabs where the first line has 2"),
+        ("good\t1\rbad\t0\r", 1, "a carriage return is inside the line"),
+        ("good\t1\nb\0d\t0\n", 2, "a zero byte is inside the line"),
     ],
 )
 def test_faults_are_reported_with_file_and_line(tmp_path, text, line, problem):

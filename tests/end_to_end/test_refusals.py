@@ -128,3 +128,22 @@ def test_the_front_of_a_sweep_that_was_never_run(raykd, tmp_path):
     assert code == 4
     assert "run raykd sweep first" in output
     assert not Path("store").exists()
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "..", "a/../../b"])
+def test_the_front_of_what_is_no_name_of_a_sweep(raykd, name):
+    code, output = raykd("front", name)
+    assert code == 4
+    assert "is not in the store" in output
+
+
+def test_data_that_looks_like_markup_is_printed_as_it_is(raykd, tmp_path):
+    corpus = conll_corpus(tmp_path / "conll")
+    with (tmp_path / "conll/de/test.conll").open("a") as file:
+        file.write("\n[/bold]\tB-[/red]\\\n")
+    code, output = raykd("corpus", "show", str(sweep_file(tmp_path, corpus=corpus)))
+    assert code == 0
+    assert "[/red]" in output
+    (tmp_path / "conll/de/dev.conll").write_text("[/bold]\\[red] O O\n[x\n")
+    code, output = raykd("corpus", "show", str(sweep_file(tmp_path, corpus=corpus)))
+    assert code == 3

@@ -1,0 +1,124 @@
+"""Damaged corpora in every format: files as they are written today, with bytes, lines, tags and columns changed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter
+
+from raykd.corpora import CorpusConfig, read_corpus
+from raykd.corpora.builtin import BuiltinSource
+from raykd.corpora.conll import conll_text
+from tests.fuzz.damage import ANYWHERE, Damage
+
+CONFIG: TypeAdapter[Any] = TypeAdapter(CorpusConfig)
+PARTS = ("train", "dev", "test")
+SIGNS = (
+    "\t", " ", "\r", "\0", "\u2028", "\ufeff", "#", "# ", "-DOCSTART-", "B-", "B-O", "I-", "O", "", "_", "-", "1-",
+    "1.1",     "é", "[/bold]", "x" * 20_000, "\\", '"', "B-PER\tO", "٣", "1e400", "-1",
+)  # fmt: skip
+
+
+def signs(random: Random, data: bytes) -> bytes:
+    """A cell, or a place inside of one, is something else."""
+    text = data.decode()
+    place = random.randrange(len(text))
+    end = place
+    while random.random() < 0.5 and end < len(text) and text[end] not in "\t\n ":
+        end += 1
+    return (text[:place] + random.choice(SIGNS) + text[end:]).encode()
+
+
+def columns(random: Random, data: bytes) -> bytes:
+    """The cells of a line are fewer, more, or in another order."""
+    lines = data.decode().split("\n")
+    place = random.randrange(len(lines))
+    cells = lines[place].split("\t")
+    random.shuffle(cells)
+    lines[place] = "\t".join(random.choice((cells, cells[:-1], cells * 2, ["", *cells])))
+    return "\n".join(lines).encode()
+
+
+TEXT: dict[str, Damage] = {**ANYWHERE, "signs": signs, "columns": columns}
+
+
+def _texts() -> dict[str, dict[str, bytes]]:
+    """Format → part → an undamaged file."""
+    corpus = read_corpus(
+        BuiltinSource(source="builtin", languages=("en",), train=30, dev=10, test=10, unlabelled=0)
+    )
+    conll = {part: conll_text(corpus.parts[part], corpus.tag_set) for part in PARTS}
+    sentences = {part: [block.split("\n") for block in conll[part].strip().split("\n\n")] for part in PARTS}
+    conllu = {part: "".join(_conllu(lines) for lines in sentences[part]) for part in PARTS}
+    tsv = {
+        part: "".join(
+            f"{' '.join(line.split('	')[0] for line in lines)}\t{len(lines) % 2}\n" for lines in found
+        )
+        for part, found in sentences.items()
+    }
+    found = {"conll": conll, "conllu": conllu, "tsv": tsv}
+    texts = {kind: {part: text.encode() for part, text in parts.items()} for kind, parts in found.items()}
+    texts["spaces"] = {part: text.replace("\t", " ").encode() for part, text in conll.items()}
+    texts["gzip"] = {part: gzip.compress(text.encode(), mtime=0) for part, text in conll.items()}
+    texts["parquet"] = {part: _parquet(lines) for part, lines in sentences.items()}
+    return texts
+
+
+def _conllu(lines: list[str]) -> str:
+    rows = [
+        f"{i}\t{line.split(chr(9))[0]}\t_\tNOUN\t_\t_\t0\troot\t_\t_" for i, line in enumerate(lines, start=1)
+    ]
+    return "# text = x\n1-2\tzum\t_\t_\t_\t_\t_\t_\t_\t_\n" + "\n".join(rows) + "\n\n"
+
+
+def _parquet(sentences: list[list[str]]) -> bytes:
+    rows = [[line.split("\t") for line in lines] for lines in sentences]
+    names = sorted({row[1] for lines in rows for row in lines})
+    feature = {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}
+    about = {b"huggingface": json.dumps({"info": {"features": {"ner_tags": feature}}}).encode()}
+    table = pa.table(
+        {
+            "tokens": [[row[0] for row in lines] for lines in rows],
+            "ner_tags": [[names.index(row[1]) for row in lines] for lines in rows],
+        }
+    )
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata(about), sink)
+    return sink.getvalue().to_pybytes()
+
+
+ENDINGS = {"parquet": "parquet", "gzip": "gz"}
+
+
+def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
+    """Damaged corpora without end; every twentieth is undamaged, and must be read."""
+    random, texts = Random(seed), _texts()
+    folder = Path(tempfile.mkdtemp(prefix="raykd-fuzz-"))
+    number = 0
+    while True:
+        number += 1
+        kind = random.choice(tuple(texts))
+        binary = kind in ENDINGS
+        name, damage = random.choice(tuple((ANYWHERE if binary else TEXT).items()))
+        part, whole = random.choice(PARTS), number % 20 == 0
+        for each, data in texts[kind].items():
+            changed = damage(random, data) if each == part and not whole else data
+            (folder / f"{each}.{ENDINGS.get(kind, 'txt')}").write_bytes(changed)
+        yield f"{kind}: {'undamaged' if whole else name}", partial(_read, folder, kind), whole
+
+
+def _read(folder: Path, kind: str) -> None:
+    plain = {
+        "source": {"spaces": "conll", "gzip": "conll"}.get(kind, kind), "root": str(folder), "languages": ["en"],
+        **{part: f"{part}.{ENDINGS.get(kind, 'txt')}" for part in PARTS},
+    }  # fmt: skip
+    read_corpus(CONFIG.validate_json(json.dumps(plain)))
