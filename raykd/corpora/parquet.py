@@ -61,7 +61,7 @@ def _read_file(config: ParquetSource, name: str, languages: list[str], *, labell
     file = place(storage, name)
     data = read_bytes(storage, name)
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True)
         # Text that is not UTF-8, and offsets beyond the data, are found only so.
         table.validate(full=True)
     # A damaged file can make the reader raise anything.
