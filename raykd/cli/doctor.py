@@ -45,7 +45,9 @@ def doctor(
         _line("doctor: removed; raykd sweep FILE --resume computes again what is missing")
     elif found.damages:
         _line(f"Next: raykd doctor {store} --repair")
-    if prune and (repair_ or not found.damages):
+    if prune and found.damages and not repair_:
+        _line("prune: nothing is removed while something is damaged; add --repair")
+    elif prune:
         _prune(storage, yes)
     if found.damages and not repair_:
         raise typer.Exit(StoreError.exit_code)

@@ -75,8 +75,8 @@ class Proposer(Protocol):
         """Whether it ends by itself; a sampler could repeat itself for ever."""
         ...
 
-    def ask(self) -> Proposal | None:
-        """The next setting; None when there are no more."""
+    def ask(self, number: int, attempt: int = 0) -> Proposal | None:
+        """The setting of trial `number`, after `attempt` proposals that were known; None when there are no more."""
         ...
 
     def tell(self, suggestion: Any, trial: Trial) -> None:
@@ -137,8 +137,8 @@ class Trials:
 
     def _proposed(self) -> Job | None:
         repeats = itertools.count() if self._proposer.exhaustive else range(MOST_REPEATS)
-        for _ in repeats:
-            proposal = self._proposer.ask()
+        for attempt in repeats:
+            proposal = self._proposer.ask(self._next_number, attempt)
             if proposal is None:
                 return None
             setting = self._resolve(proposal.tree)
@@ -146,9 +146,9 @@ class Trials:
             if same is None:
                 self._most -= 1
                 return self._begin(_Running(self._record(setting, proposal), setting, proposal))
-            # Proposed before: it is computed once, and the sampler gets what is known of it.
-            trial = same.trial if same.trial.state != "RUNNING" else replace(same.trial, state="PRUNED")
-            self._proposer.tell(proposal, trial)
+            # Proposed before: it is computed once. To the search it counts once too: the records, from which a resumed
+            # search starts, have it once.
+            self._proposer.tell(proposal, replace(same.trial, state="FAILED"))
         return None
 
     def _record(self, setting: Setting, proposal: Proposal) -> Record:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import optuna
 from optuna.distributions import distribution_to_json, json_to_distribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -46,7 +47,7 @@ class Study:
         self._objectives = search.objectives or OBJECTIVES
         self._study = optuna.create_study(
             directions=["maximize" if d == "max" else "minimize" for d in self._objectives.values()],
-            sampler=_sampler(search, len(records)),
+            sampler=_sampler(search, 0, 0),
         )
         for record in records:
             # What failed is tried again, and is told then.
@@ -63,8 +64,14 @@ class Study:
         """Give the sampler a trial that ended in an earlier call."""
         self._study.add_trial(self._frozen(record))
 
-    def ask(self) -> Suggestion | None:
-        """The next setting; None when a grid is exhausted."""
+    def ask(self, number: int, attempt: int = 0) -> Suggestion | None:
+        """The setting of trial `number`; None when a grid is exhausted. `attempt`: how many settings that were known
+        before have been proposed for it.
+
+        What is drawn depends on the seed, the number, the attempt and the trials that are told, and on nothing else: a
+        search that is killed and resumed goes on as it would have.
+        """
+        self._study.sampler = _sampler(self._search, number, attempt)
         asked = self._study.ask()
         if self._grid is None:
             return Suggestion(asked, resolve(self._tree, _Suggest(asked)))
@@ -116,9 +123,8 @@ class _Suggest:
         return self._trial.suggest_float(name, values.low, values.high, step=values.step, log=values.log)
 
 
-def _sampler(search: SearchConfig, done: int) -> optuna.samplers.BaseSampler:
-    # A resumed search must not draw its first random settings again: the seed depends on the trials done.
-    seed = search.seed + 7919 * done
+def _sampler(search: SearchConfig, number: int, attempt: int) -> optuna.samplers.BaseSampler:
+    seed = int(np.random.SeedSequence([search.seed, number, attempt]).generate_state(1)[0])
     if search.sampler == "tpe":
         start = STARTUP_PER_OBJECTIVE * len(search.objectives or OBJECTIVES)
         # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).

@@ -21,8 +21,8 @@ def study_of(*records: Record, sampler="tpe", tree=TREE, seed: int = 0) -> Study
     return Study(tree, SearchConfig(sampler=sampler, seed=seed), records)
 
 
-def asked(study: Study) -> Suggestion:
-    suggestion = study.ask()
+def asked(study: Study, number: int = 0, attempt: int = 0) -> Suggestion:
+    suggestion = study.ask(number, attempt)
     assert suggestion is not None
     return suggestion
 
@@ -37,7 +37,7 @@ def record_of(suggestion: Suggestion, number: int) -> Record:
 def test_a_setting_asks_only_for_what_its_alternative_has(sampler):
     study, grid, kinds = study_of(sampler=sampler), list(assignments(TREE)), set()
     for number in range(25):
-        suggestion = asked(study)
+        suggestion = asked(study, number)
         assert suggestion.tree in grid
         kind = suggestion.tree["objective"]["kind"]
         below = {name for name in suggestion.params if name.startswith(f"objective.{kind}.")}
@@ -57,7 +57,7 @@ def test_the_study_gets_how_trials_ended(monkeypatch):
     study = study_of()
     for number, state in enumerate(("COMPLETE", "PRUNED", "FAILED")):
         # Half-trained figures of a trial that was stopped must not reach the front that the search sees.
-        study.tell(asked(study), trial(number, state=state, dev=0.5 + number / 10))
+        study.tell(asked(study, number), trial(number, state=state, dev=0.5 + number / 10))
     given = kept[0].trials
     assert [each.state for each in given] == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
     assert [each.values for each in given] == [[0.5, 1.0, 1000.0], None, None]
@@ -69,7 +69,7 @@ def test_a_resumed_study_knows_what_was_tried(sampler, monkeypatch):
     first = study_of(sampler=sampler)
     records = []
     for number in range(12):
-        suggestion = asked(first)
+        suggestion = asked(first, number)
         state = ("COMPLETE", "PRUNED", "FAILED", "RUNNING")[number % 4]
         records.append(ended(record_of(suggestion, number), state, number / 12))
     kept = []
@@ -81,25 +81,41 @@ def test_a_resumed_study_knows_what_was_tried(sampler, monkeypatch):
     assert [each.values and each.values[0] for each in kept[0].trials] == [
         record.trial.scores.mean("dev") if record.trial.state == "COMPLETE" else None for record in over
     ]
-    study_trees = [asked(again).tree for _ in range(5)]
+    study_trees = [asked(again, number).tree for number in range(12, 17)]
     assert all(tree in list(assignments(TREE)) for tree in study_trees)
 
 
-def test_a_resumed_search_does_not_draw_its_first_settings_again():
-    def drawn(study):
-        return [asked(study).tree for _ in range(6)]
+def searched(sampler: str, trials: int, *records: Record, seed: int = 0) -> list[Record]:
+    """All records of a search that goes on from `records`, one trial after the other."""
+    study, found = study_of(*records, sampler=sampler, seed=seed), list(records)
+    for number in range(len(records), trials):
+        # A proposal that was known, in between.
+        study.tell(asked(study, number), trial(number, state="FAILED"))
+        suggestion = asked(study, number, 1)
+        student, kind = suggestion.tree["student"], suggestion.tree["objective"]["kind"]
+        dev = 0.1 + 0.3 * (student["decoder"] == "crf") + 0.2 * (kind == "structural") + number / 1000
+        found.append(ended(record_of(suggestion, number), "COMPLETE", dev))
+        study.tell(suggestion, found[-1].trial)
+    return found
 
-    assert drawn(study_of()) == drawn(study_of())
-    assert drawn(study_of()) != drawn(study_of(seed=1))
-    first = study_of()
-    records = [record_of(asked(first), number) for number in range(3)]
-    assert drawn(study_of(*records)) != drawn(study_of())
+
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_a_search_that_is_killed_anywhere_and_resumed_is_the_same_search(sampler):
+    whole = [dict(record.params) for record in searched(sampler, 45)]
+    assert whole != [dict(record.params) for record in searched(sampler, 45, seed=1)]
+    assert len({json.dumps(params) for params in whole}) > 20
+    for killed in (1, 5, 17, 31, 44):
+        records = searched(sampler, killed)
+        again = searched(
+            sampler, 45, *(Record.from_plain(json.loads(json.dumps(r.to_plain()))) for r in records)
+        )
+        assert [dict(record.params) for record in again] == whole
 
 
 def test_tpe_learns_what_pays():
     study, good = study_of(), 0
     for number in range(40):
-        suggestion = asked(study)
+        suggestion = asked(study, number)
         student, kind = suggestion.tree["student"], suggestion.tree["objective"]["kind"]
         pays = student["decoder"] == "crf" and kind == "structural"
         good += pays and number >= 20
@@ -111,8 +127,8 @@ def test_tpe_learns_what_pays():
 def test_a_grid_gives_every_setting_once_and_ends():
     study = study_of(sampler="grid")
     assert study.exhaustive
-    trees = [asked(study).tree for _ in range(SETTINGS)]
-    assert study.ask() is None
+    trees = [asked(study, number).tree for number in range(SETTINGS)]
+    assert study.ask(SETTINGS) is None
     assert len({json.dumps(tree, sort_keys=True) for tree in trees}) == SETTINGS
 
 

@@ -55,11 +55,11 @@ class Fixed:
         self._study = Study(TREE, SearchConfig(), [])
         self.trees, self.forever, self.reported, self.added = list(trees), forever, [], []
 
-    def ask(self):
+    def ask(self, number, attempt=0):
         if not self.trees:
             return None
         tree = self.trees[0] if self.forever else self.trees.pop(0)
-        suggestion = self._study.ask()
+        suggestion = self._study.ask(number, attempt)
         assert suggestion is not None
         return replace(suggestion, tree=tree)
 
@@ -137,10 +137,10 @@ def test_one_run_asked_for_twice_is_done_once(records, tracked):
     trials = scheduler(records, tracked, search)
     gold, other = trials.next(), trials.next()
     assert [job.runs[0].stages[0]["objective"]["kind"] for job in (gold, other)] == ["gold", "structural"]
-    assert search.reported == [(0, "PRUNED")], "a setting that is being tried has no figures yet"
+    assert search.reported == [(0, "FAILED")], "what was known before counts once, also after a restart"
     trials.ended(gold.key, complete(gold.runs, 0.4))
     assert trials.next() is None
-    assert search.reported == [(0, "PRUNED"), (0, "COMPLETE"), (0, "COMPLETE")]
+    assert search.reported == [(0, "FAILED"), (0, "COMPLETE"), (0, "FAILED")]
     assert len(records.load()) == 2
 
 
