@@ -138,7 +138,8 @@ class Storage:
         except StoreError:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            reason = f"{type(error).__name__}: {error}".split("\n")[0]
+            named = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+            reason = named.split("\n")[0]
             raise StoreError(
                 self._address(name), f"is damaged, or not what raykd writes there ({reason})", hint
             ) from error
