@@ -33,6 +33,8 @@ DOCTOR = "`raykd doctor STORE` lists all that is damaged, and with --repair remo
 SEAL = "sha256"
 """The key of a JSON file's checksum, over the canonical form of its other keys."""
 
+ABANDONED_S = 600.0
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OUT_OF_REACH = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENOTCONN)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -95,11 +97,13 @@ class Storage:
         names = (info.path[start:] for info in infos if info.type == fs.FileType.File)
         return sorted(name for name in names if name.startswith(prefix) and not _is_temporary(name))
 
-    def temporaries(self, *, older_s: float) -> dict[str, int]:
-        """The temporary files that were last written `older_s` seconds ago or earlier, and their bytes: what killed
-        processes left. An object store has none."""
+    def abandoned(self) -> dict[str, int]:
+        """The temporary files below that killed processes left, and their bytes: no write takes ten minutes, and a
+        younger one may have a writer. An object store has none: it keeps nothing of a broken put."""
+        if not self.is_local:
+            return {}
         selector = fs.FileSelector(self._root, recursive=True, allow_not_found=True)
-        start, latest = len(self._root.rstrip("/")) + 1, time.time() - older_s
+        start, latest = len(self._root.rstrip("/")) + 1, time.time() - ABANDONED_S
         found = (info for info in self._system.get_file_info(selector) if info.type == fs.FileType.File)
         left = (info for info in found if _is_temporary(info.path) and info.mtime_ns <= latest * 1e9)
         return {info.path[start:]: int(info.size) for info in left}
@@ -181,6 +185,8 @@ class Storage:
         try:
             if self.exists(name):
                 self._system.delete_file(self._at(name))
+        except FileNotFoundError:  # another process was faster
+            return
         except OSError as error:
             raise self._failed(name, "removed", error) from error
 

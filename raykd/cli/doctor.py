@@ -13,7 +13,7 @@ from raykd.cli.console import stdout
 from raykd.errors import StoreError
 from raykd.report import form
 from raykd.storage import Storage
-from raykd.sweep.doctor import LEFT_S, Examined, examine, repair, unused
+from raykd.sweep.doctor import Examined, examine, repair, unused
 
 
 def doctor(
@@ -65,7 +65,7 @@ def _print(found: Examined) -> None:
         _line(f"{damage.name}: {damage.problem}; once it is removed, {damage.again}")
     if found.left:
         left = form.size(sum(found.left.values()))
-        _line(f"{len(found.left)} temporary files older than {LEFT_S / 3600:g} h, left by a kill: {left}")
+        _line(f"{len(found.left)} temporary files that a kill left: {left}")
     _line(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from raykd.report.form import costs_in_words
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
 from raykd.storage import Storage
-from raykd.sweep.records import SweepRecords
+from raykd.sweep.records import NAME, SweepRecords
 from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
 
@@ -87,13 +88,11 @@ def records_of(sweep: str, store: str | None, variants: list[str] | None, small:
     else:
         tree = document(Path(sweep), None, variants, small).tree
         name, uri = str(tree.get("name")), store or str(tree.get("store", ".raykd"))
-    # A sweep's name is one word of a path; anything else is no sweep.
-    records = SweepRecords(Storage(uri), name if "/" not in name and name != ".." else "-")
-    if not records.exists():
-        raise StoreError(
-            f"sweep {name!r}", f"is not in the store {uri}", "run raykd sweep first, or give --store"
-        )
-    return records
+    if re.fullmatch(NAME, name) and (records := SweepRecords(Storage(uri), name)).exists():
+        return records
+    raise StoreError(
+        f"sweep {name!r}", f"is not in the store {uri}", "run raykd sweep first, or give --store"
+    )
 
 
 def _print_choice(chosen: list[Trial], one: bool, records: SweepRecords) -> None:

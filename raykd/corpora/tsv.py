@@ -60,10 +60,10 @@ def parse(config: TsvSource, lines: list[str], *, file: str, language: str, labe
     for number, line in enumerate(lines, start=1):
         if line.strip() and not (config.header and number == 1):
             cells = line.split("\t")
-            if labelled and len(cells) > width:
+            tokens, tags = _cells(columns, cells, file, number, labelled)
+            if len(cells) != width:
                 problem = f"{len(cells)} columns between tabs where the first line has {width}"
                 raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
-            tokens, tags = _cells(columns, cells, file, number, labelled)
             sentences.append(Sentence(tokens, tags, language, (file, number), TsvSource.unit))
     return sentences
 

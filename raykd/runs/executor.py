@@ -24,6 +24,9 @@ from raykd.runs.launch import launch
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run
 
+PAUSES_S = (2.0, 20.0)
+"""Seconds before a run is tried again here after a fault of the place (no space, storage out of reach)."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -113,25 +116,12 @@ def _retried(fit: Callable[[str], None], most: int) -> None:
     )
 
 
-PAUSES_S = (2.0, 20.0)
-"""Seconds before a run is tried again here after a fault of the place (no space, storage out of reach)."""
-
-
 def _job(config: dict[str, Any]) -> None:
     """A Tune trial: one run. Faults of the run itself are reported, not raised: they would occur again. Those of the
     place are tried again here, and after that raised: Tune tries them again elsewhere, `max_failures` times."""
     resources, run = Resources(**config["resources"]), Run.from_plain(config["run"])
-    pauses = iter(PAUSES_S)
     try:
-        while True:
-            try:
-                result = launch(config["store"], run, resources, tune.report)
-                break
-            except StoreError as error:
-                if error.passing and (pause := next(pauses, None)) is not None:
-                    time.sleep(pause)
-                    continue
-                raise
+        result = _launched(config["store"], run, resources)
     except RaykdError as error:
         if isinstance(error, StoreError) and error.passing:
             raise
@@ -140,6 +130,17 @@ def _job(config: dict[str, Any]) -> None:
         tune.report({"run_end": {"result": None, "error": f"{type(error).__name__}: {error}"}})
     else:
         tune.report({"run_end": {"result": result.to_plain(), "error": ""}})
+
+
+def _launched(store: str, run: Run, resources: Resources) -> RunResult:
+    for pause in PAUSES_S:
+        try:
+            return launch(store, run, resources, tune.report)
+        except StoreError as error:
+            if not error.passing:
+                raise
+            time.sleep(pause)
+    return launch(store, run, resources, tune.report)
 
 
 @dataclass

@@ -161,11 +161,9 @@ def range_size(search: IntRange | FloatRange) -> int | None:
         return (search.high - search.low) // search.step + 1
     if search.low == search.high:
         return 1
-    return (
-        None
-        if search.step is None
-        else int((_decimal(search.high) - _decimal(search.low)) / _decimal(search.step)) + 1
-    )
+    if search.step is None:
+        return None
+    return int((_decimal(search.high) - _decimal(search.low)) / _decimal(search.step)) + 1
 
 
 def range_values(search: IntRange | FloatRange) -> Iterator[int] | Iterator[float] | None:

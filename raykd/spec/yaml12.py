@@ -76,10 +76,8 @@ def parse(text: str) -> Parsed:
         raise _bad_syntax(error) from error
     except YAMLError as error:
         raise BadYamlError(None, f"not YAML: {str(error).splitlines()[0]}") from error
-    except (
-        ValueError,
-        OverflowError,
-    ) as error:  # of an escape such as "\\UFFFFFFFF", or a version such as %YAML 1.x
+    # Of an escape that is no character, or a %YAML that is no version.
+    except (ValueError, OverflowError) as error:
         raise BadYamlError(None, f"not YAML: {error}") from error
     starts = [event for event in events if isinstance(event, DocumentStartEvent)]
     if len(starts) > 1:

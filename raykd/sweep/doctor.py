@@ -22,13 +22,10 @@ from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
 from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS, check_weights, is_trained
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import vocabulary_from
-from raykd.storage import Storage
+from raykd.storage import DOCTOR, Storage
 from raykd.sweep.records import SweepRecords
 from raykd.transfer import open_text, read_manifest, verify_shards
 from raykd.transfer.names import MANIFEST
-
-LEFT_S = 3600.0
-"""A temporary file that is this old (seconds) was left by a process that was killed."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None
         for part, names in parts.items():
             each(f"{kind}/{part}")
             damages += check(storage, part, tuple(names))
-    return Examined(files, size, tuple(damages), storage.temporaries(older_s=LEFT_S))
+    return Examined(files, size, tuple(damages), storage.abandoned())
 
 
 def _damage(
@@ -81,8 +78,13 @@ def _damage(
     try:
         read()
     except RaykdError as error:
-        problem = error.problem if isinstance(error, StoreError) else str(error)
-        yield Damage(name, problem, tuple(remove or (name,)), again)
+        files = tuple(remove or (name,))
+        if not isinstance(error, StoreError):
+            yield Damage(name, str(error), files, again)
+            return
+        # Of a folder that stands or falls as one, the file itself.
+        file = next((each for each in files if error.name.endswith(f"/{each}")), name)
+        yield Damage(file, error.problem, files, again)
 
 
 def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
@@ -121,7 +123,7 @@ def _read_run(folder: Storage, run_id: str) -> None:
     folder.read_json(RESULT, RunResult.from_plain)
     run = folder.read_json(MODEL, Run.from_plain)
     if run.id != run_id:
-        raise StoreError(folder.uri, f"{MODEL} describes another run, {run.id}", "")
+        raise StoreError(f"{folder.uri}/{MODEL}", f"describes another run, {run.id}", DOCTOR)
     folder.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id))
     folder.read_json(LABELS)
     if is_trained(run) and not run.members:
@@ -184,7 +186,8 @@ def repair(storage: Storage, found: Examined) -> None:
     """Remove what is damaged and what a kill left. Trials whose runs are removed are begun again by --resume."""
     for name in [name for damage in found.damages for name in damage.remove] + list(found.left):
         storage.remove(name)
-    lost = {damage.name.removeprefix("runs/") for damage in found.damages if damage.name.startswith("runs/")}
+    removed = (name.split("/") for damage in found.damages for name in damage.remove)
+    lost = {part for kind, part, *_ in removed if kind == "runs"}
     for records in _sweeps(storage):
         for record in records.load():
             if lost & set(record.trial.run_ids) and record.trial.state == "COMPLETE":
@@ -196,7 +199,7 @@ def unused(storage: Storage) -> dict[str, int]:
     signals. Costs are kept.
 
     Raises:
-        StoreError: a part is damaged, or a sweep has not ended: what it still needs cannot be told.
+        StoreError: a part is damaged, or a sweep has not ended: what it still needs is not known yet.
     """
     used = _used(storage)
     names = [name for kind in used for name in storage.names(f"{kind}/")]

@@ -12,6 +12,9 @@ from raykd.figures import OBJECTIVES, Directions
 from raykd.storage import Storage
 from raykd.trial import Teacher, Trial
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""The names that a sweep may have: one word of a path."""
+
 
 @dataclass(frozen=True)
 class Record:

@@ -15,6 +15,7 @@ from raykd.figures import Direction, Directions, default_objectives, objective_f
 from raykd.identity import identity
 from raykd.runs.recipe import Recipe, recipe_faults
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
+from raykd.sweep.records import NAME
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline"})
@@ -56,7 +57,7 @@ class TrackingConfig(Frozen):
 class SweepFile(Recipe):
     """One sweep, every value plain."""
 
-    name: Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(min_length=1, pattern=NAME)]
     search: SearchConfig = SearchConfig()
     baseline: Literal["gold", "none"] = "none"
     """`gold`: the front's shapes, and each objective's best, are trained without a teacher as well."""

@@ -50,7 +50,7 @@ class Study:
             sampler=_sampler(search, 0, 0),
         )
         for record in records:
-            # What failed is tried again, and is told then.
+            # What failed is tried again, and added then.
             if record.trial.role == "search" and record.trial.state not in ("RUNNING", "FAILED"):
                 self.add(record)
         self._grid = iter(assignments(tree)) if search.sampler == "grid" else None
@@ -68,7 +68,7 @@ class Study:
         """The setting of trial `number`; None when a grid is exhausted. `attempt`: how many settings that were known
         before have been proposed for it.
 
-        What is drawn depends on the seed, the number, the attempt and the trials that are told, and on nothing else: a
+        What is drawn depends on the seed, the number, the attempt and the trials that ended, and on nothing else: a
         search that is killed and resumed goes on as it would have.
         """
         self._study.sampler = _sampler(self._search, number, attempt)

@@ -6,19 +6,14 @@ one. Temporary files of a killed writer are never read.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from raykd.signals import SIGNALS
 from raykd.storage import Storage
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, find_manifest, lost_shards, write_manifest
 from raykd.transfer.names import RowRange, signal_folder, signal_id, stored_ks
 from raykd.transfer.shard import find_shard
-
-_ABANDONED_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -48,17 +43,9 @@ class Coverage:
 
 
 def clean_temporaries(folder: Storage) -> None:
-    """Remove what killed writers left behind; object stores keep nothing of a broken put.
-
-    A shard takes seconds to write: a temporary file that is ten minutes old has no writer any more, a
-    younger one may belong to another sweep.
-    """
-    if not folder.is_local:
-        return
-    for path in Path(folder.uri).glob(".*.tmp"):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
-                path.unlink()
+    """Remove what killed writers left behind."""
+    for name in folder.abandoned():
+        folder.remove(name)
 
 
 def cover_signal(

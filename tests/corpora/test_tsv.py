@@ -40,6 +40,7 @@ def test_words_and_class(tmp_path):
         ("good\t1\n \t0\n", 2, "the text or its class is empty"),
         ("good\t\n", 1, "the text or its class is empty"),
         ("good\t1\na tab\tinside\t0\n", 2, "3 columns between tabs where the first line has 2"),
+        ("a tab\tinside\t0\ngood\t1\n", 2, "2 columns between tabs where the first line has 3"),
         ("good\t1\rbad\t0\r", 1, "a carriage return is inside the line"),
         ("good\t1\nb\0d\t0\n", 2, "a zero byte is inside the line"),
     ],

@@ -106,7 +106,8 @@ def forgotten(folder: Path) -> None:
         if name.endswith("/result.json"):
             storage.remove(name)
     for name in storage.names("sweeps/doctored/trials/"):
-        storage.remove(name) if not name.endswith("1.json") else None
+        if not name.endswith("1.json"):
+            storage.remove(name)
 
 
 @pytest.mark.parametrize("pattern", READ)
