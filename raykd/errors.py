@@ -36,6 +36,8 @@ class RaykdError(Exception):
     """Base of all errors that are shown to the user as one sentence."""
 
     exit_code = 1
+    goes_on = ""
+    """The command that goes on from what was computed before the error, where there is one."""
 
 
 class SpecError(RaykdError):

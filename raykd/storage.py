@@ -12,17 +12,19 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyarrow import fs
 
 from raykd.errors import StoreError
 from raykd.identity import canonical
+from raykd.redact import expanded, redacted
 
 SCHEMES = ("file", "s3", "gs", "gcs", "mock")
 """`mock` is pyarrow's object store in memory, for tests."""
@@ -35,9 +37,16 @@ SEAL = "sha256"
 
 ABANDONED_S = 600.0
 
+PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds before each further try where a store that has answered before is out of reach."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OUT_OF_REACH = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENOTCONN)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_REFUSED = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
+"""What an object store answers that it would answer again."""
+
+T = TypeVar("T")
 
 
 class Storage:
@@ -49,28 +58,38 @@ class Storage:
     def __init__(self, uri: str):
         scheme, colon, rest = str(uri).partition("://")
         if colon and scheme not in SCHEMES:
-            raise StoreError(str(uri), f"unknown scheme {scheme!r}", "use a path, file://, s3:// or gs://")
+            raise StoreError(
+                redacted(str(uri)), f"unknown scheme {scheme!r}", "use a path, file://, s3:// or gs://"
+            )
         self.is_local = not colon or scheme == "file"
         if self.is_local:
             # Absolute at once: Ray's workers have other working directories.
-            self.uri = str(Path(rest if colon else str(uri)).expanduser().absolute())
+            self.uri = str(Path(expanded(rest if colon else str(uri))).expanduser().absolute())
             self._system, self._root = fs.LocalFileSystem(), self.uri
         else:
+            # As it was written: what its variables stand for is in no other process' arguments.
             self.uri = str(uri).rstrip("/")
             self._system, self._root = _connect(self.uri)
+        self._answered = threading.Event()
+        """Whether it was ever in reach; shared with the folders below."""
 
     def __reduce__(self) -> tuple[type[Storage], tuple[str]]:
         return Storage, (self.uri,)
 
     def __repr__(self) -> str:
-        return f"Storage({self.uri!r})"
+        return f"Storage({self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """The URI as it is shown: without passwords and options."""
+        return redacted(self.uri).partition("?")[0].rstrip("/")
 
     def child(self, *names: str) -> Storage:
         """The folder `names` below this one; it need not exist."""
         below = Storage.__new__(Storage)
         address, question, options = self.uri.partition("?")
         below.uri = "/".join((address.rstrip("/"), *map(_checked, names))) + question + options
-        below.is_local, below._system = self.is_local, self._system
+        below.is_local, below._system, below._answered = self.is_local, self._system, self._answered
         below._root = "/".join((self._root.rstrip("/"), *names))
         return below
 
@@ -90,7 +109,7 @@ class Storage:
         folder = prefix.rpartition("/")[0]
         selector = fs.FileSelector(self._at(folder), recursive=True, allow_not_found=True)
         try:
-            infos = self._system.get_file_info(selector)
+            infos = self._tried(lambda: self._system.get_file_info(selector))
         except OSError as error:
             raise self._failed(folder, "listed", error) from error
         start = len(self._root.rstrip("/")) + 1
@@ -111,9 +130,7 @@ class Storage:
     def read(self, name: str) -> bytes:
         """The bytes of the file `name`."""
         try:
-            # No compression: pyarrow would unpack a file by its ending.
-            with self._system.open_input_stream(self._at(name), compression=None) as stream:
-                return stream.read()
+            return self._tried(lambda: _read_whole(self._system, self._at(name)))
         except FileNotFoundError as error:
             raise self._missing(name) from error
         except OSError as error:
@@ -156,11 +173,9 @@ class Storage:
         """
         try:
             if self.is_local:
-                _write_whole(Path(self._at(name)), data)
+                self._tried(lambda: _write_whole(Path(self._at(name)), data))
             else:
-                # One put, seen only once it is complete; no folder objects are made.
-                with self._system.open_output_stream(self._at(name), compression=None) as stream:
-                    stream.write(data)
+                self._tried(lambda: _put(self._system, self._at(name), data))
         except OSError as error:
             raise self._unwritten(name, memoryview(data).nbytes, error) from error
 
@@ -184,11 +199,32 @@ class Storage:
         """Remove the file `name`; nothing happens if it does not exist."""
         try:
             if self.exists(name):
-                self._system.delete_file(self._at(name))
+                self._tried(lambda: self._system.delete_file(self._at(name)))
         except FileNotFoundError:  # another process was faster
             return
         except OSError as error:
             raise self._failed(name, "removed", error) from error
+
+    def _tried(self, do: Callable[[], T]) -> T:
+        """What `do` gives, tried again for half a minute where the store has gone out of reach. One that never answered
+        has a wrong address more often than not, and is reported at once."""
+        for pause in PAUSES_S:
+            try:
+                done = do()
+                self._answered.set()
+                return done
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                if not self._answered.is_set() or not self._out_of_reach(error):
+                    raise
+            time.sleep(pause)
+        return do()
+
+    def _out_of_reach(self, error: OSError) -> bool:
+        if self.is_local:
+            return error.errno in _OUT_OF_REACH
+        return not any(answer in str(error) for answer in _REFUSED)
 
     def _cached(self, name: str, info: fs.FileInfo) -> Path:
         folder = _cache_folder() / hashlib.sha256(self._address(name).encode()).hexdigest()[:32]
@@ -210,7 +246,7 @@ class Storage:
 
     def _info(self, name: str) -> fs.FileInfo:
         try:
-            return self._system.get_file_info(self._at(name))
+            return self._tried(lambda: self._system.get_file_info(self._at(name)))
         except OSError as error:
             raise self._failed(name, "looked up", error) from error
 
@@ -218,7 +254,7 @@ class Storage:
         return f"{self._root.rstrip('/')}/{_checked(name)}" if name else self._root
 
     def _address(self, name: str) -> str:
-        return f"{self.uri.partition('?')[0].rstrip('/')}/{name}"
+        return f"{self.address}/{name}"
 
     def _missing(self, name: str) -> StoreError:
         return StoreError(
@@ -227,8 +263,8 @@ class Storage:
 
     def _failed(self, name: str, verb: str, error: OSError) -> StoreError:
         hint = "make it accessible" if self.is_local else "check the address, the network and the credentials"
-        passing = not self.is_local or error.errno in _OUT_OF_REACH
-        return StoreError(self._address(name), f"cannot be {verb} ({_reason(error)})", hint, passing)
+        problem = f"cannot be {verb} ({_reason(error)})"
+        return StoreError(self._address(name), problem, hint, self._out_of_reach(error))
 
     def _unwritten(self, name: str, needed: int, error: OSError) -> StoreError:
         problem = f"cannot be written ({_reason(error)}): {needed:,} bytes needed"
@@ -240,16 +276,16 @@ class Storage:
             hint = "make the folder writable, or set another store"
         else:
             hint = "check the folder" if self.is_local else "check the address, the network and credentials"
-        passing = not self.is_local or error.errno in (*_FULL, *_OUT_OF_REACH)
+        passing = error.errno in _FULL or self._out_of_reach(error)
         return StoreError(self._address(name), problem, hint, passing)
 
 
 def _connect(uri: str) -> tuple[fs.FileSystem, str]:
     try:
-        return fs.FileSystem.from_uri(uri)
+        return fs.FileSystem.from_uri(expanded(uri))
     except (OSError, ValueError) as error:
         hint = "check the address, the network and the credentials"
-        raise StoreError(uri, f"cannot be reached ({error})", hint) from error
+        raise StoreError(redacted(uri), f"cannot be reached ({redacted(str(error))})", hint) from error
 
 
 def _seal(value: Mapping[str, Any]) -> str:
@@ -274,6 +310,18 @@ def _checked(name: str) -> str:
     if name.startswith("/") or ".." in name.split("/"):
         raise ValueError(f"a name in a store must be below it, got {name!r}")
     return name
+
+
+def _read_whole(system: fs.FileSystem, path: str) -> bytes:
+    # No compression: pyarrow would unpack a file by its ending.
+    with system.open_input_stream(path, compression=None) as stream:
+        return stream.read()
+
+
+def _put(system: fs.FileSystem, path: str, data: bytes) -> None:
+    # Seen only once it is complete; no folder objects are made.
+    with system.open_output_stream(path, compression=None) as stream:
+        stream.write(data)
 
 
 def _write_whole(path: Path, data: bytes) -> None:
@@ -317,7 +365,7 @@ def _free_bytes(path: Path) -> int:
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower() if error.errno else str(error)
+    return (error.strerror or str(error)).lower() if error.errno else redacted(str(error))
 
 
 def _cache_folder() -> Path:

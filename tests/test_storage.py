@@ -258,3 +258,60 @@ def repository():
     from pathlib import Path
 
     return Path(__file__).resolve().parents[1]
+
+
+class Away:
+    """A file system that is out of reach for some requests, as an object store is whose network has gone."""
+
+    def __init__(self, system, message="network is unreachable"):
+        self.system, self.message, self.failures = system, message, 0
+
+    def __getattr__(self, name):
+        if self.failures:
+            self.failures -= 1
+            raise OSError(self.message)
+        return getattr(self.system, name)
+
+
+@pytest.fixture
+def away(monkeypatch):
+    """An object store, and the pauses that were made for it."""
+    pauses = []
+    monkeypatch.setattr("raykd.storage.time.sleep", pauses.append)
+    remote = Storage("mock:///bucket")
+    remote._system.create_dir("bucket/a")
+    remote._system = Away(remote._system)
+    return remote, pauses
+
+
+@pytest.mark.parametrize("verb", ["read", "write", "names", "exists", "remove"])
+def test_a_store_that_goes_out_of_reach_is_awaited_for_half_a_minute(away, verb):
+    remote, pauses = away
+    remote.write("a/x", b"1")
+    below = remote.child("a")
+    words = {"write": ("x", b"2"), "names": ()}.get(verb, ("x",))
+    below._system.failures = 5
+    getattr(below, verb)(*words)
+    assert pauses == [1, 2, 4, 8, 16]
+    below._system.failures = 99
+    with pytest.raises(StoreError, match=r"network is unreachable.*check the address, the network") as caught:
+        getattr(below, verb)(*words)
+    assert caught.value.passing
+
+
+def test_a_store_that_never_answered_is_reported_at_once(away):
+    remote, pauses = away
+    remote._system.failures = 99
+    with pytest.raises(StoreError, match="network is unreachable"):
+        remote.read("a/x")
+    assert pauses == []
+
+
+def test_what_a_store_refuses_is_not_asked_for_again(away):
+    remote, pauses = away
+    remote.write("a/x", b"1")
+    remote._system.failures, remote._system.message = 99, "AWS Error ACCESS_DENIED during PutObject"
+    with pytest.raises(StoreError) as caught:
+        remote.write("a/x", b"2")
+    assert pauses == []
+    assert not caught.value.passing

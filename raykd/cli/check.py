@@ -8,6 +8,7 @@ from rich.syntax import Syntax
 
 from raykd.cli.console import stdout
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
+from raykd.redact import redacted
 from raykd.spec import covering, grid_size
 from raykd.sweep.spec import check_sweep, plain_sweep
 
@@ -20,12 +21,11 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     for name in loaded.variants:
         check_sweep(document(file, set_, [*(variant or ()), name], small))
     resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")
-    stdout.print(
-        Syntax(json.dumps(resolved, indent=2, ensure_ascii=False), "json", background_color="default")
-    )
+    shown = redacted(json.dumps(resolved, indent=2, ensure_ascii=False))
+    stdout.print(Syntax(shown, "json", background_color="default"))
     size = grid_size(loaded.tree)
     settings = "infinitely many" if size is None else size
     stdout.print(
-        f"check: {file} is valid, {settings} settings. Next: raykd plan {again(file, variant, small)}",
+        f"check: {file} is valid, {settings} settings. Next: raykd plan {again(file, variant, small, set_)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

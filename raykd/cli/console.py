@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,9 +20,19 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
+from raykd.redact import redacted
+
+
+class _Redacting(Console):
+    """A console that prints no password of a URI."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        super().print(*(redacted(each) if isinstance(each, str) else each for each in objects), **how)
+
+
 # No markup: what users name (tags, files, sweeps) may look like it.
-stdout = Console(markup=False)
-stderr = Console(stderr=True, markup=False)
+stdout = _Redacting(markup=False)
+stderr = _Redacting(stderr=True, markup=False)
 
 # Without a terminal (a job's log), one line per phase every few seconds.
 SECONDS_BETWEEN_LINES = 5.0
@@ -57,10 +67,10 @@ class Drawn:
         self._tasks[phase] = self._progress.add_task(phase, total=max(total, 1), completed=done, detail="")
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
-        self._progress.update(self._tasks[phase], advance=units, detail=escape(detail))
+        self._progress.update(self._tasks[phase], advance=units, detail=escape(redacted(detail)))
 
     def detail(self, phase: str, detail: str) -> None:
-        self._progress.update(self._tasks[phase], detail=escape(detail))
+        self._progress.update(self._tasks[phase], detail=escape(redacted(detail)))
 
     def note(self, text: str) -> None:
         self._progress.console.print(text, highlight=False)
@@ -124,4 +134,4 @@ def _line(text: str) -> None:
 
 def marked(word: Literal["error", "warning"], text: object) -> Text:
     """A message with its first word in colour."""
-    return Text.assemble((word, {"error": "red", "warning": "yellow"}[word]), f" {text}")
+    return Text.assemble((word, {"error": "red", "warning": "yellow"}[word]), f" {redacted(str(text))}")

@@ -37,7 +37,7 @@ def distill(
             scored = Teacher(name, result.scores, score_label=TASKS[run.task].score_label)
             stdout.print(f"{name}: {scores_of(scored)}, best epoch {result.best_epoch + 1}", highlight=False)
     stdout.print(
-        f"distill: {len(runs)} runs in {sweep.storage.child('runs').uri}. "
-        f"Next: raykd sweep {again(file, variant, small)}",
+        f"distill: {len(runs)} runs in {sweep.storage.child('runs').address}. "
+        f"Next: raykd sweep {again(file, variant, small, set_)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

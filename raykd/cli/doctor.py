@@ -13,7 +13,7 @@ from raykd.cli.console import stdout
 from raykd.errors import StoreError
 from raykd.report import form
 from raykd.storage import Storage
-from raykd.sweep.doctor import Examined, examine, repair, unused
+from raykd.sweep.doctor import Examined, examine, refuse_if_running, repair, unused
 
 
 def doctor(
@@ -35,11 +35,13 @@ def doctor(
     storage = Storage(store)
     if storage.is_local and not Path(storage.uri).is_dir():
         raise StoreError(
-            storage.uri, "there is no such folder", "give the folder that `store` names in the sweep file"
+            storage.address, "there is no such folder", "give the folder that `store` names in the sweep file"
         )
     with stdout.status("reading …") as status:
         found = examine(storage, each=lambda name: status.update(f"reading {escape(name)}"))
     _print(found)
+    if repair_ or prune:
+        refuse_if_running(storage, note=_line)
     if repair_ and (found.damages or found.left):
         repair(storage, found)
         _line("doctor: removed; raykd sweep FILE --resume computes again what is missing")

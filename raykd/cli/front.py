@@ -47,7 +47,7 @@ def front(
             records.folder.write(name, data)
         stdout.print(front_table(trials, teachers, sweep=records.name, objectives=records.objectives))
         stdout.print(
-            f"front: front.html, front.csv and trials.parquet are in {records.folder.uri}. "
+            f"front: front.html, front.csv and trials.parquet are in {records.folder.address}. "
             f"Next: raykd front {again(sweep, variant, small)} --where '{score_name} >= 0.95 * teacher' "
             f"--best {LATENCY.name}",
             highlight=False, soft_wrap=True,
@@ -106,7 +106,7 @@ def _print_choice(chosen: list[Trial], one: bool, records: SweepRecords) -> None
             f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, COLUMNS))}",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
-        runs = records.folder.uri.rsplit("/sweeps/", 1)[0] + "/runs/"
+        runs = records.folder.address.rsplit("/sweeps/", 1)[0] + "/runs/"
         stdout.print(
             "  " + ", ".join(runs + run_id for run_id in trial.run_ids), highlight=False, soft_wrap=True
         )

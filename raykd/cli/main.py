@@ -75,6 +75,10 @@ def main() -> None:
         code = app(standalone_mode=False, prog_name="raykd")
     except RaykdError as error:
         stderr.print(marked("error", error), highlight=False, soft_wrap=True)
+        if error.goes_on:
+            stderr.print(
+                f"What is computed is kept. Go on with: {error.goes_on}", highlight=False, soft_wrap=True
+            )
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from raykd.errors import Fault, SpecError
+from raykd.redact import expanded
 from raykd.spec import SMALL, Document, load
 
 SweepPath = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file.", show_default=False)]
@@ -42,9 +44,13 @@ def document(
     return loaded
 
 
-def again(file: str | Path, variants: list[str] | None, small: bool) -> str:
-    """The file with its variants, as arguments of the next command."""
-    return " ".join([str(file), *(f"--variant {name}" for name in _names(variants, small))])
+def again(
+    file: str | Path, variants: list[str] | None, small: bool, overrides: list[str] | None = None
+) -> str:
+    """The file with its variants and overrides, as arguments of the next command."""
+    options = [f"--variant {name}" for name in _names(variants, small)]
+    options += [f"--set {shlex.quote(override)}" for override in overrides or ()]
+    return " ".join([shlex.quote(str(file)), *options])
 
 
 def _names(variants: list[str] | None, small: bool) -> list[str]:
@@ -59,9 +65,10 @@ def _refuse_relative(loaded: Document) -> None:
     store = loaded.tree.get("store", ".raykd")
     uri = tracking.get("uri", "sqlite:///mlflow.db") if isinstance(tracking, dict) else "sqlite:///mlflow.db"
     faults = []
-    if isinstance(store, str) and not urlsplit(store).scheme and not store.startswith("/"):
+    where = expanded(store) if isinstance(store, str) else "/"
+    if not urlsplit(where).scheme and not where.startswith("/"):
         faults.append(_relative(loaded, "store", store, "store=/shared/raykd"))
-    if isinstance(uri, str) and is_relative(uri):
+    if isinstance(uri, str) and is_relative(expanded(uri)):
         faults.append(_relative(loaded, "tracking.uri", uri, "tracking.uri=http://mlflow:5000"))
     if faults:
         raise SpecError(tuple(faults))

@@ -35,7 +35,7 @@ def plan(
     found = estimate(transfer) if transfer is not None else None
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
     stdout.print(
-        _last_line(again(file, variant, small), sweep, found, at_once), highlight=False, soft_wrap=True
+        _last_line(again(file, variant, small, set_), sweep, found, at_once), highlight=False, soft_wrap=True
     )
 
 

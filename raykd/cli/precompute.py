@@ -26,7 +26,7 @@ def precompute(
     if done is not None:
         summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest float16 error {done.largest_error:.1e}"
     stdout.print(
-        f"precompute: {summary}. Next: raykd sweep {again(file, variant, small)}",
+        f"precompute: {summary}. Next: raykd sweep {again(file, variant, small, set_)}",
         highlight=False,
         soft_wrap=True,
     )

@@ -12,12 +12,15 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.front import report_files
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.errors import RaykdError
 from raykd.front import front_of
 from raykd.report import front_markdown, front_table
 from raykd.runs.cluster import concurrency
 from raykd.sweep.driver import Sweep, run_sweep
+from raykd.sweep.lease import held
 from raykd.sweep.track import publish, tracked
 from raykd.tracking import check as check_tracking
+from raykd.trial import Teacher, Trial
 
 GAPS, NO_FRONT = 8, 9
 """Exit codes of a sweep that ended with trials that failed, or without any student on its front."""
@@ -37,21 +40,18 @@ def sweep(
     """Train teachers, precompute their signals once, search students, and show the Pareto front."""
     planned = Sweep(document(file, set_, variant, small))
     objectives = planned.file.objectives
+    command = f"raykd sweep {again(file, variant, small, set_)}{f' --address {address}' if address else ''} --resume"
     # Whatever can refuse the sweep comes before anything is computed, stored or logged.
     check_tracking(planned.file.tracking.uri)
-    with at_work(planned, address) as (cluster, listener):
-        concurrency(planned.file.resources, cluster)
-        planned.begin(resume=resume)
-        with tempfile.TemporaryDirectory(prefix="raykd-") as scratch, tracked(planned, listener) as tracker:
-            trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=listener)
-            files = report_files(trials, teachers, planned.records)
-            for name, data in files.items():
-                planned.records.folder.write(name, data)
-            table = front_markdown(trials, teachers, sweep=planned.file.name, objectives=objectives)
-            publish(planned, tracker, trials, files, table, Path(scratch))
+    try:
+        trials, teachers = _swept(planned, address, resume=resume)
+    except RaykdError as error:
+        if planned.records.lease is not None:
+            error.goes_on = command
+        raise
     stdout.print(front_table(trials, teachers, sweep=planned.file.name, objectives=objectives))
     stdout.print(
-        f"sweep: {len(trials)} trials. The front is in {planned.records.folder.uri}/front.html\n"
+        f"sweep: {len(trials)} trials. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small)} "
         f"--where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
         f"      mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name})",
@@ -61,10 +61,29 @@ def sweep(
     if not front_of(trials, objectives):
         raise typer.Exit(NO_FRONT)
     if failed:
-        again_ = f"raykd sweep {again(file, variant, small)} --resume"
         stdout.print(
             f"The front has gaps: {len(failed)} trials failed ({', '.join(failed[:3])}{', …' if failed[3:] else ''}). "
-            f"{again_} tries them again",
+            f"{command} tries them again",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         raise typer.Exit(GAPS)
+
+
+def _swept(planned: Sweep, address: str | None, *, resume: bool) -> tuple[list[Trial], list[Teacher]]:
+    """All phases, and their report in the store and on the tracking server."""
+    objectives = planned.file.objectives
+    with at_work(planned, address) as (cluster, listener):
+        concurrency(planned.file.resources, cluster)
+        with (
+            held(planned.records.folder, note=listener.note) as lease,
+            tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
+        ):
+            planned.begin(lease, resume=resume)
+            with tracked(planned, lease, listener) as tracker:
+                trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=listener)
+                files = report_files(trials, teachers, planned.records)
+                for name, data in files.items():
+                    planned.records.save_file(name, data)
+                table = front_markdown(trials, teachers, sweep=planned.file.name, objectives=objectives)
+                publish(planned, tracker, trials, files, table, Path(scratch))
+    return trials, teachers

@@ -149,7 +149,7 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
 def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
     if manifest["format"] != FORMAT:
         problem = f"it has format {manifest['format']}, this raykd reads {FORMAT}"
-        raise StoreError(folder.uri, problem, "remove it and write it again")
+        raise StoreError(folder.address, problem, "remove it and write it again")
     tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
     report, unit = CorpusReport(**manifest["report"]), manifest.get("unit", Corpus.unit)
@@ -210,6 +210,6 @@ def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
     found = hashlib.sha256(source.read_buffer()).hexdigest()
     if found != written["sha256"]:
         problem = f"is damaged: its checksum is {found[:12]}…, it was written with {written['sha256'][:12]}…"
-        raise StoreError(f"{folder.uri}/{part}.arrow", problem, DOCTOR)
+        raise StoreError(f"{folder.address}/{part}.arrow", problem, DOCTOR)
     source.seek(0)
     return pa.ipc.open_file(source).read_all()

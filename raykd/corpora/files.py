@@ -45,13 +45,13 @@ def find(storage: Storage, pattern: str) -> list[str]:
     if found:
         return found
     near = difflib.get_close_matches(pattern, present, n=3, cutoff=0.5) or present[:3]
-    hint = f"nearest files: {', '.join(near)}" if near else f"{storage.uri} has no files: set corpus.root"
+    hint = f"nearest files: {', '.join(near)}" if near else f"{storage.address} has no files: set corpus.root"
     raise CorpusError(place(storage, pattern), None, "no file matches" if wild else "no such file", hint)
 
 
 def place(storage: Storage, name: str) -> str:
     """A file's whole address, as error messages give it."""
-    return f"{storage.uri.rstrip('/')}/{name}"
+    return f"{storage.address.rstrip('/')}/{name}"
 
 
 def _below(storage: Storage, pattern: str) -> list[str]:

@@ -68,7 +68,7 @@ def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, di
     data = memoryview(folder.read(CHECKPOINT))
     digest, state_bytes = data[:DIGEST], data[DIGEST:]
     if sha256(state_bytes).digest() != digest:
-        name, hint = f"{folder.uri}/{CHECKPOINT}", "remove it: the run then starts from its beginning"
+        name, hint = f"{folder.address}/{CHECKPOINT}", "remove it: the run then starts from its beginning"
         raise StoreError(name, "the checkpoint is damaged: its checksum is not the one it begins with", hint)
     state = torch.load(io.BytesIO(state_bytes), map_location=device, weights_only=True)
     return Progress(**state.pop("progress")), state

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from math import floor
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import ray
+from ray._private import ray_constants
+from ray._private import worker as ray_worker
+from ray.exceptions import RayError
 
 from raykd.errors import PlacementError
 from raykd.runs.recipe import Resources
@@ -20,6 +25,8 @@ from raykd.runs.recipe import Resources
 # The process that starts a run under Ray Train computes nothing itself.
 DRIVER_CPUS = 0.1
 PROBE = "raykd_probe"
+VITAL = (ray_constants.PROCESS_TYPE_RAYLET, ray_constants.PROCESS_TYPE_GCS_SERVER)
+WATCH_S = 0.5
 
 # Train polls its workers every 2 s by default: the last report before a crash can be lost, and each run starts later.
 ENVIRONMENT = {
@@ -39,47 +46,110 @@ ENVIRONMENT = {
 
 
 @contextmanager
-def connected(address: str | None = None) -> Iterator[dict[str, float]]:
+def connected(
+    address: str | None = None, *, died: Callable[[str], None] = lambda problem: None
+) -> Iterator[dict[str, float]]:
     """Connect to `address` (or $RAY_ADDRESS, or the job's cluster), or start Ray here; yields the cluster's resources.
 
-    A cluster that was started here is shut down at the end; one that was joined is only left.
+    A cluster that was started here is shut down at the end; one that was joined is only left. `died` is called from
+    another thread with what happened when Ray dies here: calls to it then wait for ever, or end this process after a
+    minute without a word, so `died` has to end it.
+
+    Raises:
+        PlacementError: no cluster answers at `address`, or Ray does not start here.
     """
     if ray.is_initialized():
         yield _resources()
         return
-    with _sigterm_restored():
-        _start(address or os.environ.get("RAY_ADDRESS"))
+    address = address or os.environ.get("RAY_ADDRESS")
     try:
-        yield _resources()
+        with _sigterm_restored():
+            _join(address) if address else _start()
+        with nullcontext() if address else _watched(died):
+            yield _resources()
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _watched(died: Callable[[str], None]) -> Iterator[None]:
+    """Calls `died` when one of the two processes dies without which no other lives."""
+    ended, node = threading.Event(), cast(Any, ray_worker._global_node)
+
+    def watch() -> None:
+        while not ended.wait(WATCH_S):
+            dead = [kind for kind, _ in node.dead_processes() if kind in VITAL]
+            if dead:
+                node.kill_all_processes(check_alive=False, allow_graceful=False)
+                died(
+                    f"Ray's process {dead[0]} on this machine died, most often for lack of memory (its logs are in "
+                    f"{node.get_logs_dir_path()})"
+                )
+                return
+
+    thread = threading.Thread(target=watch, name="raykd-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _resources() -> dict[str, float]:
     return {name: float(amount) for name, amount in ray.cluster_resources().items()}
 
 
-def _start(address: str | None) -> None:
+def _join(address: str) -> None:
+    _check_answers(address)
+    try:
+        ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **_quietly())
+    except (RuntimeError, ConnectionError, RayError) as error:
+        hint = "a cluster with authentication needs RAY_AUTH_MODE=token and its RAY_AUTH_TOKEN here"
+        raise PlacementError(
+            f"the Ray cluster at {address} cannot be joined ({_reason(error)}); {hint}"
+        ) from error
+
+
+def _start() -> None:
+    """Start Ray on this machine, for this process alone: it listens on the loopback interface, and asks for a token
+    that only the processes which come of this one have."""
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # the same, for Ray's own processes
+    # Without a mode Ray chooses authentication by token, and with a token it writes none into the home folder.
+    os.environ.pop("RAY_AUTH_MODE", None)
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    how = {
+        "num_cpus": int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1)),
+        "resources": {PROBE: 1},
+        # Train's placement-group cleaner polls the dashboard, and hangs without.
+        "include_dashboard": True,
+        "object_store_memory": 512 << 20,
+    }
+    for again in (True, False):
+        try:
+            ray.init(address="local", **how, **_quietly())
+            return
+        except (OSError, RuntimeError, ValueError, RayError) as error:
+            ray.shutdown()
+            if not again:
+                raise PlacementError(
+                    f"Ray does not start on this machine ({_reason(error)}); make room in its folder "
+                    "($RAY_TMPDIR, else /tmp/ray), in /dev/shm and in memory"
+                ) from error
+
+
+def _quietly() -> dict[str, Any]:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     for name in ("ray.data", "ray.tune", "ray.train"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address:
-        _check_answers(address)
-        ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **quiet)
-        return
-    # Ray requires a token since 2.60; a cluster that only this process can reach needs none.
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    # The dashboard stays on: Train's placement-group cleaner polls it, and hangs without.
-    cpus = int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1))
-    ray.init(
-        num_cpus=cpus,
-        resources={PROBE: 1},
-        include_dashboard=True,
-        object_store_memory=512 << 20,
-        **quiet,
-    )
+    return {"log_to_driver": False, "logging_level": logging.ERROR}
+
+
+def _reason(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
 
 
 def _check_answers(address: str) -> None:

@@ -117,15 +117,15 @@ def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weig
     weights = start.read(WEIGHTS)
     if sha256(weights).hexdigest() != weights_sha256:
         hint = "use another start_from, or train that run again"
-        raise StoreError(f"{start.uri}/{WEIGHTS}", "the weights are not those of the run's result", hint)
+        raise StoreError(f"{start.address}/{WEIGHTS}", "the weights are not those of the run's result", hint)
     if start.read_json(VOCABULARY) != storage.read_json(vocabulary_file(run.vocabulary_id)):
         hint = "set corpus and student.vocabulary to those of the run in start_from"
-        raise StoreError(start.uri, "its model reads another vocabulary", hint)
+        raise StoreError(start.address, "its model reads another vocabulary", hint)
     try:
         load_weights(model, weights)
     except StoreError as error:
         hint = "give student the shape of the run in start_from"
-        raise StoreError(start.uri, error.problem, hint) from error
+        raise StoreError(start.address, error.problem, hint) from error
 
 
 def training_plan_of(store_uri: str, run: Run) -> TrainingPlan:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -18,6 +19,7 @@ from ray.exceptions import OutOfMemoryError
 from ray.tune.search import Searcher
 
 from raykd.errors import RaykdError, RunError, StoreError
+from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.cluster import DRIVER_CPUS
 from raykd.runs.launch import launch
@@ -45,11 +47,14 @@ class Outcome:
     message: str = ""
 
 
+Wait = Literal["wait"]
+
+
 class Scheduler(Protocol):
     """Proposes jobs and is informed of their progress; lives in the driver."""
 
-    def next(self) -> Job | None:
-        """The next job, or None when there are no more."""
+    def next(self) -> Job | Wait | None:
+        """The next job, "wait" where it depends on one that has not ended, or None when there are no more."""
         ...
 
     def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
@@ -67,6 +72,7 @@ def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurre
     A job that fails is reported to the scheduler, and the others go on.
 
     Raises:
+        RaykdError: what the scheduler raised; the work ends with it.
         RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
@@ -99,6 +105,8 @@ def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurre
         _retried(fit, resources.max_failures)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    if jobs.fault is not None:
+        raise jobs.fault
 
 
 def _retried(fit: Callable[[str], None], most: int) -> None:
@@ -125,9 +133,10 @@ def _job(config: dict[str, Any]) -> None:
     except RaykdError as error:
         if isinstance(error, StoreError) and error.passing:
             raise
-        tune.report({"run_end": {"result": None, "error": str(error)}})
+        tune.report({"run_end": {"result": None, "error": redacted(str(error))}})
     except Exception as error:
-        tune.report({"run_end": {"result": None, "error": f"{type(error).__name__}: {error}"}})
+        message = redacted(f"{type(error).__name__}: {error}")
+        tune.report({"run_end": {"result": None, "error": message}})
     else:
         tune.report({"run_end": {"result": result.to_plain(), "error": ""}})
 
@@ -155,26 +164,33 @@ class _OpenJob:
 
 
 class _OpenJobs:
-    """The jobs that are being done. A job ends with its last run, or with the first that fails or is stopped."""
+    """The jobs that are being done. A job ends with its last run, or with the first that fails or is stopped.
+
+    What the scheduler raises is kept in `fault`, and ends the work: out of Tune's hooks it would come as Tune's own.
+    """
 
     def __init__(self, scheduler: Scheduler):
         self.scheduler = scheduler
+        self.fault: RaykdError | None = None
         self.places: dict[str, tuple[str, int]] = {}
         """Tune's trial id → the job's key and the run's place in it."""
         self.open: dict[str, _OpenJob] = {}
 
-    def propose(self) -> Job | None:
+    def propose(self) -> Job | Wait | None:
         """The scheduler's next job, which is open from now on."""
-        job = self.scheduler.next()
-        if job is not None:
-            self.open[job.key] = _OpenJob(job)
-        return job
+        with self._guarded():
+            job = self.scheduler.next()
+            if isinstance(job, Job):
+                self.open[job.key] = _OpenJob(job)
+            return job
+        return None
 
     def epoch(self, trial_id: str, run_id: str, metrics: Mapping[str, Any]) -> bool:
         """Pass an epoch on to the scheduler; whether its run is to be stopped."""
         key, _ = self.places[trial_id]
-        if key in self.open and self.scheduler.epoch(key, run_id, metrics) == "stop":
-            self._end(key, Outcome("PRUNED", message=f"stopped after epoch {metrics['epoch'] + 1}"))
+        with self._guarded():
+            if key in self.open and self.scheduler.epoch(key, run_id, metrics) == "stop":
+                self._end(key, Outcome("PRUNED", message=f"stopped after epoch {metrics['epoch'] + 1}"))
         # Nothing uses what the other runs of an ended job would still compute.
         return key not in self.open
 
@@ -193,7 +209,15 @@ class _OpenJobs:
 
     def _end(self, key: str, outcome: Outcome) -> None:
         del self.open[key]
-        self.scheduler.ended(key, outcome)
+        with self._guarded():
+            self.scheduler.ended(key, outcome)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except RaykdError as error:
+            self.fault = self.fault or error
 
 
 def _no_state(self: object) -> dict[str, Any]:
@@ -219,7 +243,7 @@ class _Reports(tune.Stopper):
         return False
 
     def stop_all(self) -> bool:
-        return False
+        return self._jobs.fault is not None
 
 
 class _Endings(tune.Callback):
@@ -233,7 +257,7 @@ class _Endings(tune.Callback):
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         reason = (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
         last = [line for line in str(reason).splitlines() if line.strip()][-1].strip()
-        self._jobs.run_ended(trial.trial_id, None, last)
+        self._jobs.run_ended(trial.trial_id, None, redacted(last))
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._jobs.run_ended(trial.trial_id, None, "it ended without a result")
@@ -254,6 +278,8 @@ class _Proposals(Searcher):
         self._queue = [(key, place) for key, place in self._queue if key in self._jobs.open]
         if not self._queue:
             job = self._jobs.propose()
+            if job == "wait":
+                return None  # Tune asks again
             if job is None:
                 return Searcher.FINISHED
             self._queue = [(job.key, place) for place in range(len(job.runs))]

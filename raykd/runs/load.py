@@ -78,7 +78,7 @@ def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
     if run.members:
         names = ", ".join(member.id for member in run.members)
         hint = "load one of them: each has a folder of its own beside this one"
-        raise StoreError(storage.uri, f"is an ensemble, the mean of {names}", hint)
+        raise StoreError(storage.address, f"is an ensemble, the mean of {names}", hint)
     if is_trained(run):
         _check_files(storage, (WEIGHTS, RESULT))
     vocabulary = storage.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id), hint=COPY)
@@ -123,4 +123,4 @@ def _check_files(folder: Storage, names: Sequence[str]) -> None:
     if below:
         more = ", …" if len(below) > 5 else ""
         hint = f"load a folder below it: {', '.join(below[:5])}{more}"
-    raise StoreError(folder.uri, problem, hint)
+    raise StoreError(folder.address, problem, hint)

@@ -121,7 +121,7 @@ def is_trained(run: Run) -> bool:
 
 def address(folder: Storage, name: str) -> str:
     """The address of the file `name`, for messages."""
-    return f"{folder.uri.partition('?')[0]}/{name}"
+    return f"{folder.address}/{name}"
 
 
 def validated(model: Any, plain: dict[str, Any]) -> Any:

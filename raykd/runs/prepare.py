@@ -16,6 +16,7 @@ from raykd.corpora.source import REST
 from raykd.errors import CorpusError, SignalError, StoreError
 from raykd.needs import to_store
 from raykd.objectives import Gold
+from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.recipe import Recipe, Stage, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.runs.run import Run, Source
@@ -99,7 +100,7 @@ def prepare(recipe: Recipe, storage: Storage, read: Read = read_corpus) -> Prepa
         CorpusError: if the corpus cannot be read, or does not fit the task.
     """
     corpus = read(recipe.corpus)
-    recipe.labels.check(corpus, str(getattr(recipe.corpus, "root", recipe.corpus.source)))
+    recipe.labels.check(corpus, redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source))))
     name = write_corpus(corpus, storage)
     return Preparation(storage, corpus, name, tuple(_teachers(recipe, corpus, name, storage, read)))
 
@@ -152,7 +153,7 @@ def _same_tags(own: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
         return own
     more = sorted(set(own.tag_set.tags) ^ set(corpus.tag_set.tags))
     raise CorpusError(
-        str(getattr(recipe.corpus, "root", recipe.corpus.source)), None,
+        redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source))), None,
         f"the teachers' sentences and the students' have different tags ({', '.join(more)})",
         "raise corpus.cap until every tag occurs, or omit teacher_corpus",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Trials
 from raykd.sweep.settings import Setting
-from raykd.trial import Trial, section
+from raykd.trial import section
 
 
 @dataclass(frozen=True)
@@ -22,26 +22,22 @@ class Twin:
     tree: Mapping[str, Any]
     params: Mapping[str, Any] = field(default_factory=dict)
     distributions: Mapping[str, str] = field(default_factory=dict)
+    sampler: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TwinList:
     """Proposes the gold-label twins of some records, one after the other."""
 
     exhaustive = True
+    learns = False
 
     def __init__(self, records: Sequence[Record]):
         self.twins = [Twin(gold_tree(record)) for record in records]
         self._rest = iter(self.twins)
 
-    def ask(self, number: int, attempt: int = 0) -> Twin | None:
+    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Twin | None:
         """The next twin."""
         return next(self._rest, None)
-
-    def tell(self, suggestion: Any, trial: Trial) -> None:
-        """Nothing depends on how a twin ended."""
-
-    def add(self, record: Record) -> None:
-        """Nothing depends on how a twin ended."""
 
 
 def gold_tree(record: Record) -> dict[str, Any]:

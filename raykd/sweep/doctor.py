@@ -23,6 +23,8 @@ from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS,
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import vocabulary_from
 from raykd.storage import DOCTOR, Storage
+from raykd.sweep.lease import NAME as LEASE
+from raykd.sweep.lease import refuse_if_held
 from raykd.sweep.records import SweepRecords
 from raykd.transfer import open_text, read_manifest, verify_shards
 from raykd.transfer.names import MANIFEST
@@ -123,7 +125,7 @@ def _read_run(folder: Storage, run_id: str) -> None:
     folder.read_json(RESULT, RunResult.from_plain)
     run = folder.read_json(MODEL, Run.from_plain)
     if run.id != run_id:
-        raise StoreError(f"{folder.uri}/{MODEL}", f"describes another run, {run.id}", DOCTOR)
+        raise StoreError(f"{folder.address}/{MODEL}", f"describes another run, {run.id}", DOCTOR)
     folder.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id))
     folder.read_json(LABELS)
     if is_trained(run) and not run.members:
@@ -165,6 +167,9 @@ def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
             yield from _damage(lambda: records.objectives, file, "the sweep file is noted again by --resume")
         elif below == "teachers.json":
             yield from _damage(records.teachers, file, "the teachers' rows are written again by --resume")
+        elif below == LEASE:
+            read = partial(records.folder.read_json, LEASE)
+            yield from _damage(read, file, "the next driver takes the sweep")
         elif below.startswith("trials/"):
             again = "the trial is forgotten; --resume tries another in its place"
             yield from _damage(lambda below=below: records.read(below), file, again)
@@ -180,6 +185,12 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     "sweeps": _sweep,
 }
 """The folders of a store, and what finds damage in a part of each."""
+
+
+def refuse_if_running(storage: Storage, *, note: Callable[[str], None]) -> None:
+    """Raises StoreError where a driver works on one of the store's sweeps: nothing may be removed then."""
+    for records in _sweeps(storage):
+        refuse_if_held(records.folder, note=note)
 
 
 def repair(storage: Storage, found: Examined) -> None:
@@ -215,7 +226,7 @@ def _used(storage: Storage) -> dict[str, set[str]]:
         trials = [record.trial for record in records.load()]
         if not trials or any(trial.state == "RUNNING" for trial in trials):
             hint = "end it with raykd sweep FILE --resume, or remove its folder, before you prune"
-            raise StoreError(records.folder.uri, "the sweep has not ended", hint)
+            raise StoreError(records.folder.address, "the sweep has not ended", hint)
         for run_id in (run_id for trial in trials for run_id in trial.run_ids):
             if storage.exists(f"runs/{run_id}/{MODEL}"):
                 _use(storage, used, storage.read_json(f"runs/{run_id}/{MODEL}", Run.from_plain))

@@ -23,6 +23,7 @@ from raykd.runs.transfer import compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
 from raykd.sweep.baseline import train_twins
+from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import SweepRecords
@@ -69,12 +70,13 @@ class Sweep:
         """The setting with the first alternative of every search."""
         return self.settings.of(covering(self.document.tree)[0].tree)
 
-    def begin(self, *, resume: bool) -> None:
-        """Start the sweep in the store, or resume it.
+    def begin(self, lease: Lease, *, resume: bool) -> None:
+        """Start the sweep in the store, or resume it; only with the `lease` are its records written.
 
         Raises:
             StoreError: a sweep of this name exists and `resume` is not set, or it searches something else.
         """
+        self.records.lease = lease
         text = json.dumps(self.document.tree)
         self.records.open(sweep_id=search_identity(self.document), text=text, resume=resume)
 
@@ -291,8 +293,8 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | 
     log_again(sweep, recorder)
     ended = sum(record.trial.state not in UNFINISHED for record in own)
     trials = Trials(
-        recorder, Study(sweep.document.tree, sweep.file.search, own), sweep.settings.of, role="search",
-        known=own, most=sweep.trials - len(own), deadline=deadline,
+        recorder, Study(sweep.document.tree, sweep.file.search), sweep.settings.of, role="search",
+        known=own, most=sweep.trials - len(own), at_once=concurrent, deadline=deadline,
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)
     if ended < sweep.trials:

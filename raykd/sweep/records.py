@@ -9,7 +9,9 @@ from typing import Any
 
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
+from raykd.redact import redacted
 from raykd.storage import Storage
+from raykd.sweep.lease import Lease
 from raykd.trial import Teacher, Trial
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -26,18 +28,21 @@ class Record:
     params: Mapping[str, Any] = field(default_factory=dict)
     distributions: Mapping[str, str] = field(default_factory=dict)
     """Parameter → Optuna distribution as JSON."""
+    sampler: Mapping[str, Any] = field(default_factory=dict)
+    """What the sampler noted of it: the generation of an evolutionary one."""
 
     def to_plain(self) -> dict[str, Any]:
         return {
             "trial": self.trial.to_plain(), "resolved": dict(self.resolved), "params": dict(self.params),
-            "distributions": dict(self.distributions),
+            "distributions": dict(self.distributions), "sampler": dict(self.sampler),
         }  # fmt: skip
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Record:
         return Record(
-            Trial.from_plain(plain["trial"]), plain["resolved"], plain["params"], plain["distributions"]
-        )
+            Trial.from_plain(plain["trial"]), plain["resolved"], plain["params"], plain["distributions"],
+            plain["sampler"],
+        )  # fmt: skip
 
 
 class SweepRecords:
@@ -45,6 +50,8 @@ class SweepRecords:
 
     def __init__(self, storage: Storage, name: str):
         self.name, self.folder = name, storage.child("sweeps", name)
+        self.lease: Lease | None = None
+        """Of the driver that writes here; readers have none."""
 
     def exists(self) -> bool:
         """Whether a sweep of this name was started."""
@@ -57,7 +64,7 @@ class SweepRecords:
             StoreError: a sweep of this name exists and `resume` was not asked for, or it searches something else.
         """
         if not self.exists():
-            self.folder.write_json("sweep.json", {"sweep_id": sweep_id, "file": text})
+            self._write("sweep.json", {"sweep_id": sweep_id, "file": redacted(text)})
             return
         there = self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
         if there != sweep_id:
@@ -89,11 +96,24 @@ class SweepRecords:
 
     def save(self, record: Record) -> None:
         """Write one trial, replacing what it was before."""
-        self.folder.write_json(f"trials/{record.trial.number:05d}.json", record.to_plain())
+        self._write(f"trials/{record.trial.number:05d}.json", record.to_plain())
 
     def save_teachers(self, teachers: list[Teacher]) -> None:
         """Write the rows that students are compared with."""
-        self.folder.write_json("teachers.json", {"teachers": [teacher.to_plain() for teacher in teachers]})
+        self._write("teachers.json", {"teachers": [teacher.to_plain() for teacher in teachers]})
+
+    def save_file(self, name: str, data: bytes) -> None:
+        """Write a file that is made from the records, such as the front's page."""
+        self._check()
+        self.folder.write(name, data)
+
+    def _write(self, name: str, plain: Mapping[str, Any]) -> None:
+        self._check()
+        self.folder.write_json(name, plain)
+
+    def _check(self) -> None:
+        if self.lease is not None:
+            self.lease.check()
 
     def teachers(self) -> list[Teacher]:
         """The rows that students are compared with."""

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from raykd.runs.executor import Job, Outcome
+from raykd.runs.executor import Job, Outcome, Wait
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
 from raykd.sweep.outcome import finished, flat_settings, with_cost
 from raykd.sweep.recorder import Recorder, epoch_text
 from raykd.sweep.records import Record
 from raykd.sweep.settings import Setting
+from raykd.sweep.spec import FREE
 from raykd.tasks import TASKS
 from raykd.trial import Role, Trial
 
@@ -66,6 +67,9 @@ class Proposal(Protocol):
     @property
     def distributions(self) -> Mapping[str, str]: ...
 
+    @property
+    def sampler(self) -> Mapping[str, Any]: ...
+
 
 class Proposer(Protocol):
     """Where trials come from: the study of a search, or a fixed list."""
@@ -75,16 +79,14 @@ class Proposer(Protocol):
         """Whether it ends by itself; a sampler could repeat itself for ever."""
         ...
 
-    def ask(self, number: int, attempt: int = 0) -> Proposal | None:
-        """The setting of trial `number`, after `attempt` proposals that were known; None when there are no more."""
+    @property
+    def learns(self) -> bool:
+        """Whether what it proposes depends on how earlier trials ended."""
         ...
 
-    def tell(self, suggestion: Any, trial: Trial) -> None:
-        """How a setting that it proposed ended."""
-        ...
-
-    def add(self, record: Record) -> None:
-        """How a setting ended that was proposed in an earlier call."""
+    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Proposal | None:
+        """The setting of trial `number`, given those `seen`, after `attempt` proposals that were known; None when there
+        are no more."""
         ...
 
 
@@ -92,13 +94,17 @@ class Proposer(Protocol):
 class _Running:
     record: Record
     setting: Setting
-    proposal: Proposal | None
-    """None for a trial that an earlier driver began."""
 
 
 class Trials:
     """Does the trials that are proposed, no setting twice, and records how each ends. Those that an earlier driver left
-    running, or that failed there, come first."""
+    running, or that failed there, come first.
+
+    A proposer that learns is given the same trials whenever it is asked for the same number: with c trials at once,
+    those numbered up to number − (2c − 1), all of which have ended; where one still runs, the next trial waits. Which
+    of the others have ended by then is chance. (Simulated, where the logarithms of durations have a standard deviation
+    of 0.5: a search takes 2 to 5 % longer with 2c − 1, and 13 to 41 % with c.)
+    """
 
     def __init__(
         self,
@@ -109,25 +115,28 @@ class Trials:
         role: Role,
         known: Iterable[Record],
         most: int,
+        at_once: int = 1,
         deadline: float | None = None,
     ):
-        """`known`: trials that are not made again. `most`: new trials. `deadline`: on the monotonic clock."""
+        """`known`: trials that are not made again. `most`: new trials. `at_once`: how many trials run at a time.
+        `deadline`: on the monotonic clock."""
         self._recorder, self._proposer, self._resolve = recorder, proposer, resolve
         self._role: Role = role
-        self._most, self._deadline = most, deadline
+        self._most, self._deadline, self._lag = most, deadline, 2 * at_once - 1
         self._known = {record.trial.run_ids: record for record in known}
         trials = recorder.records.load()
-        self._again = [r for r in trials if r.trial.role == role and r.trial.state in UNFINISHED]
+        self._own = {record.trial.number: record for record in trials if record.trial.role == role}
+        self._again = [record for record in self._own.values() if record.trial.state in UNFINISHED]
         self._next_number = 1 + max((record.trial.number for record in trials), default=-1)
         self._running: dict[str, _Running] = {}
         self.out_of_time = False
 
-    def next(self) -> Job | None:
+    def next(self) -> Job | Wait | None:
         """The next trial that has to be run."""
         if self._again:
             record = self._again.pop(0)
             record = replace(record, trial=replace(record.trial, state="RUNNING", message=""))
-            return self._begin(_Running(record, self._resolve(record.resolved), None))
+            return self._begin(_Running(record, self._resolve(record.resolved)))
         if self._most <= 0:
             return None
         if self._deadline is not None and time.monotonic() > self._deadline:
@@ -135,20 +144,23 @@ class Trials:
             return None
         return self._proposed()
 
-    def _proposed(self) -> Job | None:
+    def _proposed(self) -> Job | Wait | None:
+        seen: list[Record] = []
+        if self._proposer.learns:
+            last = self._next_number - self._lag
+            seen = [record for number, record in sorted(self._own.items()) if number <= last]
+            if any(record.trial.state == "RUNNING" for record in seen):
+                return "wait"
         repeats = itertools.count() if self._proposer.exhaustive else range(MOST_REPEATS)
         for attempt in repeats:
-            proposal = self._proposer.ask(self._next_number, attempt)
+            proposal = self._proposer.ask(self._next_number, attempt, seen)
             if proposal is None:
                 return None
             setting = self._resolve(proposal.tree)
-            same = self._known.get(setting.run_ids)
-            if same is None:
+            # Proposed before: it is computed once.
+            if setting.run_ids not in self._known:
                 self._most -= 1
-                return self._begin(_Running(self._record(setting, proposal), setting, proposal))
-            # Proposed before: it is computed once. To the search it counts once too: the records, from which a resumed
-            # search starts, have it once.
-            self._proposer.tell(proposal, replace(same.trial, state="FAILED"))
+                return self._begin(_Running(self._record(setting, proposal), setting))
         return None
 
     def _record(self, setting: Setting, proposal: Proposal) -> Record:
@@ -160,11 +172,12 @@ class Trials:
         )  # fmt: skip
         self._next_number += 1
         trial = with_cost(trial, self._recorder.cost_of(setting))
-        return Record(trial, setting.tree, proposal.params, proposal.distributions)
+        resolved = {section: value for section, value in setting.tree.items() if section not in FREE}
+        return Record(trial, resolved, proposal.params, proposal.distributions, proposal.sampler)
 
     def _begin(self, running: _Running) -> Job:
         key = str(running.record.trial.number)
-        self._known[running.setting.run_ids] = running.record
+        self._keep(running.record)
         self._running[key] = running
         self._recorder.start(running.record)
         return Job(key, running.setting.runs)
@@ -176,15 +189,14 @@ class Trials:
         return "continue"
 
     def ended(self, key: str, outcome: Outcome) -> None:
-        """Records the trial, and informs the search."""
+        """Records the trial."""
         running = self._running.pop(key)
         record = replace(running.record, trial=self._outcome(running, outcome))
-        self._known[record.trial.run_ids] = record
+        self._keep(record)
         self._recorder.end(record, running.setting, outcome.results)
-        if running.proposal is None:
-            self._proposer.add(record)
-        else:
-            self._proposer.tell(running.proposal, record.trial)
+
+    def _keep(self, record: Record) -> None:
+        self._known[record.trial.run_ids] = self._own[record.trial.number] = record
 
     def _outcome(self, running: _Running, outcome: Outcome) -> Trial:
         trial, setting = running.record.trial, running.setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -13,12 +13,15 @@ from pydantic import Field
 from raykd.errors import Fault, SpecError
 from raykd.figures import Direction, Directions, default_objectives, objective_fault
 from raykd.identity import identity
+from raykd.redact import redacted
 from raykd.runs.recipe import Recipe, recipe_faults
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
 from raykd.sweep.records import NAME
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline"})
+NOT_STORED = (("store",), ("tracking", "uri"))
+"""URIs that are connected to, and kept nowhere but in `sweep.json`, without their passwords."""
 PREPARED = ("corpus", "teachers", "teacher_corpus")
 """Sections that are computed before the search: where they are searched, once for every alternative."""
 SEARCHABLE = (*PREPARED, "student", "objective", "stages", "schedule", "training")
@@ -37,7 +40,7 @@ class SearchConfig(Frozen):
     """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`. By
     default the score, latency_ms and parameters."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Of the search. Suggestions repeat exactly only with `resources.concurrency: 1`."""
+    """Of the search. The same seed, space and `resources.concurrency` give the same settings."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
     """Seeds per setting: `training.seed`, `training.seed` + 1, …; the trial's score is their mean."""
 
@@ -109,7 +112,7 @@ def check_sweep(document: Document) -> None:
     """
     # What is written wrongly has no size, and what is too large is not gone through.
     faults = _faults(document) or _too_large(document) or _combined(document)
-    faults += _not_searchable(document)
+    faults += _not_searchable(document) + _with_passwords(document)
     if faults:
         raise SpecError(document.ordered(faults))
 
@@ -142,6 +145,29 @@ def _not_searchable(document: Document) -> list[Fault]:
         if searched:
             faults.append(document.fault((section,), "cannot be searched; give a plain value"))
     return faults
+
+
+def _with_passwords(document: Document) -> list[Fault]:
+    """Passwords in URIs that are stored with every trial."""
+    message = (
+        "holds a password, which every trial would store; write ${NAME}, and set NAME in the environment"
+    )
+    return [
+        document.fault(path, message)
+        for path, value in _leaves(document.tree)
+        if isinstance(value, str) and redacted(value) != value and path not in NOT_STORED
+    ]
+
+
+def _leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    items = (
+        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
+    )
+    if items is None:
+        yield path, value
+        return
+    for key, inner in items:
+        yield from _leaves(inner, (*path, key))
 
 
 def _too_large(document: Document) -> list[Fault]:

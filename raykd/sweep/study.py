@@ -1,4 +1,4 @@
-"""The search: Optuna's samplers over the sweep file's tree. The study is in memory and rebuilt from the records."""
+"""The search: Optuna's samplers over the sweep file's tree, each setting drawn from the records alone."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Suggestion:
 
     asked: optuna.Trial
     tree: dict[str, Any]
+    sampler: dict[str, Any]
+    """What the sampler noted of it."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -39,20 +41,16 @@ class Suggestion:
 
 
 class Study:
-    """Asks a sampler for settings and gives it their results."""
+    """Asks a sampler for settings.
 
-    def __init__(self, tree: dict[str, Any], search: SearchConfig, records: Sequence[Record]):
+    Nothing is remembered from one to the next: what is drawn for a trial depends on the seed, its number and the
+    records that are given. So a search that is killed and resumed goes on as it would have.
+    """
+
+    def __init__(self, tree: dict[str, Any], search: SearchConfig):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._tree, self._search = tree, search
         self._objectives = search.objectives or OBJECTIVES
-        self._study = optuna.create_study(
-            directions=["maximize" if d == "max" else "minimize" for d in self._objectives.values()],
-            sampler=_sampler(search, 0, 0),
-        )
-        for record in records:
-            # What failed is tried again, and added then.
-            if record.trial.role == "search" and record.trial.state not in ("RUNNING", "FAILED"):
-                self.add(record)
         self._grid = iter(assignments(tree)) if search.sampler == "grid" else None
 
     @property
@@ -60,27 +58,24 @@ class Study:
         """Whether every setting of the space is proposed once, and then no more."""
         return self._grid is not None
 
-    def add(self, record: Record) -> None:
-        """Give the sampler a trial that ended in an earlier call."""
-        self._study.add_trial(self._frozen(record))
+    @property
+    def learns(self) -> bool:
+        """Whether what it proposes depends on how earlier trials ended."""
+        return self._search.sampler in ("tpe", "nsga2")
 
-    def ask(self, number: int, attempt: int = 0) -> Suggestion | None:
-        """The setting of trial `number`; None when a grid is exhausted. `attempt`: how many settings that were known
-        before have been proposed for it.
-
-        What is drawn depends on the seed, the number, the attempt and the trials that ended, and on nothing else: a
-        search that is killed and resumed goes on as it would have.
+    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
+        """The setting of trial `number`, drawn from the trials `seen`; None when a grid is exhausted. `attempt`: how
+        many settings that were known before have been proposed for it.
         """
-        self._study.sampler = _sampler(self._search, number, attempt)
-        asked = self._study.ask()
-        if self._grid is None:
-            return Suggestion(asked, resolve(self._tree, _Suggest(asked)))
-        tree = next(self._grid, None)
-        return None if tree is None else Suggestion(asked, tree)
-
-    def tell(self, suggestion: Suggestion, trial: Trial) -> None:
-        """Give the sampler the result of a setting: its figures if it is complete, otherwise only its state."""
-        self._study.tell(suggestion.asked, self._values(trial), state=_STATES[trial.state])
+        study = optuna.create_study(
+            directions=["maximize" if d == "max" else "minimize" for d in self._objectives.values()],
+            sampler=_sampler(self._search, number, attempt),
+        )
+        study.add_trials([self._frozen(record) for record in seen if record.trial.state in _STATES])
+        asked = study.ask()
+        tree = next(self._grid, None) if self._grid else resolve(self._tree, _Suggest(asked))
+        # What the sampler notes it notes when it is asked for the first value.
+        return None if tree is None else Suggestion(asked, tree, dict(study.trials[-1].system_attrs))
 
     def _values(self, trial: Trial) -> list[float] | None:
         if trial.state != "COMPLETE":
@@ -95,10 +90,12 @@ class Study:
             values=self._values(record.trial),
             params=dict(record.params),
             distributions={name: json_to_distribution(d) for name, d in record.distributions.items()},
+            system_attrs=dict(record.sampler),
         )
 
 
-_STATES = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED, "FAILED": TrialState.FAIL}
+_STATES = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED}
+"""What failed is tried again, and says nothing until then."""
 
 
 def planned_trials(tree: dict[str, Any], search: SearchConfig) -> int:

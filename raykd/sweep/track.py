@@ -7,20 +7,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from raykd.front import front_of
+from raykd.redact import redacted
 from raykd.runs.data import corpus_of
 from raykd.runs.models import ARCHITECTURE, FILES, MODEL
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
 from raykd.storage import Storage
 from raykd.sweep.driver import Sweep
+from raykd.sweep.lease import Lease
 from raykd.sweep.spec import search_identity
 from raykd.tracking import Tracker, git_commit
 from raykd.trial import Trial
 
 
 @contextmanager
-def tracked(sweep: Sweep, listener: Listener) -> Iterator[Tracker]:
-    """Open the sweep's MLflow runs, and close them with how the sweep ended.
+def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]:
+    """Open the sweep's MLflow runs, and close them with how the sweep ended; without its lease nothing is written.
 
     Raises:
         TrackingError: if the server cannot be reached, before anything is computed.
@@ -33,9 +35,10 @@ def tracked(sweep: Sweep, listener: Listener) -> Iterator[Tracker]:
         score_name=task.score_name, score_label=task.score_label,
         targets=any(bool(each.corpus.targets) for each in preparations),
         tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
+        may_write=lambda: not lease.lost_to,
     )  # fmt: skip
     corpora = {each.corpus_id: each.corpus for each in preparations}
-    source = str(getattr(sweep.file.corpus, "root", sweep.file.corpus.source))
+    source = redacted(str(getattr(sweep.file.corpus, "root", sweep.file.corpus.source)))
     for corpus_id, corpus in corpora.items():
         tracker.log_corpus(
             f"{sweep.file.corpus.source} {' '.join(corpus.languages)}", corpus_id, source=source,

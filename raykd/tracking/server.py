@@ -18,24 +18,30 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from filelock import FileLock
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
+from raykd.redact import expanded, redacted
 from raykd.tracking.record import clean
 from raykd.tracking.views import experiment_tags
 
 PROBE_SECONDS = 5.0
+MIGRATION_SECONDS = 60.0
+"""How long a process waits for another that makes the tables of the same SQLite file."""
 LOCAL_DEFAULT = "sqlite:///mlflow.db"
 DATABASES = ("postgresql", "mysql", "mssql", "sqlite")
 
 
 def resolve(uri: str) -> str:
-    """`uri` with a relative SQLite path made absolute against the working directory.
+    """`uri` with the environment's variables in it, and a relative SQLite path made absolute against the working
+    directory.
 
     Raises:
         TrackingError: `uri` names MLflow's file store, which MLflow no longer maintains, or a database in
             memory.
     """
+    uri = expanded(uri)
     scheme = urlsplit(uri).scheme
     if scheme in ("", "file") or (len(scheme) == 1 and scheme.isalpha()):
         raise TrackingError(
@@ -63,10 +69,12 @@ def check(uri: str, *, seconds: float = PROBE_SECONDS) -> str:
     uri = resolve(uri)
     reachable(uri, seconds=seconds)
     try:
-        with _quick_requests(seconds), _quiet_migrations():
+        with _quick_requests(seconds), _quiet_migrations(), _one_at_a_time(uri):
             MlflowClient(uri).search_experiments(max_results=1)
     except Exception as error:
-        raise TrackingError(f"tracking.uri: {uri} cannot be used: {_hint(uri, error)}") from error
+        raise TrackingError(
+            f"tracking.uri: {redacted(uri)} cannot be used: {redacted(_hint(uri, error))}"
+        ) from error
     return uri
 
 
@@ -106,7 +114,9 @@ def _open_sqlite(path: Path) -> None:
 def _hint(uri: str, error: Exception) -> str:
     reason = " ".join(str(error).split())
     if "out-of-date database schema" in reason or "Can't locate revision" in reason:
-        return f"it was written by another MLflow version; after a backup run: mlflow db upgrade {uri}"
+        return (
+            f"it was written by another MLflow version; after a backup run: mlflow db upgrade {redacted(uri)}"
+        )
     if "403" in reason:
         return f"it answers 403; start it with --allowed-hosts {urlsplit(uri).hostname}, or check your rights"
     if "401" in reason:
@@ -135,6 +145,19 @@ def environment(**wanted: str) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _one_at_a_time(uri: str) -> Iterator[None]:
+    """Two processes that make the tables of one new SQLite file destroy each other's work: the second waits here."""
+    if urlsplit(uri).scheme != "sqlite":
+        yield
+        return
+    path = Path(f"{uri.removeprefix('sqlite:///')}.lock")
+    with FileLock(path, timeout=MIGRATION_SECONDS):
+        yield
+        # Whoever waits for it finds the tables made, and so do later ones.
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
+from raykd.redact import redacted
 from raykd.tracking.origin import origin
 from raykd.tracking.record import STATUS, Record, clean, epoch_values, flatten, results, text, trial_tags
 from raykd.tracking.server import check, experiment_of, reachable
@@ -50,10 +51,11 @@ class Tracker:
         lock: threading.Lock,
         warn: Callable[[str], None],
         score_name: str,
+        may_write: Callable[[], bool] = lambda: True,
     ):
         self.uri, self.sweep_id = uri, sweep.found_by[1]
         self._writer, self._sweep, self._lock, self._warn = writer, sweep, lock, warn
-        self._score_name = score_name
+        self._score_name, self._may_write = score_name, may_write
         self._trials: dict[int, Record] = {}
         self._common_tags: dict[str, str] = {}
         self._corpora: list[Dataset] = []
@@ -74,6 +76,7 @@ class Tracker:
         tags: Mapping[str, Any] | None = None,
         artifacts: str | None = None,
         warn: Callable[[str], None] = lambda message: None,
+        may_write: Callable[[], bool] = lambda: True,
         flush_seconds: float | None = FLUSH_SECONDS,
     ) -> Tracker:
         """Find the sweep's experiment, parent run and children again, or make experiment and parent.
@@ -83,7 +86,8 @@ class Tracker:
         mean over target languages. `tags` (git commit, …) go to the parent and every child. `artifacts`: URI for
         the files of a new experiment; by default the server's choice, or `mlruns/` beside a SQLite database.
         `warn` is called, from another thread, with one sentence when the server stops answering and when it answers
-        again. `flush_seconds` None: write in `sync` and `close` only.
+        again. Nothing is written while `may_write` says no: the sweep has another driver. `flush_seconds` None: write
+        in `sync` and `close` only.
 
         Raises:
             TrackingError: the server cannot be used, within seconds (`check`).
@@ -95,7 +99,7 @@ class Tracker:
             experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label)
             writer = Writer(client, experiment, lock)
             record = Record(f"sweep {sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
-            self = cls(uri, writer, record, lock, warn, score_name)
+            self = cls(uri, writer, record, lock, warn, score_name, may_write)
             self._common_tags = {
                 clean(key): text(value)
                 for key, value in (origin() | dict(tags or {})).items()
@@ -108,7 +112,7 @@ class Tracker:
             raise
         except Exception as error:
             raise TrackingError(
-                f"tracking.uri: {uri} cannot be written: {' '.join(str(error).split())[:300]}"
+                f"tracking.uri: {redacted(uri)} cannot be written: {_reason(error)}"
             ) from error
         if flush_seconds is not None:
             self._thread = threading.Thread(
@@ -288,7 +292,7 @@ class Tracker:
         with self._writing:
             with self._lock:
                 records = [record for record in (self._sweep, *self._trials.values()) if record.waiting]
-            if not records:
+            if not records or not self._may_write():
                 return
             trouble = ""
             try:
@@ -297,21 +301,27 @@ class Tracker:
                     self._writer.write(record)
             # Whatever the server or its client does must not reach the sweep.
             except Exception as error:
-                trouble = " ".join(str(error).split())[:300]
+                trouble = _reason(error)
             self._report(trouble)
 
     def _report(self, trouble: str) -> None:
         before, self._trouble = self._trouble, trouble
         if trouble and not before:
-            self._warn(f"MLflow at {self.uri} cannot be written, the sweep goes on without it: {trouble}")
+            self._warn(
+                f"MLflow at {redacted(self.uri)} cannot be written, the sweep goes on without it: {trouble}"
+            )
         elif before and not trouble:
-            self._warn(f"MLflow at {self.uri} answers again; what it missed is written")
+            self._warn(f"MLflow at {redacted(self.uri)} answers again; what it missed is written")
 
 
 def _inherited(run: MlflowRun, key: str) -> Record:
     record = Record(str(run.info.run_name), (TRIAL_TAG, key))
     adopt(record, run)
     return replace(record, status=run.info.status, tags={}, started_ms=run.info.start_time or 0)
+
+
+def _reason(error: Exception) -> str:
+    return redacted(" ".join(str(error).split()))[:300]
 
 
 def _now_ms() -> int:

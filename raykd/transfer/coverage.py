@@ -38,7 +38,7 @@ class Coverage:
         done = {entry.first: entry for entry in (*self.standing, *computed)}
         lacking = [rows.name for rows in self.pending if rows.first not in done]
         if lacking:
-            raise ValueError(f"{self.folder.uri} cannot be committed: {', '.join(lacking)} not computed")
+            raise ValueError(f"{self.folder.address} cannot be committed: {', '.join(lacking)} not computed")
         write_manifest(self.folder, Manifest.of(self.origin, done.values()))
 
 

@@ -108,7 +108,7 @@ def write_manifest(folder: Storage, manifest: Manifest) -> None:
 
 def read_manifest(folder: Storage) -> Manifest:
     """The manifest of a signal folder. Raises StoreError when missing, damaged or of an unknown version."""
-    name = f"{folder.uri}/{MANIFEST}"
+    name = f"{folder.address}/{MANIFEST}"
     if not folder.exists(MANIFEST):
         raise StoreError(name, "there is no manifest, so the signal was never finished", AGAIN)
     return folder.read_json(MANIFEST, lambda plain: _manifest(name, plain))
@@ -144,7 +144,7 @@ def file_sha256(path: Path) -> str:
 
 def damaged(folder: Storage, name: str, problem: str) -> StoreError:
     """The error that refuses a damaged shard by name, with its hint."""
-    path = f"{folder.uri}/{name}"
+    path = f"{folder.address}/{name}"
     return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {AGAIN}")
 
 
@@ -154,7 +154,7 @@ def _stands(folder: Storage, entry: ShardEntry) -> bool:
 
 def _damage(folder: Storage, entry: ShardEntry) -> StoreError | None:
     if not folder.exists(entry.name):
-        return StoreError(f"{folder.uri}/{entry.name}", "the shard is missing", AGAIN)
+        return StoreError(f"{folder.address}/{entry.name}", "the shard is missing", AGAIN)
     path = folder.local_path(entry.name)
     now = path.stat()
     verified = (str(path), now.st_ino, now.st_size, now.st_mtime_ns, entry.sha256)

@@ -77,7 +77,7 @@ def open_kbest(store: Storage, kbest_id: str, k: int, *, source: Manifest | None
             return SignalStore.open(folder)
     if stale is not None:
         raise stale
-    where = signal_folder(store, kbest_id, k=k).uri
+    where = signal_folder(store, kbest_id, k=k).address
     stored_list = ", ".join(map(str, stored_ks(store, kbest_id))) or "none"
     raise StoreError(where, f"no finished K-best with K ≥ {k} (finished: {stored_list})", AGAIN)
 
@@ -87,7 +87,7 @@ def _stale(folder: Storage, manifest: Manifest, source: Manifest) -> StoreError 
     for entry in manifest.shards:
         if entry.source != sources.get(entry.first):
             return StoreError(
-                f"{folder.uri}/{entry.name}",
+                f"{folder.address}/{entry.name}",
                 f"it was computed from {source.origin.signal} that were replaced since",
                 AGAIN,
             )

@@ -95,7 +95,7 @@ def write_text(store: Storage, text: Text) -> None:
 def open_text(store: Storage, text_id: str) -> Text:
     """Map a stored text into memory. Raises StoreError when it is missing or does not match its id."""
     folder = store.child("transfer", text_id)
-    name = f"{folder.uri}/{_FILE}"
+    name = f"{folder.address}/{_FILE}"
     if not folder.exists(_FILE):
         raise StoreError(name, "the text is not in the store", "run raykd precompute again")
     try:

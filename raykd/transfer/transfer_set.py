@@ -157,5 +157,5 @@ def _check(joined: Sequence[Covered], stores: Sequence[Mapping[Need, SignalStore
         for need, store in opened.items():
             if not SIGNALS[need.signal].once and wanted > store.manifest.rows:
                 raise SignalError(
-                    f"{store.folder.uri} covers {store.manifest.rows} sentences, fewer than {wanted}"
+                    f"{store.folder.address} covers {store.manifest.rows} sentences, fewer than {wanted}"
                 )

@@ -14,7 +14,7 @@ from ray.tune.search import Searcher
 import raykd.runs.executor as executor
 from raykd.errors import RunError, StoreError
 from raykd.runs.execute import find_result
-from raykd.runs.executor import Job, Outcome, work
+from raykd.runs.executor import Job, Outcome, Wait, work
 from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run
@@ -62,8 +62,8 @@ class Tuner:
 
         def begin() -> Any:
             trial = SimpleNamespace(trial_id=f"trial-{len(self.proposed)}", number=len(self.proposed))
-            plain = search.suggest(trial.trial_id)
-            if plain == Searcher.FINISHED:
+            plain = None if report.stop_all() else search.suggest(trial.trial_id)
+            if plain is None or plain == Searcher.FINISHED:
                 return None
             trial.seed = plain["run"]["training"]["seed"]
             trial.result = replace(result_of(Run.from_plain(plain["run"]), 0.5), run_id=str(trial.seed))
@@ -221,3 +221,31 @@ def test_a_fault_of_the_run_is_not_tried_again(monkeypatch, error):
     (report,), waited = job_that(monkeypatch, error)
     assert report["run_end"] == {"result": None, "error": str(error)}
     assert not waited
+
+
+class Broken(Scheduler):
+    """One whose own store fails when the first job ends."""
+
+    def ended(self, key: str, outcome: Outcome) -> None:
+        super().ended(key, outcome)
+        raise StoreError("sweeps/x/trials/00000.json", "cannot be written", "check the network", True)
+
+
+def test_what_the_scheduler_raises_ends_the_work_and_is_raised(run):
+    scheduler = Broken("abcdef", seeds=1)
+    with pytest.raises(StoreError, match=r"00000\.json: cannot be written"):
+        run(Tuner(), scheduler)
+    assert scheduler.names == list("cdef"), "nothing is proposed after it"
+
+
+class Patient(Scheduler):
+    """The second job waits for the first."""
+
+    def next(self) -> Job | Wait | None:
+        return "wait" if self.names == ["b"] and not ends(self) else super().next()
+
+
+def test_a_job_that_has_to_wait_is_asked_for_again(run):
+    scheduler = Patient("ab", seeds=1)
+    assert run(Tuner(), scheduler) == [("a", 0), ("b", 0)]
+    assert [key for key, _ in ends(scheduler)] == ["a", "b"]

@@ -20,7 +20,7 @@ from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
 from raykd.runs.executor import Outcome
 from raykd.runs.precompute import precompute
-from raykd.sweep import driver
+from raykd.sweep import driver, lease
 from tests.transfer.samples import here
 
 
@@ -52,6 +52,7 @@ def without_ray() -> Iterator[list[Any]]:
         patch.setattr(driver, "measure_all", measure_all)
         patch.setattr(transfer, "precompute", partial(precompute, launch=here))
         patch.setattr(cluster, "connected", _one_cpu)
+        patch.setattr(lease, "SETTLE_S", 0.0)
         patch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
         yield done
 
@@ -72,7 +73,7 @@ def code_of(*words: str) -> int:
 
 
 @contextmanager
-def _one_cpu(address: str | None = None) -> Iterator[dict[str, float]]:
+def _one_cpu(address: str | None = None, **options: Any) -> Iterator[dict[str, float]]:
     yield {"CPU": 1.0}
 
 

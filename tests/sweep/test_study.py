@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -17,27 +19,29 @@ from tests.sweep.samples import SETTINGS, TREE, ended, trial
 SAMPLERS = ("tpe", "random", "nsga2")
 
 
-def study_of(*records: Record, sampler="tpe", tree=TREE, seed: int = 0) -> Study:
-    return Study(tree, SearchConfig(sampler=sampler, seed=seed), records)
+def study_of(sampler: str = "tpe", tree=TREE, seed: int = 0) -> Study:
+    return Study(tree, SearchConfig(sampler=sampler, seed=seed))
 
 
-def asked(study: Study, number: int = 0, attempt: int = 0) -> Suggestion:
-    suggestion = study.ask(number, attempt)
+def asked(study: Study, number: int = 0, attempt: int = 0, seen: Sequence[Record] = ()) -> Suggestion:
+    suggestion = study.ask(number, attempt, seen)
     assert suggestion is not None
     return suggestion
 
 
 def record_of(suggestion: Suggestion, number: int) -> Record:
     """The record as it comes back from the store."""
-    fresh = Record(trial(number), suggestion.tree, suggestion.params, suggestion.distributions)
+    fresh = Record(
+        trial(number), suggestion.tree, suggestion.params, suggestion.distributions, suggestion.sampler
+    )
     return Record.from_plain(json.loads(json.dumps(fresh.to_plain())))
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_setting_asks_only_for_what_its_alternative_has(sampler):
-    study, grid, kinds = study_of(sampler=sampler), list(assignments(TREE)), set()
+    study, grid, kinds, seen = study_of(sampler), list(assignments(TREE)), set(), []
     for number in range(25):
-        suggestion = asked(study, number)
+        suggestion = asked(study, number, seen=seen)
         assert suggestion.tree in grid
         kind = suggestion.tree["objective"]["kind"]
         below = {name for name in suggestion.params if name.startswith(f"objective.{kind}.")}
@@ -46,7 +50,7 @@ def test_a_setting_asks_only_for_what_its_alternative_has(sampler):
             "top_wk": {"objective.top_wk.k"}, "structural": {"objective.structural.temperature"}, "gold": set()
         }[kind]  # fmt: skip
         kinds.add(kind)
-        study.tell(suggestion, trial(number, dev=number / 25))
+        seen.append(ended(record_of(suggestion, number), "COMPLETE", number / 25))
     assert kinds == {"top_wk", "structural", "gold"}
 
 
@@ -55,80 +59,70 @@ def test_the_study_gets_how_trials_ended(monkeypatch):
     create = optuna.create_study
     monkeypatch.setattr(optuna, "create_study", lambda **how: kept.append(create(**how)) or kept[-1])
     study = study_of()
-    for number, state in enumerate(("COMPLETE", "PRUNED", "FAILED")):
-        # Half-trained figures of a trial that was stopped must not reach the front that the search sees.
-        study.tell(asked(study, number), trial(number, state=state, dev=0.5 + number / 10))
-    given = kept[0].trials
-    assert [each.state for each in given] == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
-    assert [each.values for each in given] == [[0.5, 1.0, 1000.0], None, None]
-    assert [best.number for best in kept[0].best_trials] == [0]
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_resumed_study_knows_what_was_tried(sampler, monkeypatch):
-    first = study_of(sampler=sampler)
-    records = []
-    for number in range(12):
-        suggestion = asked(first, number)
-        state = ("COMPLETE", "PRUNED", "FAILED", "RUNNING")[number % 4]
-        records.append(ended(record_of(suggestion, number), state, number / 12))
-    kept = []
-    create = optuna.create_study
-    monkeypatch.setattr(optuna, "create_study", lambda **how: kept.append(create(**how)) or kept[-1])
-    again = study_of(*records, sampler=sampler)
-    over = [record for record in records if record.trial.state in ("COMPLETE", "PRUNED")]
-    assert [each.params for each in kept[0].trials] == [dict(record.params) for record in over]
-    assert [each.values and each.values[0] for each in kept[0].trials] == [
-        record.trial.scores.mean("dev") if record.trial.state == "COMPLETE" else None for record in over
+    # Half-trained figures of a trial that was stopped must not reach the front that the search sees, and what failed
+    # is tried again.
+    seen = [
+        ended(record_of(asked(study, number), number), state, 0.5 + number / 10)
+        for number, state in enumerate(("COMPLETE", "PRUNED", "FAILED", "RUNNING", "COMPLETE"))
     ]
-    study_trees = [asked(again, number).tree for number in range(12, 17)]
-    assert all(tree in list(assignments(TREE)) for tree in study_trees)
+    asked(study, 9, seen=seen)
+    given = kept[-1].trials[:-1]
+    assert [each.state for each in given] == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.COMPLETE]
+    assert [each.values for each in given] == [[0.5, 1.5, 1000.0], None, [0.9, 1.5, 1000.0]]
+    assert [each.params for each in given] == [dict(seen[number].params) for number in (0, 1, 4)]
+
+
+def dev_of(tree) -> float:
+    return (
+        0.1 + 0.3 * (tree["student"]["decoder"] == "crf") + 0.2 * (tree["objective"]["kind"] == "structural")
+    )
 
 
 def searched(sampler: str, trials: int, *records: Record, seed: int = 0) -> list[Record]:
     """All records of a search that goes on from `records`, one trial after the other."""
-    study, found = study_of(*records, sampler=sampler, seed=seed), list(records)
+    study, found = study_of(sampler, seed=seed), list(records)
     for number in range(len(records), trials):
         # A proposal that was known, in between.
-        study.tell(asked(study, number), trial(number, state="FAILED"))
-        suggestion = asked(study, number, 1)
-        student, kind = suggestion.tree["student"], suggestion.tree["objective"]["kind"]
-        dev = 0.1 + 0.3 * (student["decoder"] == "crf") + 0.2 * (kind == "structural") + number / 1000
+        asked(study, number, 0, found)
+        suggestion = asked(study, number, 1, found)
+        dev = dev_of(suggestion.tree) + number / 1000
         found.append(ended(record_of(suggestion, number), "COMPLETE", dev))
-        study.tell(suggestion, found[-1].trial)
     return found
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_search_that_is_killed_anywhere_and_resumed_is_the_same_search(sampler):
     whole = [dict(record.params) for record in searched(sampler, 45)]
     assert whole != [dict(record.params) for record in searched(sampler, 45, seed=1)]
     assert len({json.dumps(params) for params in whole}) > 20
     for killed in (1, 5, 17, 31, 44):
-        records = searched(sampler, killed)
-        again = searched(
-            sampler, 45, *(Record.from_plain(json.loads(json.dumps(r.to_plain()))) for r in records)
-        )
+        again = searched(sampler, 45, *searched(sampler, killed))
         assert [dict(record.params) for record in again] == whole
 
 
+def test_an_evolutionary_search_has_generations():
+    generations = [record.sampler["NSGAIISampler:generation"] for record in searched("nsga2", 40)]
+    assert generations == sorted(generations)
+    assert max(generations) == 3, "of twelve each"
+
+
 def test_tpe_learns_what_pays():
-    study, good = study_of(), 0
+    study, good, seen = study_of(), 0, []
     for number in range(40):
-        suggestion = asked(study, number)
+        suggestion = asked(study, number, seen=seen)
         student, kind = suggestion.tree["student"], suggestion.tree["objective"]["kind"]
         pays = student["decoder"] == "crf" and kind == "structural"
         good += pays and number >= 20
-        study.tell(suggestion, trial(number, dev=0.9 if pays else 0.1))
+        seen.append(ended(record_of(suggestion, number), "COMPLETE", 0.9 if pays else 0.1))
     # A sixth of all settings pays.
     assert good >= 8
 
 
 def test_a_grid_gives_every_setting_once_and_ends():
-    study = study_of(sampler="grid")
+    study = study_of("grid")
     assert study.exhaustive
     trees = [asked(study, number).tree for number in range(SETTINGS)]
-    assert study.ask(SETTINGS) is None
+    assert study.ask(SETTINGS, 0, ()) is None
     assert len({json.dumps(tree, sort_keys=True) for tree in trees}) == SETTINGS
 
 
@@ -140,9 +134,12 @@ def test_no_more_trials_are_planned_than_there_are_settings(trials, tree, planne
 
 
 @pytest.mark.parametrize("figure", ["bytes", "compression", "latency_ms_batch32"])
-def test_any_figure_may_be_an_objective(figure):
+def test_any_figure_may_be_an_objective(figure, monkeypatch):
+    kept = []
+    create = optuna.create_study
+    monkeypatch.setattr(optuna, "create_study", lambda **how: kept.append(create(**how)) or kept[-1])
     search = SearchConfig.model_construct(objectives={"f1": "max", figure: "min"}, sampler="random", seed=0)
-    study = Study(TREE, search, [])
-    suggestion = asked(study)
-    study.tell(suggestion, trial(0, 0.75, cost={figure: 8.0}))
-    assert study._study.trials[0].values == [0.75, 8.0]
+    study = Study(TREE, search)
+    first = record_of(asked(study), 0)
+    asked(study, 1, seen=[replace(first, trial=trial(0, 0.75, cost={figure: 8.0}))])
+    assert kept[-1].trials[0].values == [0.75, 8.0]

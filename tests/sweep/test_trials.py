@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from raykd.figures import OBJECTIVES
-from raykd.runs.executor import Outcome
+from raykd.runs.executor import Job, Outcome
 from raykd.runs.progress import Silent
 from raykd.runs.run import Run
 from raykd.storage import Storage
@@ -47,27 +48,22 @@ class Tracked:
 
 
 class Fixed:
-    """A search that proposes a list of settings, and writes down what is reported of them."""
+    """A search that proposes a list of settings, and writes down for which trials it was asked with what it saw."""
 
     exhaustive = False
 
-    def __init__(self, *trees: dict[str, Any], forever: bool = False):
-        self._study = Study(TREE, SearchConfig(), [])
-        self.trees, self.forever, self.reported, self.added = list(trees), forever, [], []
+    def __init__(self, *trees: dict[str, Any], forever: bool = False, learns: bool = False):
+        self._study = Study(TREE, SearchConfig())
+        self.trees, self.forever, self.learns, self.asked = list(trees), forever, learns, []
 
-    def ask(self, number, attempt=0):
+    def ask(self, number, attempt, seen):
+        self.asked.append((number, attempt, [(each.trial.number, each.trial.state) for each in seen]))
         if not self.trees:
             return None
         tree = self.trees[0] if self.forever else self.trees.pop(0)
-        suggestion = self._study.ask(number, attempt)
+        suggestion = self._study.ask(number, attempt, ())
         assert suggestion is not None
         return replace(suggestion, tree=tree)
-
-    def tell(self, suggestion, trial):
-        self.reported.append((trial.number, trial.state))
-
-    def add(self, record):
-        self.added.append(record.trial.number)
 
 
 @pytest.fixture
@@ -87,10 +83,13 @@ def setting(kind: str = "structural", *, rate: float = 1.0, dim: int = 8) -> dic
     }  # fmt: skip
 
 
-def scheduler(records, tracked, search, *, known=(), most=10, deadline=None, seeds: int = 1) -> Trials:
+def scheduler(
+    records, tracked, search, *, known=(), most=10, at_once: int = 1, deadline=None, seeds: int = 1
+) -> Trials:
     recorder = Recorder(records, tracked, Silent(), OBJECTIVES, cost_of=lambda _: COST)
     return Trials(
-        recorder, search, lambda tree: setting_of(tree, seeds), role="search", known=known, most=most, deadline=deadline
+        recorder, search, lambda tree: setting_of(tree, seeds), role="search", known=known, most=most,
+        at_once=at_once, deadline=deadline,
     )  # fmt: skip
 
 
@@ -126,7 +125,6 @@ def test_trials_are_recorded_as_they_begin_and_as_they_end(records, tracked):
     assert done.scores.by_language("dev") == pytest.approx({"en": 0.4, "de": 0.6})
     assert (done.settings["student.embedding_dim"], done.settings["corpus.cap"]) == (8, 500)
     assert (failed.state, failed.message, failed.scores.mean("dev")) == ("FAILED", "its process died", None)
-    assert search.reported == [(1, "FAILED"), (0, "COMPLETE")]
     assert tracked.started == [0, 1]
     assert tracked.finished == [(1, "FAILED"), (0, "COMPLETE")]
 
@@ -137,10 +135,9 @@ def test_one_run_asked_for_twice_is_done_once(records, tracked):
     trials = scheduler(records, tracked, search)
     gold, other = trials.next(), trials.next()
     assert [job.runs[0].stages[0]["objective"]["kind"] for job in (gold, other)] == ["gold", "structural"]
-    assert search.reported == [(0, "FAILED")], "what was known before counts once, also after a restart"
     trials.ended(gold.key, complete(gold.runs, 0.4))
     assert trials.next() is None
-    assert search.reported == [(0, "FAILED"), (0, "COMPLETE"), (0, "FAILED")]
+    assert [each[:2] for each in search.asked] == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
     assert len(records.load()) == 2
 
 
@@ -149,7 +146,7 @@ def test_a_sampler_that_only_repeats_itself_comes_to_an_end(records, tracked):
     trials = scheduler(records, tracked, search)
     assert trials.next() is not None
     assert trials.next() is None
-    assert len(search.reported) == MOST_REPEATS
+    assert len(search.asked) == 1 + MOST_REPEATS
 
 
 def test_interrupted_trials_come_first_and_keep_their_number(records, tracked):
@@ -164,7 +161,6 @@ def test_interrupted_trials_come_first_and_keep_their_number(records, tracked):
     assert new.runs[0].stages[0]["objective"]["kind"] == "posterior"
     assert trials.next() is None, "one trial was left to do beside the interrupted one"
     trials.ended(resumed.key, complete(resumed.runs, 0.3))
-    assert again.added == [1], "the search is informed of a trial that an earlier driver proposed"
     trials.ended(new.key, complete(new.runs, 0.3))
     assert states(records) == ["COMPLETE"] * 3
 
@@ -185,7 +181,6 @@ def test_failed_trials_are_tried_again_by_the_next_driver(records, tracked):
     again.ended(job.key, complete(job.runs, 0.4))
     assert again.next() is None
     assert states(records) == ["COMPLETE", "COMPLETE"]
-    assert search.added == [0]
 
 
 def test_a_trial_that_is_stopped_is_pruned(records, tracked):
@@ -196,7 +191,6 @@ def test_a_trial_that_is_stopped_is_pruned(records, tracked):
     (record,) = records.load()
     assert (record.trial.state, record.trial.message) == ("PRUNED", "stopped after epoch 1")
     assert (record.trial.scores.mean("dev"), record.trial.cost) == (None, COST.figures)
-    assert search.reported == [(0, "PRUNED")]
     assert tracked.finished == [(0, "PRUNED")]
 
 
@@ -227,8 +221,59 @@ def test_several_seeds_are_one_trial_with_mean_and_spread(records, tracked):
 
 
 def test_what_the_search_must_know_survives_the_store(records, tracked):
-    job = scheduler(records, tracked, Study(TREE, SearchConfig(), []), most=1).next()
+    job = scheduler(records, tracked, Study(TREE, SearchConfig()), most=1).next()
     (record,) = records.load()
     assert run_of(dict(record.resolved)).id == job.runs[0].id
     assert set(record.params) == set(record.distributions)
     assert Record.from_plain(json.loads(json.dumps(record.to_plain()))) == record
+
+
+def dims(count: int) -> list[dict[str, Any]]:
+    return [setting(dim=8 * (1 + number)) for number in range(count)]
+
+
+def test_a_search_that_learns_sees_the_same_trials_whichever_end_first(records, tracked):
+    search = Fixed(*dims(6), learns=True)
+    trials = scheduler(records, tracked, search, at_once=2)
+    jobs = [trials.next() for _ in range(2)]
+    trials.ended(jobs[1].key, complete(jobs[1].runs, 0.5))
+    jobs.append(trials.next())
+    trials.ended(jobs[2].key, complete(jobs[2].runs, 0.5))
+    assert trials.next() == "wait", "trial 3 depends on trial 0, which runs"
+    trials.ended(jobs[0].key, Outcome("FAILED", message="no space"))
+    assert isinstance(trials.next(), Job)
+    assert search.asked == [(0, 0, []), (1, 0, []), (2, 0, []), (3, 0, [(0, "FAILED")])]
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "random"])
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_a_search_is_the_same_in_whatever_order_its_trials_end_and_wherever_it_is_killed(
+    tmp_path, sampler, at_once
+):
+    tree = {**TREE, "schedule": {"epochs": 2, "anneal_rate": {"float": [0.0, 2.0]}}}
+
+    def search(name: str, order: Random, killed_at: Sequence[int] = ()) -> list[Any]:
+        records, kills = SweepRecords(Storage(str(tmp_path)), name), list(killed_at)
+        while True:
+            own, ended = records.load(), 0
+            trials = scheduler(
+                records, Tracked(), Study(tree, SearchConfig(sampler=sampler)), known=own, most=30 - len(own),
+                at_once=at_once,
+            )  # fmt: skip
+            running: list[Job] = []
+            while True:
+                while len(running) < at_once and isinstance(job := trials.next(), Job):
+                    running.append(job)
+                if not running or (kills and ended == kills[0]):
+                    break
+                job = running.pop(order.randrange(len(running)))
+                trials.ended(job.key, complete(job.runs, 0.2 + int(job.runs[0].id[-4:], 16) / 2**17))
+                ended += 1
+            if not kills:
+                return [dict(record.params) for record in records.load()]
+            kills.pop(0)
+
+    whole = search("whole", Random(0))
+    assert len(whole) == 30
+    assert search("other", Random(1)) == whole
+    assert search("killed", Random(2), [3, 5, 11]) == whole

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -119,3 +121,22 @@ def test_a_new_database_is_made_with_its_folder(tmp_path, caplog):
     assert Path(tmp_path, "new", "mlflow.db").stat().st_size > 0
     assert check(uri) == uri
     assert not [record for record in caplog.records if record.name.startswith("alembic")]
+
+
+PROGRAM = """
+import sys, time
+from raykd.tracking import check
+while time.time() < float(sys.argv[2]):
+    time.sleep(0.005)
+check(sys.argv[1])
+"""
+
+
+def test_processes_that_make_the_tables_of_one_new_database_at_once_do_not_destroy_them(tmp_path):
+    uri, moment = f"sqlite:///{tmp_path}/mlflow.db", str(time.time() + 10)
+    command = [sys.executable, "-c", PROGRAM, uri, moment]
+    racing = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    errors = [process.communicate(timeout=100)[1] for process in racing]
+    assert [process.returncode for process in racing] == [0] * 3, errors
+    check(uri)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mlflow.db"]

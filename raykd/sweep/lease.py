@@ -1,0 +1,197 @@
+"""The lease of a sweep: one driver at a time writes its records.
+
+`lease.json` in the sweep's folder names its holder, who writes it anew every few seconds. Whoever finds one waits for
+two things: the holder's process is gone from this machine, or the file has not changed for a while (no two machines'
+clocks are compared). Object stores can neither create a file only where there is none nor compare and set, so a lease
+counts once it is still one's own a moment after it was written: of several that are written at once the last one stays.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from raykd.errors import StoreError
+from raykd.storage import Storage
+
+NAME = "lease.json"
+BEAT_S = 10.0
+"""Seconds between two beats of the holder."""
+STALE_S = 60.0
+"""A lease that has not changed for so many seconds has no holder any more: longer than a store is out of reach now and
+then."""
+SETTLE_S = 1.0
+"""Seconds until a new lease counts: longer than another driver takes from finding none to writing its own."""
+
+
+class Lease:
+    """A sweep's lease in its `folder`; `held` takes it and keeps it."""
+
+    def __init__(self, folder: Storage):
+        self._folder = folder
+        self._token, self._beats = uuid.uuid4().hex, 0
+        self.lost_to = ""
+        """Who has it instead, once it is lost."""
+
+    def take(self, *, note: Callable[[str], None] = lambda text: None) -> None:
+        """Take the lease; `note` is called before waiting for a sign of another holder.
+
+        Raises:
+            StoreError: another driver has it.
+        """
+        refuse_if_held(self._folder, note=note)
+        self._write()
+        time.sleep(SETTLE_S)
+        found = _read(self._folder)
+        if found.get("token") != self._token:
+            raise _refusal(self._folder, found)
+
+    def beat(self) -> None:
+        """Show that the holder is alive, or find out that it is the holder no more."""
+        if self._is_own():
+            before = time.monotonic()
+            self._write()
+            # A process that was stopped in between may have written over the lease of another.
+            if time.monotonic() - before > STALE_S - BEAT_S:
+                self.lost_to = "nobody known: this driver was stopped for a while"
+
+    def check(self) -> None:
+        """Look whether the lease is still one's own; called before every write.
+
+        Raises:
+            StoreError: it is lost.
+        """
+        if not self._is_own():
+            raise StoreError(
+                self._folder.address, f"this driver has lost the sweep to {self.lost_to}",
+                "what it computed is kept, and the other goes on with it",
+            )  # fmt: skip
+
+    def release(self) -> None:
+        """Give it back; nothing may beat any more."""
+        if self._is_own():
+            self._folder.remove(NAME)
+
+    def _is_own(self) -> bool:
+        if not self.lost_to:
+            found = _read(self._folder)
+            if found.get("token") != self._token:
+                self.lost_to = _words(found) if found else "nobody known: its lease was removed"
+        return not self.lost_to
+
+    def _write(self) -> None:
+        self._beats += 1
+        self._folder.write_json(NAME, {"token": self._token, "beats": self._beats, **_here()})
+
+
+@contextmanager
+def held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) -> Iterator[Lease]:
+    """The lease of the sweep in `folder`, kept while the body runs. A body that loses it is interrupted.
+
+    Raises:
+        StoreError: another driver has it, or has taken it over.
+    """
+    lease, ended = Lease(folder), threading.Event()
+    lease.take(note=note)
+    beating = threading.Thread(target=_beat, args=(lease, ended), name="raykd-lease", daemon=True)
+    beating.start()
+    try:
+        yield lease
+    except KeyboardInterrupt:
+        if lease.lost_to:
+            lease.check()
+        raise
+    finally:
+        # In this order: a beat after the release would be a lease that nobody holds.
+        ended.set()
+        beating.join()
+        with suppress(StoreError):
+            lease.release()
+
+
+def refuse_if_held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) -> None:
+    """Raises StoreError where another driver works on the sweep in `folder`; takes up to `STALE_S` to find out."""
+    found = _read(folder)
+    lives = _lives(found) if found else False
+    if lives is False:
+        return
+    if lives:
+        raise _refusal(folder, found)
+    note(f"the sweep has the lease of {_words(found)}; waiting up to {STALE_S:.0f} s for a sign of it")
+    deadline = time.monotonic() + STALE_S
+    while time.monotonic() < deadline:
+        time.sleep(min(1.0, STALE_S / 10))
+        now = _read(folder)
+        if not now:
+            return
+        if now != found:
+            raise _refusal(folder, now)
+
+
+def _refusal(folder: Storage, holder: Mapping[str, Any]) -> StoreError:
+    hint = "wait for its end, or stop it and go on with --resume"
+    return StoreError(folder.address, f"{_words(holder)} works on this sweep", hint)
+
+
+def _beat(lease: Lease, ended: threading.Event) -> None:
+    while not ended.wait(BEAT_S):
+        # Out of reach: whether somebody took it meanwhile shows once the store answers.
+        with suppress(StoreError):
+            lease.beat()
+        if lease.lost_to:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            return
+
+
+def _read(folder: Storage) -> Mapping[str, Any]:
+    """What stands in the lease; nothing where there is none."""
+    try:
+        return folder.read_json(NAME)
+    except StoreError:
+        if folder.exists(NAME):
+            raise
+        return {}
+
+
+def _here() -> dict[str, Any]:
+    process = psutil.Process()
+    return {
+        "host": socket.gethostname(), "process": process.pid, "started": process.create_time(),
+        "machine": _machine(), "written": datetime.now(UTC).isoformat(timespec="seconds"),
+    }  # fmt: skip
+
+
+def _machine() -> str:
+    """This machine since it was started, and this container on it: where process numbers mean the same."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    return f"{uuid.getnode():x}"
+
+
+def _lives(found: Mapping[str, Any]) -> bool | None:
+    """Whether the holder's process runs beside this one; None where that cannot be seen from here."""
+    if found["machine"] != _machine():
+        return None
+    if found["process"] == os.getpid():
+        return False  # a driver that started again, or could not give it back
+    try:
+        process = psutil.Process(found["process"])
+        return process.create_time() == found["started"] and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _words(found: Mapping[str, Any]) -> str:
+    return f"process {found['process']} on {found['host']}"

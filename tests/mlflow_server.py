@@ -1,0 +1,49 @@
+"""A real MLflow tracking server on this machine, which can be stopped and started again at the same address."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+
+class MlflowServer:
+    """Serves the SQLite file `folder/mlflow.db`."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        port = self.address.rpartition(":")[2]
+        command = [
+            sys.executable, "-m", "mlflow", "server", "--port", port, "--workers", "1", "--artifacts-destination",
+            str(self.folder / "files"), "--backend-store-uri", f"sqlite:///{self.folder / 'mlflow.db'}",
+        ]  # fmt: skip
+        with (self.folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                with urlopen(f"http://{self.address}/health", timeout=2):
+                    return
+            except OSError:
+                assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
+                time.sleep(0.2)
+
+    def stop(self) -> None:
+        """End it with all its processes."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
