@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := raykd tests benchmarks
 
-.PHONY: venv demo test fuzz check format clean
+.PHONY: venv demo test fuzz chaos check format clean
 
 venv: $(READY)
 
@@ -34,6 +34,12 @@ SEED ?= 0
 fuzz: venv
 	$(BIN)/python -m tests.fuzz.cases sweep_files $(SEED) $(CASES)
 	$(BIN)/python -m tests.fuzz.cases corpora $(SEED) $(CASES)
+
+# Kills, a full disk, flipped bits, two drivers, a tracking server that goes away, against real sweeps (under 15 minutes
+# with nothing else running): each has to end as the undisturbed one. KILLS and SEED choose others.
+KILLS ?= 30
+chaos: venv
+	$(BIN)/python -m tests.chaos.faults $(SEED) $(KILLS)
 
 check: venv
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))

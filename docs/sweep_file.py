@@ -44,6 +44,13 @@ Settings of {searchable} can be searched.
 The space of `student` must be finite, because every shape is measured before the search: give a `step` to every `float`
 in it.
 
+## Secrets
+
+`${{NAME}}` in `store`, `corpus.root` and `tracking.uri` is the environment's variable `NAME`, filled in when a connection is
+made; within user and password it is quoted as URIs need it. Store and records, output and MLflow keep `${{NAME}}`. In a
+flow mapping it needs quotes: `tracking: {{uri: "postgresql://raykd:${{DB_PASSWORD}}@db/mlflow"}}`. On a cluster, set the
+variables of the store on every node.
+
 ## Variants
 
 `variants` holds named changes. `--variant NAME` lays one over the file; `--small` is short for `--variant small`. The

@@ -15,9 +15,10 @@ from raykd.errors import RaykdError
 HIDDEN = "***"
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
-_USER = re.compile(r"([\w+.-]+://)([^\s/'\"<>]*)@")
+# Lengths are bounded: a text of any length takes time in proportion to it.
+_USER = re.compile(r"([\w+.-]{1,32}://)([^\s/'\"<>]*)@")
 _QUERY = re.compile(
-    r"([?&](?:[\w.-]*(?:password|passwd|pwd|secret|token|signature|credential|access_key|api_key)[\w.-]*|sig))"
+    r"([?&](?:[\w.-]{0,32}(?:password|passwd|pwd|secret|token|signature|credential|access_key|api_key)[\w.-]{0,32}|sig))"
     r"=[^&\s'\"<>]+",
     re.IGNORECASE,
 )

@@ -65,3 +65,12 @@ def test_no_error_of_a_store_shows_its_password():
     with pytest.raises(StoreError) as caught:
         Storage("ftp://me:CANARY@host")
     assert "CANARY" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 200_000, "?" + "password" * 30_000, "?sig" * 50_000, "://" * 60_000, "x://" + "@" * 200_000],
+)
+def test_a_long_text_takes_time_in_proportion(text):
+    # A quadratic pattern takes minutes.
+    assert len(redacted(text)) > 1000

@@ -40,7 +40,9 @@ class HFVocabulary:
 
         try:
             # Byte-level tokenizers (RoBERTa) split a word as in running text only with the space before it.
-            tokenizer = AutoTokenizer.from_pretrained(path, use_fast=True, add_prefix_space=True)
+            tokenizer = AutoTokenizer.from_pretrained(
+                path, use_fast=True, add_prefix_space=True, trust_remote_code=False
+            )
             backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
         except (OSError, ValueError, AttributeError) as error:
             hint = "give a checkpoint with a fast tokenizer (tokenizer.json), or a folder that has one"

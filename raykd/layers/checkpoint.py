@@ -15,7 +15,9 @@ from raykd.errors import StoreError
 _NO_LIMIT = 10**6
 
 # What decides a checkpoint's predictions: weights, configuration (label names too) and tokenizer.
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_WEIGHTS = "*.safetensors"
+SAFE = {"use_safetensors": True, "trust_remote_code": False}
+"""How Transformers loads a checkpoint: no pickle, and no code that comes with it."""
 _SETTINGS = ("config.json", "tokenizer*.json", "vocab.*", "merges.txt", "special_tokens_map.json")
 _SETTINGS += ("added_tokens.json", "*.model")
 
@@ -32,7 +34,7 @@ def checkpoint_folder(path: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(path, allow_patterns=[*_WEIGHTS, *_SETTINGS]))
+        return Path(snapshot_download(path, allow_patterns=[_WEIGHTS, *_SETTINGS]))
     # Whatever the client raises (bad name, no such repository, no network), the user's hint is the same.
     except Exception as error:
         problem = f"is no folder, and was not found on the Hugging Face Hub ({error})"
@@ -91,12 +93,13 @@ def quietly() -> Iterator[None]:
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    # Where a checkpoint comes in both formats, Transformers reads safetensors.
-    for pattern in _WEIGHTS:
-        if files := _files(folder, (pattern,)):
-            return files
-    hint = f"a checkpoint has {' or '.join(_WEIGHTS)} next to its config.json"
-    raise StoreError(str(folder), "holds no weights", hint)
+    if files := _files(folder, (_WEIGHTS,)):
+        return files
+    hint = (
+        f"a checkpoint has {_WEIGHTS} next to its config.json; one with pytorch_model.bin, which is a pickle and may "
+        "run code, is loaded by Transformers where you trust it, and stored again by its save_pretrained"
+    )
+    raise StoreError(str(folder), "holds no weights in safetensors", hint)
 
 
 def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:

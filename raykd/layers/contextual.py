@@ -22,6 +22,7 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.layers.checkpoint import (
+    SAFE,
     checked_weights,
     checkpoint_folder,
     quietly,
@@ -184,7 +185,7 @@ def _load(folder: str, checksum: str) -> Encoder:
     try:
         # What the checkpoint does not hold (for example a pooler) is drawn at random.
         with torch.random.fork_rng(devices=[]), quietly():
-            model = AutoModel.from_pretrained(folder, dtype=torch.float32)
+            model = AutoModel.from_pretrained(folder, dtype=torch.float32, **SAFE)
     except (OSError, ValueError) as error:
         raise StoreError(
             folder, f"cannot be loaded ({error})", "give a checkpoint that AutoModel reads"

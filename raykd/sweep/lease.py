@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import psutil
@@ -33,6 +34,8 @@ STALE_S = 60.0
 then."""
 SETTLE_S = 1.0
 """Seconds until a new lease counts: longer than another driver takes from finding none to writing its own."""
+LOST = signal.SIGUSR2
+"""Interrupts the driver; Ctrl-C's signal is ignored in jobs that a shell has put into the background."""
 
 
 class Lease:
@@ -97,7 +100,8 @@ class Lease:
 
 @contextmanager
 def held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) -> Iterator[Lease]:
-    """The lease of the sweep in `folder`, kept while the body runs. A body that loses it is interrupted.
+    """The lease of the sweep in `folder`, kept while the body runs, in the main thread. A body that loses it is
+    interrupted.
 
     Raises:
         StoreError: another driver has it, or has taken it over.
@@ -105,6 +109,7 @@ def held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) ->
     lease, ended = Lease(folder), threading.Event()
     lease.take(note=note)
     beating = threading.Thread(target=_beat, args=(lease, ended), name="raykd-lease", daemon=True)
+    before = signal.signal(LOST, _interrupt)
     beating.start()
     try:
         yield lease
@@ -116,6 +121,7 @@ def held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) ->
         # In this order: a beat after the release would be a lease that nobody holds.
         ended.set()
         beating.join()
+        signal.signal(LOST, before)
         with suppress(StoreError):
             lease.release()
 
@@ -150,8 +156,12 @@ def _beat(lease: Lease, ended: threading.Event) -> None:
         with suppress(StoreError):
             lease.beat()
         if lease.lost_to:
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            signal.pthread_kill(threading.main_thread().ident or 0, LOST)
             return
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _read(folder: Storage) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from raykd.corpora.vocabulary import PretrainedConfig
 from raykd.errors import StoreError
 from raykd.layers import Model, Output
 from raykd.layers.checkpoint import (
+    SAFE,
     checked_weights,
     checkpoint_folder,
     quietly,
@@ -226,7 +227,7 @@ def _load(folder: Path, path: str, tag_set: TagSet | None) -> Any:
     try:
         with quietly():
             model, report = AutoModelForTokenClassification.from_pretrained(
-                str(folder), dtype=torch.float32, output_loading_info=True, **head
+                str(folder), dtype=torch.float32, output_loading_info=True, **SAFE, **head
             )
     except (OSError, ValueError) as error:
         hint = "give a checkpoint that AutoModelForTokenClassification reads"

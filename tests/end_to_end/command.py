@@ -82,6 +82,14 @@ class Command:
         """Those of the family whose command line begins so: Ray names its workers after what they do."""
         return [process for process in self.family() if _line(process).startswith(name)]
 
+    def containing(self, *parts: str) -> list[psutil.Process]:
+        """Those of the family whose command line has one of the parts."""
+        return [process for process in self.family() if any(part in _line(process) for part in parts)]
+
+    def runs(self) -> bool:
+        """Whether the command has not ended."""
+        return self._driver.poll() is None
+
     def until(self, met: Callable[[], object]) -> None:
         """Wait until it is met, or fail with what the command printed."""
         deadline = time.monotonic() + PATIENCE

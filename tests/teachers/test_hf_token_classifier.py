@@ -131,6 +131,30 @@ def test_a_folder_without_weights_has_no_checksum(tmp_path):
         weights_checksum(str(tmp_path))
 
 
+def test_a_checkpoint_in_pickle_is_refused_unread(tmp_path):
+    path = make_checkpoint(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    for read in (weights_checksum, lambda path: HFTokenClassifierTeacher(path=path).build(tag_set=NER)):
+        with pytest.raises(
+            StoreError, match=r"no weights in safetensors; .* pytorch_model\.bin, which is a pickle"
+        ):
+            read(path)
+
+
+def test_code_that_comes_with_a_checkpoint_is_not_run(tmp_path):
+    path, ran = make_checkpoint(tmp_path), tmp_path / "ran"
+    (tmp_path / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass Own: pass\n")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config |= {
+        "model_type": "own",
+        "auto_map": {"AutoConfig": "own.Own", "AutoModelForTokenClassification": "own.Own"},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(StoreError, match="cannot be loaded"):
+        HFTokenClassifierTeacher(path=path).build(tag_set=NER)
+    assert not ran.exists()
+
+
 def test_a_pinned_checkpoint_that_changed_is_refused(tmp_path):
     teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path)).pinned()
     teacher.build(tag_set=NER)

@@ -1,0 +1,238 @@
+"""Faults against a real sweep. Whatever happened, it has to end as the undisturbed one: the same trials, scores,
+weights and front, and a store without damage.
+
+`python -m tests.chaos.faults SEED KILLS` prints what was done and how it ended, as JSON, and fails where one differs.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from raykd.cli.sweep import GAPS
+from raykd.errors import StoreError
+from raykd.figures import OBJECTIVES
+from raykd.front import front_of
+from raykd.storage import Storage
+from raykd.sweep.doctor import examine
+from raykd.sweep.records import SweepRecords
+from tests.chaos.full_disk import FULL_DISK
+from tests.end_to_end.command import ROOT, Command, Ended, run, running
+from tests.end_to_end.sweeps import TREE, sweep_file
+from tests.mlflow_server import MlflowServer
+from tests.stored import stored
+
+LONGEST_S = 30.0
+"""Until the next kill, at most: an undisturbed sweep takes about as long."""
+NAME = TREE["name"]
+SECTIONS: dict[str, Any] = {
+    "student": {**TREE["student"], "embedding_dim": {"choice": [8, 12, 16]}},
+    "objective": {"choice": [{"kind": "structural", "temperature": {"float": [1.0, 4.0]}}, {"kind": "posterior"}]},
+    "search": {"trials": 6, "sampler": "tpe", "seed": 3},
+    "resources": {"concurrency": 2, "precompute_workers": 1},
+}  # fmt: skip
+
+
+class Tried:
+    """A folder with a sweep that is disturbed."""
+
+    def __init__(self, parent: Path, name: str, undisturbed: Path | None = None, **sections: Any):
+        self.folder = parent / name
+        self.folder.mkdir()
+        self.file = sweep_file(self.folder, **{**SECTIONS, **sections})
+        self.store = self.folder / "store"
+        self.ends: Counter[int] = Counter()
+        if undisturbed is not None:
+            # Latency is measured, and what is measured differs: with it a search would go another way.
+            shutil.copytree(undisturbed / "store/costs", self.store / "costs")
+
+    def sweep(self, *words: str, **environment: str) -> Ended:
+        """The sweep to its end; begun again, if it was begun."""
+        return self.checked(run(self.folder, "sweep", str(self.file), "--resume", *words, **environment))
+
+    def checked(self, ended: Ended) -> Ended:
+        """Whatever went wrong was said in a sentence."""
+        assert "Traceback" not in ended.output, ended.output
+        self.ends[ended.code] += 1
+        return ended
+
+    def outcome(self) -> dict[str, Any]:
+        """What must not depend on faults."""
+        storage = Storage(str(self.store))
+        found = examine(storage)
+        assert not found.damages, found.damages
+        trials = [record.trial for record in SweepRecords(storage, NAME).load()]
+        weights = {
+            path.parent.name: stored(path)["weights_sha256"] for path in self.store.glob("runs/*/result.json")
+        }
+        return {
+            "trials": [(t.number, t.state, t.role, dict(t.settings), t.run_ids, t.scores.to_plain()) for t in trials],
+            "weights": {run_id: weights[run_id] for trial in trials for run_id in trial.run_ids},
+            "front": [trial.number for trial in front_of(trials, OBJECTIVES)],
+        }  # fmt: skip
+
+
+def undisturbed(parent: Path) -> tuple[Path, dict[str, Any]]:
+    """The folder of a sweep that nothing happens to, and its outcome."""
+    tried = Tried(parent, "undisturbed")
+    ended = tried.sweep()
+    assert ended.code == 0, ended.output
+    return tried.folder, tried.outcome()
+
+
+def kills(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int, count: int) -> dict[str, Any]:
+    """`kill -9` at random instants: of the driver, of workers, of Ray's own processes; begun again until it ends."""
+    drawn, killed, ends, sweeps = random.Random(seed), Counter(), Counter(), 0
+    while killed.total() < count:
+        tried = Tried(parent, f"kills-{seed}-{sweeps}", whole[0])
+        code: int | None = None
+        while code != 0:
+            with running(tried.folder, "sweep", str(tried.file), "--resume") as command:
+                while killed.total() < count and _lives(command, drawn.uniform(0.5, LONGEST_S)):
+                    victim = _victim(command, drawn)
+                    killed[_kill(command, victim)] += 1
+                    if victim == "driver":
+                        break
+                code = tried.checked(command.end()).code
+            assert code in (0, -9, GAPS), code
+        assert tried.outcome() == whole[1]
+        sweeps, ends = sweeps + 1, ends + tried.ends
+        shutil.rmtree(tried.folder)
+    return {
+        "killed": dict(killed),
+        "sweeps": sweeps,
+        "exit codes": {str(code): n for code, n in sorted(ends.items())},
+    }
+
+
+def _lives(command: Command, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while command.runs() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return command.runs()
+
+
+def _victim(command: Command, drawn: random.Random) -> str:
+    return drawn.choices(["driver", "worker", "ray"], [5, 4, 1])[0]
+
+
+def _kill(command: Command, victim: str) -> str:
+    """Kill one; gives what it was. Before there are workers it is the driver."""
+    found = {"worker": command.named("ray::"), "ray": command.containing("/raylet/raylet", "gcs_server")}.get(
+        victim, []
+    )
+    if not found:
+        command.kill()
+        return "driver"
+    try:
+        random.choice(found).kill()
+    except psutil.NoSuchProcess:
+        return f"{victim} (gone)"
+    return victim
+
+
+def full_disk(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
+    """The disk has room for a part of the store only, at three sizes; then for all."""
+    size = sum(path.stat().st_size for path in (whole[0] / "store").rglob("*") if path.is_file())
+    tried = Tried(parent, "disk", whole[0])
+    (tried.folder / "sitecustomize.py").write_text(FULL_DISK)
+    for share in (0.3, 0.6, 0.9):
+        room = {"CHAOS_ROOM": str(int(share * size)), "CHAOS_STORE": str(tried.store)}
+        ended = tried.sweep(**room, PYTHONPATH=f"{tried.folder}:{ROOT}")
+        assert ended.code in (4, 7, GAPS, 9), ended.output
+        assert "no space left on device" in ended.output
+    assert tried.sweep().code == 0
+    assert tried.outcome() == whole[1]
+    return {"exit codes": dict(tried.ends)}
+
+
+def flipped_bits(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
+    """One bit in a file of every kind that the store has; the doctor repairs it."""
+    tried = Tried(parent, "bits")
+    shutil.rmtree(tried.store, ignore_errors=True)
+    shutil.copytree(whole[0] / "store", tried.store)
+    drawn, kinds = random.Random(seed), {}
+    for path in sorted(tried.store.rglob("*")):
+        if path.is_file() and path.suffix in (".json", ".arrow", ".safetensors"):
+            kind = (
+                path.relative_to(tried.store).parts[0],
+                path.name if path.suffix == ".json" else path.suffix,
+            )
+            kinds[kind if path.name[0] not in "0123456789" else (kind[0], "trial")] = path
+    # What is measured again would be another: costs are checked in sweep/test_doctor.py.
+    flipped = [path for (folder, _), path in kinds.items() if folder != "costs"]
+    for path in flipped:
+        data = bytearray(path.read_bytes())
+        data[drawn.randrange(len(data))] ^= 1 << drawn.randrange(8)
+        path.write_bytes(data)
+    assert tried.sweep().code == StoreError.exit_code
+    assert run(tried.folder, "doctor", str(tried.store), "--repair").code == 0
+    assert tried.sweep().code == 0
+    assert tried.outcome() == whole[1]
+    return {"files": len(flipped), "exit codes": dict(tried.ends)}
+
+
+def two_drivers(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
+    """Two at once on one sweep: one is refused by the other's name."""
+    tried = Tried(parent, "two", whole[0])
+    words = ("sweep", str(tried.file), "--resume")
+    with running(tried.folder, *words) as one, running(tried.folder, *words) as other:
+        ends = [tried.checked(command.end()) for command in (one, other)]
+    assert sorted(ended.code for ended in ends) == [0, StoreError.exit_code], ends
+    (refused,) = (ended for ended in ends if ended.code)
+    assert "works on this sweep" in refused.err
+    assert tried.outcome() == whole[1]
+    return {"exit codes": dict(tried.ends)}
+
+
+def server_away(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
+    """The tracking server dies while the sweep runs, and is back before it ends."""
+    server = MlflowServer(parent)
+    server.start()
+    try:
+        tried = Tried(parent, "away", whole[0], tracking={"uri": f"http://{server.address}"})
+        with running(tried.folder, "sweep", str(tried.file)) as command:
+            command.until(lambda: list(tried.store.glob("teachers/*/checkpoint.pt")))
+            server.stop()
+            command.until(lambda: len(list(tried.store.glob("runs/*/result.json"))) >= 3)
+            server.start()
+            ended = tried.checked(command.end())
+        assert ended.code == 0, ended.output
+        assert "the sweep goes on without it" in ended.output
+        assert "not shown in MLflow" not in ended.output
+        assert tried.outcome() == whole[1]
+        return {"exit codes": dict(tried.ends)}
+    finally:
+        server.stop()
+
+
+OTHERS: tuple[Callable[..., dict[str, Any]], ...] = (full_disk, flipped_bits, two_drivers, server_away)
+
+
+def main(seed: int, count: int) -> dict[str, Any]:
+    """All faults, each against its own copy; how each ended."""
+    with tempfile.TemporaryDirectory(prefix="raykd-chaos-") as folder:
+        parent, started = Path(folder), time.monotonic()
+        whole = undisturbed(parent)
+        told: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
+        for name, fault in {"kills": lambda: kills(parent, whole, seed, count)} | {
+            each.__name__: lambda each=each: each(parent, whole, seed) for each in OTHERS
+        }.items():
+            began = time.monotonic()
+            told[name] = {**fault(), "seconds": round(time.monotonic() - began, 1)}
+            print(name, json.dumps(told[name]), file=sys.stderr, flush=True)
+        return {**told, "minutes": round((time.monotonic() - started) / 60, 1)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(int(sys.argv[1]), int(sys.argv[2])), indent=2))
