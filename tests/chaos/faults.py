@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,9 +226,9 @@ def main(seed: int, count: int) -> dict[str, Any]:
         parent, started = Path(folder), time.monotonic()
         whole = undisturbed(parent)
         told: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
-        for name, fault in {"kills": lambda: kills(parent, whole, seed, count)} | {
-            each.__name__: lambda each=each: each(parent, whole, seed) for each in OTHERS
-        }.items():
+        faults: dict[str, Callable[[], dict[str, Any]]] = {"kills": lambda: kills(parent, whole, seed, count)}
+        faults |= {each.__name__: partial(each, parent, whole, seed) for each in OTHERS}
+        for name, fault in faults.items():
             began = time.monotonic()
             told[name] = {**fault(), "seconds": round(time.monotonic() - began, 1)}
             print(name, json.dumps(told[name]), file=sys.stderr, flush=True)
