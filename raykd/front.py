@@ -56,27 +56,46 @@ def hypervolume_of(trials: Iterable[Trial], teachers: Sequence[Teacher], objecti
 
 
 def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
-    """The same student, trained in the same way on gold labels alone: what distillation is compared with.
+    """The same student, trained in the same way on labels alone: what distillation is compared with.
 
-    It is complete, of any role, its objective is gold, and its settings differ only in what belongs to teaching. Of
-    several the best on dev; None where there is none, and for a trial that itself learns from gold labels.
+    It is complete, of the baseline or a trial on gold labels, and its settings differ only in what belongs to teaching.
+    One that took as many optimiser steps comes first, then one with the same schedule (`as_many_steps` says which it
+    is); of several the best on dev. None where there is none, and for a trial that itself learns from labels alone.
     """
-    if trial.objective == GOLD:
+    if trial.objective == GOLD or trial.role == "baseline":
         return None
-    own = _without_teaching(trial)
-    twins = (
+    own, schedule = _without_teaching(trial), _schedule(trial)
+    twins = [
         other
         for other in trials
-        if other.state == "COMPLETE" and other.objective == GOLD and _without_teaching(other) == own
+        if other.state == "COMPLETE"
+        and (other.objective == GOLD or other.role == "baseline")
+        and _without_teaching(other) == own
+        and (as_many_steps(trial, other) or _schedule(other) == schedule)
+    ]
+    return max(
+        twins, key=lambda twin: (as_many_steps(trial, twin), twin.scores.mean("dev") or 0.0), default=None
     )
-    return max(twins, key=lambda twin: twin.scores.mean("dev") or 0.0, default=None)
+
+
+def as_many_steps(trial: Trial, twin: Trial) -> bool:
+    """Whether both took as many optimiser steps; else they had as many epochs, of texts that may differ in length."""
+    return trial.steps is not None and trial.steps == twin.steps
 
 
 def _without_teaching(trial: Trial) -> dict[str, object]:
     return {
         path: value
         for path, value in trial.settings.items()
-        if path.partition(".")[0] not in TEACHING and path not in ANNEALING
+        if path.partition(".")[0] not in (*TEACHING, "schedule")
+    }
+
+
+def _schedule(trial: Trial) -> dict[str, object]:
+    return {
+        path: value
+        for path, value in trial.settings.items()
+        if path.partition(".")[0] == "schedule" and path not in ANNEALING
     }
 
 

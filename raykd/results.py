@@ -147,6 +147,16 @@ class RunResult:
     bytes: int
     weights_sha256: str = ""
 
+    @property
+    def steps(self) -> int:
+        """Optimiser steps that it took."""
+        return self.epochs[-1]["steps"] if self.epochs else 0
+
+    @property
+    def still_rises(self) -> bool:
+        """Whether its best epoch is its last: longer training might have given more."""
+        return bool(self.epochs) and self.best_epoch == self.epochs[-1]["epoch"]
+
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form."""
         return {**vars(self), "scores": self.scores.to_plain(), "epochs": list(self.epochs)}

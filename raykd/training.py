@@ -1,9 +1,9 @@
 """How parameters move: optimiser, learning-rate schedule, and the annealing of λ; for teachers and students."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn, optim
 
 from raykd.spec import Frozen
@@ -32,13 +32,27 @@ class TrainingConfig(Frozen):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
-class ScheduleConfig(Frozen):
+class Duration(Frozen):
+    """How long something trains: until the first of these is reached. Its best state is kept. With unfreezing each step
+    is as long."""
+
+    epochs: Annotated[int, Field(ge=1)] | None = None
+    """Passes over its text at most; by default as many as it takes."""
+    max_steps: Annotated[int, Field(ge=1)] | None = 20_000
+    """Optimiser steps at most, also inside an epoch."""
+    patience: Annotated[int, Field(ge=1)] | None = 10
+    """Epochs without a better state after which it ends; null: it goes on to the last."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.epochs is None and self.max_steps is None and self.patience is None:
+            raise ValueError("it would never end; give epochs, max_steps or patience")
+        return self
+
+
+class ScheduleConfig(Duration):
     """How long a stage trains, and how λ, the weight of its objective beside labels, falls over its epochs."""
 
-    epochs: Annotated[int, Field(ge=1)] = 12
-    """With unfreezing, of each step."""
-    patience: Annotated[int, Field(ge=1)] | None = None
-    """Epochs without a better state after which the stage (or unfreezing step) ends before its last epoch."""
     anneal_rate: Annotated[float, Field(ge=0)] = 1.0
     anneal_horizon: Annotated[int, Field(ge=1)] = 12
     """Epochs at which rate 1 reaches λ = 0 (the authors' code fixes 100; here it is explicit)."""

@@ -37,6 +37,10 @@ class Trial:
     """What its shape costs, absolute and against the teachers, by the names in `raykd/figures.py`."""
     wall_s: float | None = None
     """Seconds that its runs took together."""
+    steps: int | None = None
+    """Optimiser steps that its longest run took."""
+    still_rises: int = 0
+    """How many of its runs were best in their last epoch: longer training might have given more."""
     message: str = ""
     """Why it failed or was stopped."""
     score_name: str = "f1"
@@ -87,6 +91,8 @@ class Teacher:
     scores: Scores = field(default_factory=Scores)
     cost: Mapping[str, float] = field(default_factory=dict)
     """What all of them cost together."""
+    still_rises: int = 0
+    """How many of them were best in their last epoch."""
     members: tuple[Teacher, ...] = ()
     """Of an ensemble, what it is the mean of: one row per seed."""
     score_name: str = "f1"

@@ -21,7 +21,7 @@ from raykd.figures import (
     selecting,
 )
 from raykd.front import front_of, hypervolume_of
-from raykd.report import best, front_html, front_table, parse, trials_table
+from raykd.report import FrontRow, best, front_html, front_table, parse, trials_table
 from raykd.report.form import FORMS
 from raykd.report.hover import hover
 from raykd.tracking.record import results
@@ -90,7 +90,7 @@ def test_students_are_chosen_by_it(figure: Figure):
     value = figure.read(TRIAL)
     worse = Trial(1, "COMPLETE", score_name="uas")
     for name in figure.answers_to("uas"):
-        assert parse(f"{name} == {value}", "uas").accepts(TRIAL, None)
+        assert parse(f"{name} == {value}", "uas").accepts(FrontRow(TRIAL, None, None), None)
         assert best([worse, TRIAL], name, "uas") == [TRIAL]
 
 

@@ -28,7 +28,7 @@ def distill(
         compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
         runs = [(run.id, run) for run in sweep.first_setting.runs]
         todo = missing_results(sweep.storage, runs)
-        listener.begin("distill", sum(run.epochs for _, run in todo))
+        listener.begin("distill", len(todo))
         train(sweep, todo, "distill", concurrent, listener)
         listener.end("distill", f"{len(todo)} trained, {len(runs) - len(todo)} found in the store")
     for name, run in runs:

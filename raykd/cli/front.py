@@ -7,12 +7,23 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from raykd.cli.console import stdout
+from raykd.cli.console import marked, stdout
 from raykd.cli.options import Small, Variants, again, document
 from raykd.errors import Fault, SpecError, StoreError
-from raykd.figures import COLUMNS, LATENCY
-from raykd.report import front_html, front_rows, front_table, trials_csv, trials_parquet
+from raykd.figures import COLUMNS, LATENCY, Directions
+from raykd.report import (
+    FrontRow,
+    Judgement,
+    Where,
+    front_html,
+    front_rows,
+    front_table,
+    judge,
+    trials_csv,
+    trials_parquet,
+)
 from raykd.report.form import costs_in_words
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
@@ -45,7 +56,8 @@ def front(
     if condition is None and best is None:
         for name, data in report_files(trials, teachers, records).items():
             records.folder.write(name, data)
-        stdout.print(front_table(trials, teachers, sweep=records.name, objectives=records.objectives))
+        judged = judge(trials, teachers, objectives=records.objectives, dev_labels=records.dev_labels())
+        show_front(trials, teachers, judged, sweep=records.name, objectives=records.objectives)
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.address}. "
             f"Next: raykd front {again(sweep, variant, small)} --where '{score_name} >= 0.95 * teacher' "
@@ -54,18 +66,47 @@ def front(
         )  # fmt: skip
         return
     reference = teacher_score(teachers)
-    chosen = [row.trial for row in front_rows(trials, teachers, objectives=records.objectives)]
-    if condition is not None:
-        chosen = [trial for trial in chosen if condition.accepts(trial, reference)]
+    rows = front_rows(trials, teachers, objectives=records.objectives)
+    chosen = [row.trial for row in rows if condition is None or condition.accepts(row, reference)]
     chosen = best_first(chosen, best or LATENCY.name, score_name)
+    if not chosen:
+        _print_closest(rows, condition, reference)
+        raise typer.Exit(1)
     _print_choice(chosen, best is not None, records)
+    show_verdict(
+        judge(
+            trials, teachers, objectives=records.objectives, dev_labels=records.dev_labels(), chosen=chosen[0]
+        )
+    )
+
+
+def show_front(
+    trials: list[Trial], teachers: list[Teacher], judged: Judgement, *, sweep: str, objectives: Directions
+) -> None:
+    """Print the table, what to know of its figures, and the verdict."""
+    ship = judged.verdict.ship
+    best = ship.number if ship else None
+    stdout.print(front_table(trials, teachers, sweep=sweep, objectives=objectives, best=best))
+    for finding in judged.findings:
+        stdout.print(marked("warning", finding), highlight=False, soft_wrap=True)
+    show_verdict(judged)
+
+
+def show_verdict(judged: Judgement) -> None:
+    """Print what to do."""
+    style = "bold green" if judged.verdict.ship else "bold yellow"
+    stdout.print(Text(judged.verdict.text, style=style), soft_wrap=True)
 
 
 def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
     """The report as files."""
     return {
         "front.html": front_html(
-            trials, teachers, sweep=records.name, objectives=records.objectives
+            trials,
+            teachers,
+            sweep=records.name,
+            objectives=records.objectives,
+            dev_labels=records.dev_labels(),
         ).encode(),
         "front.csv": trials_csv(trials, objectives=records.objectives),
         "trials.parquet": trials_parquet(trials, objectives=records.objectives),
@@ -95,12 +136,17 @@ def records_of(sweep: str, store: str | None, variants: list[str] | None, small:
     )
 
 
+def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float | None) -> None:
+    """How close the front came to a condition that no student meets."""
+    closest = condition.closest(rows, teacher) if condition is not None else None
+    came = "" if closest is None else f"; the closest is {closest[0].trial.name}: {closest[1]}"
+    stdout.print(
+        f"front: no student of the front meets the condition{came}. Next: relax it, or search other students",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
 def _print_choice(chosen: list[Trial], one: bool, records: SweepRecords) -> None:
-    if not chosen:
-        stdout.print(
-            "front: no student of the front meets the condition. Next: relax it, or search larger students"
-        )
-        raise typer.Exit(1)
     for trial in chosen[:1] if one else chosen:
         stdout.print(
             f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, COLUMNS))}",

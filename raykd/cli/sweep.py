@@ -10,11 +10,11 @@ import typer
 
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
-from raykd.cli.front import report_files
+from raykd.cli.front import report_files, show_front
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.errors import RaykdError
 from raykd.front import front_of
-from raykd.report import front_markdown, front_table
+from raykd.report import Judgement, front_markdown, judge
 from raykd.runs.cluster import concurrency
 from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.lease import held
@@ -44,12 +44,12 @@ def sweep(
     # Whatever can refuse the sweep comes before anything is computed, stored or logged.
     check_tracking(planned.file.tracking.uri)
     try:
-        trials, teachers = _swept(planned, address, resume=resume)
+        trials, teachers, judged = _swept(planned, address, resume=resume)
     except RaykdError as error:
         if planned.records.lease is not None:
             error.goes_on = command
         raise
-    stdout.print(front_table(trials, teachers, sweep=planned.file.name, objectives=objectives))
+    show_front(trials, teachers, judged, sweep=planned.file.name, objectives=objectives)
     stdout.print(
         f"sweep: {len(trials)} trials. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small)} "
@@ -69,7 +69,9 @@ def sweep(
         raise typer.Exit(GAPS)
 
 
-def _swept(planned: Sweep, address: str | None, *, resume: bool) -> tuple[list[Trial], list[Teacher]]:
+def _swept(
+    planned: Sweep, address: str | None, *, resume: bool
+) -> tuple[list[Trial], list[Teacher], Judgement]:
     """All phases, and their report in the store and on the tracking server."""
     objectives = planned.file.objectives
     with at_work(planned, address) as (cluster, listener):
@@ -84,6 +86,20 @@ def _swept(planned: Sweep, address: str | None, *, resume: bool) -> tuple[list[T
                 files = report_files(trials, teachers, planned.records)
                 for name, data in files.items():
                     planned.records.save_file(name, data)
-                table = front_markdown(trials, teachers, sweep=planned.file.name, objectives=objectives)
-                publish(planned, tracker, trials, files, table, Path(scratch))
-    return trials, teachers
+                labels = planned.records.dev_labels()
+                judged = judge(trials, teachers, objectives=objectives, dev_labels=labels)
+                table = front_markdown(
+                    trials, teachers, sweep=planned.file.name, objectives=objectives, dev_labels=labels
+                )
+                decided = judged.verdict
+                publish(
+                    planned,
+                    tracker,
+                    trials,
+                    files,
+                    table,
+                    Path(scratch),
+                    ship=decided.ship,
+                    verdict=decided.text,
+                )
+    return trials, teachers, judged

@@ -5,6 +5,7 @@ Everything here returns strings, bytes or rich renderables; `cli/` prints them.
 """
 
 from raykd.report.export import trials_csv, trials_parquet, trials_table
+from raykd.report.findings import Judgement, judge
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.page import front_html
 from raykd.report.table import front_markdown, front_table, headline
@@ -12,6 +13,7 @@ from raykd.report.where import Where, best, parse
 
 __all__ = [
     "FrontRow",
+    "Judgement",
     "Where",
     "best",
     "front_html",
@@ -19,6 +21,7 @@ __all__ = [
     "front_rows",
     "front_table",
     "headline",
+    "judge",
     "parse",
     "trials_csv",
     "trials_parquet",

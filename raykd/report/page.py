@@ -10,8 +10,9 @@ from plotly.offline import get_plotlyjs
 
 from raykd.figures import LATENCY, OBJECTIVES, SPEEDUP, Directions
 from raykd.front import candidates
+from raykd.report.findings import GOOD_ENOUGH, judge
 from raykd.report.form import costs_in_words, gain, main_costs, percent
-from raykd.report.front_rows import FrontRow, front_rows
+from raykd.report.front_rows import FrontRow
 from raykd.report.page_table import Heads, body, head
 from raykd.report.page_template import PAGE
 from raykd.report.picture import colours, front_picture
@@ -20,8 +21,6 @@ from raykd.results import Part
 from raykd.trial import Teacher, Trial, score_label_of, targets_of, teacher_score
 
 PARTS: tuple[Part, ...] = ("dev", "test")
-GOOD_ENOUGH = 0.95
-"""The share of the teacher's score for which the page names the fastest student."""
 
 
 def front_html(
@@ -30,14 +29,17 @@ def front_html(
     *,
     sweep: str = "",
     objectives: Directions = OBJECTIVES,
+    dev_labels: int | None = None,
 ) -> str:
     """The whole page as text; it opens from a file, without a network."""
     trials = list(trials)
-    rows = front_rows(trials, teachers, objectives=objectives)
+    judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
+    rows, ship = judged.rows, judged.verdict.ship
     scored = [*teachers, *trials]
     heads = Heads(languages_of(scored), targets_of(scored), score_label_of(scored))
     pictures = {
-        part: front_picture(trials, teachers, part=part, objectives=objectives).to_json() for part in PARTS
+        part: front_picture(trials, teachers, part=part, objectives=objectives, ship=ship).to_json()
+        for part in PARTS
     }
     heading = escape(headline(trials, rows, sweep=sweep))
     tiles = (
@@ -49,6 +51,9 @@ def front_html(
     return PAGE.substitute(
         title=heading,
         heading=heading,
+        verdict=escape(judged.verdict.text),
+        decided="ship" if ship else "wait",
+        findings="".join(f"<li>{escape(str(finding))}</li>" for finding in judged.findings),
         tiles="".join(tiles),
         label=escape(heads.label),
         languages=escape(_means(heads)),

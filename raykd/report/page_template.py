@@ -11,6 +11,9 @@ body { margin: 0; color: #1d2733; background: #fff;
   font: 14px/1.45 Inter, "Segoe UI", "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
 main { max-width: 1180px; margin: 0 auto; padding: 22px 28px 40px; }
 h1 { font-size: 22px; margin: 0 0 14px; font-weight: 650; }
+.verdict { font-size: 16px; font-weight: 600; margin: 0 0 14px; padding: 8px 14px; border-radius: 8px; }
+.verdict.ship { background: #e9f6ef; color: #1f7a4d; } .verdict.wait { background: #fff4e0; color: #8a5a00; }
+.findings { margin: 0 0 14px; padding: 0 0 0 18px; color: #8a5a00; } .findings:empty { display: none; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(155px, 1fr)); gap: 12px; margin: 0 0 14px; }
 .tile { border: 1px solid #e3e7eb; border-radius: 8px; padding: 9px 14px; }
 .tile b { display: block; font-size: 20px; font-weight: 650; }
@@ -39,7 +42,9 @@ body:not(.test) .on-test, body.test .on-dev { display: none; }
 </style></head><body>
 <main>
 <h1>$heading</h1>
+<p class="verdict $decided">$verdict</p>
 <div class="tiles">$tiles</div>
+<ul class="findings">$findings</ul>
 <div class="bar"><div class="switch" role="group" aria-label="Which score">
 <button id="dev" aria-pressed="true">dev $label</button>
 <button id="test" aria-pressed="false">test $label</button></div>

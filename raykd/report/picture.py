@@ -22,7 +22,7 @@ from raykd.results import Part
 from raykd.trial import Teacher, Trial, score_label_of, teacher_score
 
 INK, QUIET, GRID, GREY = "#1d2733", "#66727f", "#edf0f3", "#b9c2cb"
-GOLD, TIE = "#c58a00", "#e3c47d"
+GOLD, TIE, SHIP = "#c58a00", "#e3c47d", "#1f7a4d"
 PALETTE = ("#0b6fb8", "#d1495b", "#2a9d6f", "#7b4fb5", "#c2571a", "#1595a3", "#8a6d3b", "#5a6b7b")
 FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 SMALLEST, LARGEST = 11.0, 31.0
@@ -40,10 +40,11 @@ def front_picture(
     *,
     part: Part = "dev",
     objectives: Directions = OBJECTIVES,
+    ship: Trial | None = None,
 ) -> go.Figure:
     """Score on dev or test (percent) against latency (ms, p50 at batch 1).
 
-    The front is chosen on dev whichever part is shown, so on test its line may bend.
+    The front is chosen on dev whichever part is shown, so on test its line may bend. `ship`: the student to mark.
     """
     trials = list(trials)
     rows = [row for row in front_rows(trials, teachers, objectives=objectives) if _has(row.trial, part)]
@@ -63,6 +64,7 @@ def front_picture(
     _front_line(figure, rows, part)
     _baselines(figure, rows, part, size)
     _front(figure, rows, part, size)
+    _ship(figure, ship, part)
     _teacher(figure, teachers, part, reach)
     _layout(figure, f"{part} {score_label_of([*teachers, *trials])}")
     figure.update_xaxes(_latency_axis(latencies + near))
@@ -173,6 +175,24 @@ def _front(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes)
             hovertext=[hover(row.trial, row) for row in own],
             hoverinfo="text",
         )
+
+
+def _ship(figure: go.Figure, trial: Trial | None, part: Part) -> None:
+    """A ring around the student to ship."""
+    if trial is None or not _has(trial, part):
+        return
+    figure.add_scatter(
+        x=[LATENCY.read(trial)],
+        y=[_percent(trial, part)],
+        mode="markers+text",
+        name="to ship",
+        text=["<b>ship</b>"],
+        textposition="bottom right",
+        textfont={"size": 13, "color": SHIP, "family": FONT},
+        marker={"symbol": "circle-open", "size": 40, "color": SHIP, "line": {"width": 3}},
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: float) -> None:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.figures import COLUMNS, DEV, OBJECTIVES, TARGET, TEST, Directions, Figure
+from raykd.report.findings import judge
 from raykd.report.form import NONE, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of
@@ -143,15 +144,20 @@ def front_markdown(
     *,
     sweep: str = "",
     objectives: Directions = OBJECTIVES,
+    dev_labels: int | None = None,
 ) -> str:
-    """The front as a narrow Markdown table under its headline; of baselines it shows only the gain over them."""
+    """The verdict and the front as a narrow Markdown table under its headline, with what to know of its figures; of
+    baselines it shows only the gain over them."""
     trials = list(trials)
-    rows = front_rows(trials, teachers, objectives=objectives)
+    judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
+    rows = judged.rows
     scored = [*teachers, *trials]
     label = score_label_of(scored)
     all_columns = columns([], label=label, targets=bool(targets_of(scored)))
     some = [column for column in all_columns if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
+        f"**{judged.verdict.text}**",
+        "",
         f"**{headline(trials, rows, sweep=sweep)}** ({label} in percent, selected on dev)",
         "",
         _line(column.heading for column in some),
@@ -159,6 +165,7 @@ def front_markdown(
         *(_line(column.teacher(teacher) for column in some) for teacher in teachers),
     ]
     lines += [_line(_student_cell(column, row) for column in some) for row in rows]
+    lines += ["", *(f"- {finding}" for finding in judged.findings)]
     return "\n".join(lines)
 
 

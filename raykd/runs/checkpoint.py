@@ -31,6 +31,10 @@ class Progress:
     epoch: int = 0
     """Counted over all stages."""
     batch: int = 0
+    steps: int = 0
+    """Optimiser steps of the finished epochs of the step."""
+    all_steps: int = 0
+    """The same over all stages."""
     sums: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     best: float = -float("inf")

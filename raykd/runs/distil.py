@@ -53,6 +53,8 @@ class EpochReport:
 
     epoch: int
     """Counted over all stages."""
+    steps: int
+    """Optimiser steps until its end, over all stages."""
     stage: int
     kd_weight: float
     loss: float
@@ -66,7 +68,7 @@ class EpochReport:
         """Metric name → value, as logged and as kept in the run's history."""
         held_out = {} if self.held_out_loss is None else {"held_out_loss": self.held_out_loss}
         return {
-            "epoch": self.epoch, "stage": self.stage, "lambda": self.kd_weight, "loss": self.loss,
+            "epoch": self.epoch, "steps": self.steps, "stage": self.stage, "lambda": self.kd_weight, "loss": self.loss,
             "losses": dict(self.losses), "learning_rate": self.learning_rate,
             "tokens_per_second": self.tokens_per_second, "dev": self.dev.mean,
             "dev_languages_sd": self.dev.languages_sd, "dev_by_language": dict(self.dev.by_language), **held_out,
@@ -144,25 +146,36 @@ class Distiller:
             DistributedDataParallel(learner, find_unused_parameters=unused) if several else learner
         )
         self._optimiser = make_optimiser(training, self._parameters)
-        total = len(self._batches(self.progress.first_epoch)) * self.stage.schedule.epochs
-        self._rate = LearningRate(training, self._optimiser, total_steps=total)
+        self._rate = LearningRate(training, self._optimiser, total_steps=self._most_steps())
         self._scaler = torch.amp.GradScaler(self.worker.device.type, enabled=training.precision == "fp16")
         if state is not None:
             self._restore(state)
 
+    def _most_steps(self) -> int:
+        """Optimiser steps of one step of the stage, where patience does not end it."""
+        schedule, in_one = self.stage.schedule, len(self._batches(self.progress.first_epoch))
+        limits = (schedule.max_steps, schedule.epochs and in_one * schedule.epochs)
+        return min((limit for limit in limits if limit is not None), default=0)
+
     def _train_step(self, report: Callable[[EpochReport], None]) -> None:
-        first = self.progress.first_epoch
-        for epoch in range(self.progress.epoch, first + self.stage.schedule.epochs):
-            if self._out_of_patience(epoch):
-                break
+        while not self._ended():
+            epoch = self.progress.epoch
             batches = self._batches(epoch)
+            if (most := self.stage.schedule.max_steps) is not None:
+                batches = batches[: most - self.progress.steps]
             self._train_epoch(epoch, batches)
             # report() may be a barrier: every rank must reach it.
             report(self._close_epoch(epoch, batches))
 
-    def _out_of_patience(self, epoch: int) -> bool:
-        patience, progress = self.stage.schedule.patience, self.progress
-        return patience is not None and epoch - max(progress.best_epoch, progress.first_epoch) > patience
+    def _ended(self) -> bool:
+        """Whether the step has as many epochs or optimiser steps as it may have, or is out of patience."""
+        schedule, progress = self.stage.schedule, self.progress
+        since_best = progress.epoch - max(progress.best_epoch, progress.first_epoch)
+        return (
+            (schedule.epochs is not None and progress.epoch >= progress.first_epoch + schedule.epochs)
+            or (schedule.max_steps is not None and progress.steps >= schedule.max_steps)
+            or (schedule.patience is not None and since_best > schedule.patience)
+        )
 
     def _close_step(self, *, last: bool) -> None:
         """The next step starts from the best state of this one."""
@@ -175,7 +188,7 @@ class Distiller:
             (progress.stage + 1, 0) if last else (progress.stage, progress.step + 1)
         )
         if progress.stage < len(self.plan.stages):
-            progress.first_epoch, progress.best = progress.epoch, -float("inf")
+            progress.first_epoch, progress.best, progress.steps = progress.epoch, -float("inf"), 0
 
     def _batches(self, epoch: int) -> list[np.ndarray]:
         training, drawn = self.stage.training, self._drawn(epoch)
@@ -252,11 +265,11 @@ class Distiller:
         score = dev.mean if held_out is None else -held_out
         self._rate.epoch(score)
         report = EpochReport(
-            epoch=epoch, stage=self.progress.stage, kd_weight=self._kd_weight(epoch), loss=means.pop(TOTAL),
-            losses=means, learning_rate=rate, dev=dev, held_out_loss=held_out,
-            tokens_per_second=tokens / max(self.progress.seconds, 1e-9),
+            epoch=epoch, steps=self.progress.all_steps + len(batches), stage=self.progress.stage,
+            kd_weight=self._kd_weight(epoch), loss=means.pop(TOTAL), losses=means, learning_rate=rate, dev=dev,
+            held_out_loss=held_out, tokens_per_second=tokens / max(self.progress.seconds, 1e-9),
         )  # fmt: skip
-        self._advance(report, score)
+        self._advance(report, score, len(batches))
         self._save()
         return report
 
@@ -274,8 +287,9 @@ class Distiller:
             ]  # fmt: skip
         return sum(float(loss[TOTAL].sum()) for loss in losses) / len(self._held_out)
 
-    def _advance(self, report: EpochReport, score: float) -> None:
+    def _advance(self, report: EpochReport, score: float, steps: int) -> None:
         progress = self.progress
+        progress.steps, progress.all_steps = progress.steps + steps, progress.all_steps + steps
         if score > progress.best:
             progress.best, progress.best_epoch = score, report.epoch
             progress.best_weights, progress.best_loss_weights = _copy(self.model), _copy(self.loss)

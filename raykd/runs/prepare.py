@@ -23,7 +23,7 @@ from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import store_vocabulary
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage
-from raykd.training import ScheduleConfig
+from raykd.training import Duration, ScheduleConfig
 from raykd.transfer import Text, signal_id
 
 Read = Callable[[CorpusConfig], Corpus]
@@ -191,7 +191,8 @@ def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str,
     alpha = recipe.corpus.sampling_alpha if len(corpus.languages) > 1 else 1.0
     stages: tuple[dict[str, Any], ...] = ()
     if role == "teacher":
-        gold = Stage(objective=Gold(), schedule=ScheduleConfig(epochs=config.epochs, patience=None))
+        length = {name: getattr(config, name) for name in Duration.model_fields}
+        gold = Stage(objective=Gold(), schedule=ScheduleConfig(**length))
         stages = (resolved_stage(gold, recipe, unlabelled=False),)
     return Run(
         role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config), stages=stages,

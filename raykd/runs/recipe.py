@@ -18,7 +18,7 @@ from raykd.spec import Frozen, KeyPath
 from raykd.students import StudentConfig
 from raykd.tasks import TASKS, Task
 from raykd.teachers import TeacherConfig
-from raykd.training import ScheduleConfig, TrainingConfig
+from raykd.training import Duration, ScheduleConfig, TrainingConfig
 
 if TYPE_CHECKING:
     from raykd.objectives import Objective
@@ -144,7 +144,7 @@ def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[st
     """The stage as plain data, every default filled in; what has no effect is omitted."""
     schedule = recipe.schedule.model_dump(mode="json") | _written(stage.schedule)
     if not stage.objective.anneals and not stage.objective.follows_lambda:
-        schedule = {key: schedule[key] for key in ("epochs", "patience")}
+        schedule = {key: schedule[key] for key in Duration.model_fields}
     return {
         "objective": stage.objective.model_dump(mode="json"),
         "text": stage_text(stage, unlabelled=unlabelled),

@@ -64,11 +64,6 @@ class Run:
         )
 
     @property
-    def epochs(self) -> int:
-        """Epochs over all stages, each counted to its last."""
-        return sum(stage["schedule"]["epochs"] for stage in self.stages)
-
-    @property
     def members(self) -> tuple[Run, ...]:
         """The runs whose mean an ensemble is, one per seed; none of a run that is no ensemble."""
         count = self.model.get("count", 1)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from raykd.corpora.report import label_counts
 from raykd.errors import RunError
 from raykd.identity import identity
 from raykd.results import Cost
@@ -175,9 +176,10 @@ def run_sweep(
     )
     minutes = sweep.file.budget.minutes
     search(sweep, recorder, concurrent, None if minutes is None else started + 60 * minutes)
-    if sweep.file.baseline == "gold":
+    if sweep.file.baseline != "none":
         train_twins(
             replace(recorder, phase="baseline"),
+            sweep.file.baseline,
             sweep.settings.of,
             lambda trials: _work(sweep, trials, concurrent),
         )
@@ -191,7 +193,7 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
         RunError: naming each teacher that failed; the others are kept.
     """
     todo = missing_results(sweep.storage, sweep.members)
-    listener.begin("teachers", sum(run.epochs or 1 for _, run in todo))
+    listener.begin("teachers", len(missing_results(sweep.storage, [*sweep.members, *sweep.teachers])))
     # An ensemble is evaluated when its members are trained.
     for runs in (sweep.members, sweep.teachers):
         train(sweep, missing_results(sweep.storage, runs), "teachers", concurrent, listener)
@@ -252,7 +254,10 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
 def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
     """Save and show the rows that students are compared with."""
     rows = teacher_rows(sweep)
-    sweep.records.save_teachers(rows)
+    corpora = [each.preparation.corpus for each in sweep.preparations.values()]
+    counts = (label_counts(corpus.parts["dev"], corpus.tag_set).values() for corpus in corpora)
+    dev_labels = min(sum(sum(labels.values()) for labels in languages) for languages in counts)
+    sweep.records.save_teachers(rows, dev_labels=dev_labels)
     for teacher in (each for row in rows for each in (row, *row.members)):
         listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
     return rows

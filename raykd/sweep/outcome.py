@@ -34,9 +34,15 @@ def flat_settings(run: Run) -> dict[str, Any]:
 
 
 def _whole_schedule(run: Run) -> dict[str, Any]:
-    """What a run of one stage that trains as long would have: all epochs, and the patience if the stages share it."""
-    patience = {stage["schedule"]["patience"] for stage in run.stages}
-    return {"epochs": run.epochs, "patience": patience.pop() if len(patience) == 1 else None}
+    """What of the schedule all stages have in common; epochs and steps of all together."""
+    every = [stage["schedule"] for stage in run.stages]
+    sums = {
+        name: None if None in values else sum(values)
+        for name in ("epochs", "max_steps")
+        if (values := [schedule[name] for schedule in every])
+    }
+    patience = {schedule["patience"] for schedule in every}
+    return {**sums, "patience": patience.pop() if len(patience) == 1 else None}
 
 
 def _flat(prefix: str, value: Any) -> list[tuple[str, Any]]:
@@ -54,6 +60,8 @@ def finished(trial: Trial, results: Sequence[RunResult], cost: Cost) -> Trial:
         state="COMPLETE",
         scores=Scores.over_seeds(result.scores for result in results),
         wall_s=round(sum(result.wall_s for result in results), 1),
+        steps=max(result.steps for result in results),
+        still_rises=sum(result.still_rises for result in results),
     )
 
 
@@ -87,6 +95,7 @@ def teacher_row(
         name=name if len(results) == 1 else f"{name} × {len(results)}",
         scores=Scores.over_languages(result.scores for result in results),
         cost=over_models(cost.figures for cost in costs),
+        still_rises=sum(result.still_rises for result in results),
         members=tuple(members),
         score_name=score_name,
         score_label=score_label,

@@ -98,9 +98,10 @@ class SweepRecords:
         """Write one trial, replacing what it was before."""
         self._write(f"trials/{record.trial.number:05d}.json", record.to_plain())
 
-    def save_teachers(self, teachers: list[Teacher]) -> None:
-        """Write the rows that students are compared with."""
-        self._write("teachers.json", {"teachers": [teacher.to_plain() for teacher in teachers]})
+    def save_teachers(self, teachers: list[Teacher], *, dev_labels: int) -> None:
+        """Write the rows that students are compared with, and how many labels of dev every score counts."""
+        plain = [teacher.to_plain() for teacher in teachers]
+        self._write("teachers.json", {"teachers": plain, "dev_labels": dev_labels})
 
     def save_file(self, name: str, data: bytes) -> None:
         """Write a file that is made from the records, such as the front's page."""
@@ -122,3 +123,9 @@ class SweepRecords:
         return self.folder.read_json(
             "teachers.json", lambda plain: [Teacher.from_plain(each) for each in plain["teachers"]]
         )
+
+    def dev_labels(self) -> int | None:
+        """How many labels of dev every score counts: spans, words or sentences; None before teachers are trained."""
+        if not self.folder.exists("teachers.json"):
+            return None
+        return self.folder.read_json("teachers.json", lambda plain: int(plain["dev_labels"]))

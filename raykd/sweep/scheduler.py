@@ -45,12 +45,12 @@ class RunList:
 
     def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
         """Shows the epoch."""
-        detail = f"{self._names[key]}: {epoch_text(metrics, self._metric)}"
-        self._listener.advance(self._phase, detail=detail)
+        self._listener.detail(self._phase, f"{self._names[key]}: {epoch_text(metrics, self._metric)}")
         return "continue"
 
     def ended(self, key: str, outcome: Outcome) -> None:
         """Keeps why there is no result."""
+        self._listener.advance(self._phase, detail=self._names[key])
         if outcome.state != "COMPLETE":
             self.failed[self._names[key]] = outcome.message
 

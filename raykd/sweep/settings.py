@@ -100,11 +100,12 @@ def joined_result(results: Sequence[RunResult]) -> RunResult:
     """The result of one seed, from those of the runs that are one student together: one for each language."""
     if len(results) == 1:
         return results[0]
+    longest = max(results, key=lambda result: result.steps)
     return RunResult(
         run_id=" ".join(result.run_id for result in results),
         scores=Scores.over_languages(result.scores for result in results),
-        best_epoch=max(result.best_epoch for result in results),
-        epochs=(),
+        best_epoch=longest.best_epoch,
+        epochs=longest.epochs,
         wall_s=sum(result.wall_s for result in results),
         workers=results[0].workers,
         parameters=sum(result.parameters for result in results),
@@ -177,9 +178,11 @@ class Settings:
         own = [prepare(recipe, self._storage, read) for recipe in firsts.values()]
         preparations = dict(zip(firsts, shared_texts(own), strict=True))
         differences = _differences({key: _sections(recipe) for key, recipe in firsts.items()})
+        # The baseline may read the teachers' labels.
+        every = {key: [*own, *(recipe.on_labels() for recipe in own)] for key, own in recipes.items()}
         return {
             key: Prepared(
-                preparation, transfer_needs(recipes[key], unlabelled=preparation.unlabelled), differences[key]
+                preparation, transfer_needs(every[key], unlabelled=preparation.unlabelled), differences[key]
             )
             for key, preparation in preparations.items()
         }

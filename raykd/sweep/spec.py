@@ -6,13 +6,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
 from raykd.errors import Fault, SpecError
 from raykd.figures import Direction, Directions, default_objectives, objective_fault
 from raykd.identity import identity
+from raykd.objectives import Top1
 from raykd.redact import redacted
 from raykd.runs.recipe import Recipe, recipe_faults
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
@@ -62,10 +63,16 @@ class SweepFile(Recipe):
 
     name: Annotated[str, Field(min_length=1, pattern=NAME)]
     search: SearchConfig = SearchConfig()
-    baseline: Literal["gold", "none"] = "none"
-    """`gold`: the front's shapes, and each objective's best, are trained without a teacher as well."""
+    baseline: Literal["gold", "top_1", "none"] = "none"
+    """The front's students, and each objective's best, are trained on labels alone as well, for as many optimiser
+    steps: `gold` on the labelled text, `top_1` also on the unlabelled text with the teacher's best labels."""
     budget: BudgetConfig = BudgetConfig()
     tracking: TrackingConfig = TrackingConfig()
+
+    def on_labels(self) -> Self:
+        """The student of the baseline: trained on labels alone."""
+        alone = self.on_gold()
+        return alone.model_copy(update={"objective": Top1()}) if self.baseline == "top_1" else alone
 
     @property
     def objectives(self) -> Directions:
@@ -75,7 +82,10 @@ class SweepFile(Recipe):
 
 def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     """Mismatches between sections of a plain sweep."""
-    return recipe_faults(sweep) + objective_faults(sweep.objectives, sweep.labels.score_name)
+    faults = recipe_faults(sweep)
+    if sweep.baseline != "none" and not faults:
+        faults = [(("baseline",), message) for _, message in recipe_faults(sweep.on_labels())]
+    return faults + objective_faults(sweep.objectives, sweep.labels.score_name)
 
 
 def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:

@@ -54,14 +54,23 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
 
 
 def publish(
-    sweep: Sweep, tracker: Tracker, trials: list[Trial], files: dict[str, bytes], table: str, scratch: Path
+    sweep: Sweep,
+    tracker: Tracker,
+    trials: list[Trial],
+    files: dict[str, bytes],
+    table: str,
+    scratch: Path,
+    *,
+    ship: Trial | None = None,
+    verdict: str = "",
 ) -> None:
-    """Show the front on the tracking server: tags, table and files at the sweep's run, the front's students as models.
+    """Show the front on the tracking server: tags, table and files at the sweep's run, the front's students as models,
+    and which of them to `ship`.
 
     `scratch` holds copies of the models until the tracker is closed.
     """
     front = front_of(trials, sweep.file.objectives)
-    tracker.mark_front([trial.number for trial in front])
+    tracker.mark_front([trial.number for trial in front], ship=ship.number if ship else None, verdict=verdict)
     for name, data in files.items():
         tracker.log_file(name, data)
     tracker.describe(table)

@@ -3,7 +3,7 @@
 Every configuration in the table has
 
     scope                      one teacher per "language", or one for "all"
-    trained                    whether raykd trains it (with `training`, for `epochs`) or uses it as it is
+    trained                    whether raykd trains it (with `training`, for its `Duration`) or uses it as it is
     count, combine             how many seeds of it are averaged, and how (`ensemble.py`)
     offers                     the signals it offers; `own_signals`, those of one of several
     depth                      layers of its encoder, None where only its checkpoint says

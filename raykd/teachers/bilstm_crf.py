@@ -11,7 +11,7 @@ from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
 from raykd.layers.contextual import ContextualConfig
 from raykd.layers.model import checked_layer
 from raykd.teachers.ensemble import Seeded
-from raykd.training import TrainingConfig
+from raykd.training import Duration, TrainingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Size = Annotated[int, Field(ge=1)]
 
 
-class BiLSTMTeacher(Seeded):
+class BiLSTMTeacher(Seeded, Duration):
     """Words and their characters through a BiLSTM to the decoder that the subclass names."""
 
     scope: Literal["language", "all"] = "language"
@@ -42,7 +42,6 @@ class BiLSTMTeacher(Seeded):
     vocabulary: Annotated[WordConfig | WordPieceConfig, Field(discriminator="kind")] = WordConfig(kind="word")
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
-    epochs: Size = 12
     training: TrainingConfig = TrainingConfig()
     own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden")
     renamed = (("per", "scope"),)

@@ -27,7 +27,7 @@ from raykd.layers.windows import in_windows
 from raykd.structures import Chain
 from raykd.teachers.ensemble import Seeded
 from raykd.teachers.label_map import LabelMap, match_labels
-from raykd.training import TrainingConfig
+from raykd.training import Duration, TrainingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,7 +111,7 @@ class HFTagger(Model):
         )
 
 
-class HFTokenClassifierTeacher(Seeded):
+class HFTokenClassifierTeacher(Seeded, Duration):
     """A Transformers checkpoint by name or local folder, as it is or fine-tuned by raykd.
 
     As it is, its labels are matched to the corpus' tags by name; IOB2 labels become BIOES exactly
@@ -126,7 +126,8 @@ class HFTokenClassifierTeacher(Seeded):
     """Other names for the checkpoint's labels; null leaves a label out."""
     checksum: str | None = None
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
-    epochs: Annotated[int, Field(ge=1)] = 3
+    epochs: Annotated[int, Field(ge=1)] | None = 3
+    """Passes over its text at most, of which the best is kept."""
     training: TrainingConfig = TrainingConfig(optimiser="adamw", learning_rate=5e-5)
     own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden")
     renamed = (("per", "scope"),)

@@ -190,11 +190,15 @@ class Tracker:
         with self._lock:
             self._sweep.metrics += [Metric(key, value, _now_ms(), finished) for key, value in values.items()]
 
-    def mark_front(self, numbers: Collection[int]) -> None:
-        """Tag every child `on_front` true or false, those of earlier drivers included."""
+    def mark_front(self, numbers: Collection[int], *, ship: int | None = None, verdict: str = "") -> None:
+        """Tag every child `on_front` and `ship` true or false, those of earlier drivers included, and the parent with
+        the `verdict`."""
         with self._lock:
             for number, record in self._trials.items():
                 record.tags["on_front"] = str(number in numbers).lower()
+                record.tags["ship"] = str(number == ship).lower()
+            if verdict:
+                self._sweep.tags["verdict"] = text(verdict)
 
     def log_file(self, name: str, data: bytes) -> None:
         """Keep a file on the parent run (`front.html`, `front.csv`), in place of what had that name."""

@@ -21,7 +21,9 @@ def front(tmp_path, monkeypatch, capsys):
     """What the command prints for a sweep with two students on its front, and how it ends."""
     records = SweepRecords(Storage(str(tmp_path)), "pos")
     records.open(sweep_id="sweep-pos", text="{}", resume=False)
-    records.save_teachers([Teacher("t", scores(0.9, 0.9), {"latency_ms": 9.0, "parameters": 9000}, **CALLED)])
+    records.save_teachers(
+        [Teacher("t", scores(0.9, 0.9), {"latency_ms": 9.0, "parameters": 9000}, **CALLED)], dev_labels=1000
+    )
     for number, (score, latency) in enumerate(((0.88, 2.0), (0.7, 1.0))):
         cost = {"latency_ms": latency, "parameters": 1000, "speedup": 9 / latency, "compression": 9.0}
         settings = {"student.hidden_dim": 8 + number}

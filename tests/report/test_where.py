@@ -5,13 +5,18 @@ from dataclasses import replace
 import pytest
 
 from raykd.errors import SpecError
-from raykd.report import best, parse
+from raykd.report import FrontRow, best, parse
 from raykd.trial import Trial
-from tests.scores import scores
+from tests.scores import score, scores
 
 STUDENT = Trial(
-    0, "COMPLETE", scores=scores(0.8, 0.1), cost={"latency_ms": 2.0, "parameters": 1000, "speedup": 4.0}
+    0,
+    "COMPLETE",
+    scores=scores(score(0.8, languages={"en": 0.9, "de": 0.7}), 0.1),
+    cost={"latency_ms": 2.0, "parameters": 1000, "speedup": 4.0},
+    objective="structural",
 )
+ROW = FrontRow(STUDENT, replace(STUDENT, scores=scores(0.75)), None)
 
 
 @pytest.mark.parametrize(
@@ -33,10 +38,17 @@ STUDENT = Trial(
         ("  f1 > 0.5  ", True),
         ("bytes < 10", False),
         ("not bytes < 10", False),
+        ("over_gold >= 0.04 and over_gold < 0.06", True),
+        ("objective == 'structural' and f1 > 0.5", True),
+        ("objective != 'structural'", False),
+        ("f1[en] > 0.5", True),
+        ("f1['en'] > 0.5 and dev_f1[de] > 0.1", True),
+        ("f1[zh-min-nan] > 0.1", False),
+        ("latency_ms_p90 < 10", False),
     ],
 )
 def test_conditions(source, accepted):
-    assert parse(source, "f1").accepts(STUDENT, 0.88) is accepted
+    assert parse(source, "f1").accepts(ROW, 0.88) is accepted
 
 
 @pytest.mark.parametrize(
@@ -54,6 +66,10 @@ def test_conditions(source, accepted):
         ("f1", "compare it"),
         ("f1 and latency_ms < 3", "not a condition"),
         ("f1 > 'high'", "'high' is not a number"),
+        ("'structural' == objective", "'structural' is not a number"),
+        ("objective + 'x' == 'structural'", "'x' is not a number"),
+        ("latency_ms[en] < 3", r"'latency_ms\[en\]' is not understood; a language's dev score is f1\[en\]"),
+        ("test_f1[en] > 0.5", "is not understood"),
         ("f1 > True", "True is not a number"),
         ("f1 ** 2 > 0.5", "not understood here"),
         ("abs(f1) > 0.5", "not understood here"),
@@ -75,9 +91,9 @@ def test_what_is_not_a_condition_is_refused_in_one_sentence(source, message):
 
 def test_a_missing_teacher_and_a_division_by_zero_are_reported():
     with pytest.raises(SpecError, match="no teacher with a dev score"):
-        parse("f1 > teacher", "f1").accepts(STUDENT, None)
+        parse("f1 > teacher", "f1").accepts(ROW, None)
     with pytest.raises(SpecError, match="divides by zero"):
-        parse("f1 / (latency_ms - 2) > 1", "f1").accepts(STUDENT, None)
+        parse("f1 / (latency_ms - 2) > 1", "f1").accepts(ROW, None)
 
 
 def test_best_knows_which_way_is_better():
@@ -96,7 +112,7 @@ def test_best_knows_which_way_is_better():
 def test_a_score_is_known_by_the_name_that_its_task_gives_it():
     student = replace(STUDENT, score_name="accuracy")
     for name in ("accuracy", "dev_accuracy", "score"):
-        assert parse(f"{name} >= 0.9 * teacher", "accuracy").accepts(student, 0.88)
+        assert parse(f"{name} >= 0.9 * teacher", "accuracy").accepts(FrontRow(student, None, None), 0.88)
         assert best([student], name, "accuracy") == [student]
     for refused in (lambda: parse("f1 > 0.5", "accuracy"), lambda: best([student], "f1", "accuracy")):
         with pytest.raises(SpecError, match=r"unknown name 'f1'; .*; for the task's score write accuracy"):

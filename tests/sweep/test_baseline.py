@@ -10,7 +10,7 @@ import pytest
 from raykd.figures import OBJECTIVES
 from raykd.runs.progress import Silent
 from raykd.storage import Storage
-from raykd.sweep.baseline import train_twins, worth_a_baseline
+from raykd.sweep.baseline import train_twins, twin_tree, worth_a_baseline
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import Trials
@@ -61,7 +61,7 @@ def train(recorder: Recorder) -> list[str]:
             trained.extend(run.id for run in job.runs)
             trials.ended(job.key, complete(job.runs, 0.4))
 
-    train_twins(recorder, lambda tree: setting_of(tree, 1), execute)
+    train_twins(recorder, "gold", lambda tree: setting_of(tree, 1), execute)
     return trained
 
 
@@ -75,11 +75,35 @@ def test_each_twin_is_trained_once(recorder):
     assert train(recorder) == []
 
 
+def twin_of(student: Record, number: int, **fields: Any) -> Record:
+    """The student's twin, as a trial that ended."""
+    tree = twin_tree(student, "gold")
+    run_ids = setting_of(tree, 1).run_ids
+    return Record(
+        trial(number, 0.4, cost=student.trial.cost, objective="gold", run_ids=run_ids, **fields), tree
+    )
+
+
 def test_an_interrupted_twin_keeps_its_number_and_a_searched_one_is_not_trained_again(recorder):
-    recorder.records.save(record(0, "structural", 0.9, dim=16))
-    recorder.records.save(record(1, "structural", 0.5, dim=8))
-    recorder.records.save(record(2, "gold", 0.4, dim=8))
-    twin = record(3, "gold", 0.0, dim=16, role="baseline")
-    recorder.records.save(replace(twin, trial=replace(twin.trial, state="RUNNING")))
+    large, small = (
+        record(number, "structural", 0.9, dim=dim, steps=30) for number, dim in enumerate((16, 8))
+    )
+    twin = twin_of(large, 3, role="baseline")
+    for each in (large, small, twin_of(small, 2), replace(twin, trial=replace(twin.trial, state="RUNNING"))):
+        recorder.records.save(each)
     assert train(recorder) == list(twin.trial.run_ids)
     assert states(recorder.records) == ["COMPLETE"] * 4
+
+
+def test_a_twin_takes_as_many_optimiser_steps_as_its_student(recorder):
+    first = record(0, "structural", 0.9, dim=16, steps=30)
+    recorder.records.save(first)
+    train(recorder)
+    (twin,) = (each for each in recorder.records.load() if each.trial.role == "baseline")
+    assert twin.resolved["schedule"] == {"epochs": None, "max_steps": 30, "patience": None}
+    assert {**twin.resolved, "schedule": 0, "objective": 0} == {
+        **first.resolved,
+        "schedule": 0,
+        "objective": 0,
+    }
+    assert twin_tree(first, "top_1")["objective"] == {"kind": "top_1"}

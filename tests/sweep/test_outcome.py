@@ -52,6 +52,7 @@ def test_members_of_an_ensemble_have_scores_and_no_cost_of_their_own():
 def test_a_trial_keeps_its_seeds_own_scores_beside_their_mean():
     ended = finished(trial(0, state="RUNNING"), [result_of(RUN, 0.5), result_of(RUN, 0.8)], COST)
     assert (ended.state, ended.wall_s, ended.cost) == ("COMPLETE", 4.0, COST.figures)
+    assert (ended.steps, ended.still_rises) == (20, 2), "each was best in its last epoch"
     dev, test = ended.scores.get("dev"), ended.scores.get("test")
     assert dev == test
     assert dev is not None
@@ -115,8 +116,8 @@ def test_what_a_single_stage_sets_of_training_is_shown():
 @pytest.mark.parametrize(("first", "second", "shared"), [(2, 2, 2), (2, 3, None), (None, None, None)])
 def test_stages_are_numbered_and_show_the_schedule_of_all_together(first, second, shared):
     stages = [
-        stage(HINTS, {"epochs": 2, "patience": first, "anneal_rate": 1.0}),
-        stage(GOLD, {"epochs": 3, "patience": second}, training={"learning_rate": 0.5}),
+        stage(HINTS, {"epochs": 2, "max_steps": 50, "patience": first, "anneal_rate": 1.0}),
+        stage(GOLD, {"epochs": 3, "max_steps": 60, "patience": second}, training={"learning_rate": 0.5}),
     ]
     own = staged(*stages)
     assert [own[f"stages.{place}.objective.kind"] for place in range(2)] == ["structural", "gold"]

@@ -47,7 +47,8 @@ def test_trials_come_back_in_order_each_as_it_was_last_saved(records):
 def test_teachers_come_back(records):
     assert records.teachers() == []
     rows = [Teacher("bilstm_crf × 2", scores(score(0.9, languages={"en": 0.9})))]
-    records.save_teachers(rows)
+    records.save_teachers(rows, dev_labels=7)
+    assert records.dev_labels() == 7
     assert records.teachers() == rows
 
 

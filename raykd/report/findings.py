@@ -1,0 +1,203 @@
+"""What spoils the figures of a sweep, and what to do with its front: warnings, and the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from raykd.figures import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
+from raykd.front import as_many_steps
+from raykd.report.form import costs_in_words, gain, percent
+from raykd.report.front_rows import FrontRow, front_rows
+from raykd.trial import Teacher, Trial, score_label_of, teacher_score
+
+GOOD_ENOUGH = 0.95
+"""The share of the teacher's dev score that a student to ship keeps, where nothing else is asked for."""
+FEW = 300
+"""Labels of dev (spans, words or sentences) below which a score moves by a point when a handful of them do."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence on what a figure does not say."""
+
+    text: str
+    trials: tuple[int, ...] = ()
+    """The trials that it is about; none: all of the sweep."""
+    blocks: bool = False
+    """Whether such a student is not to be shipped."""
+
+    def __str__(self) -> str:
+        numbers = ", ".join(f"#{number:02d}" for number in self.trials)
+        return f"{numbers}: {self.text}" if numbers else self.text
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do: the trial to ship, if there is one, and the sentence that says so, or what to do before."""
+
+    ship: Trial | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The front with what is to be known and done about it."""
+
+    rows: Sequence[FrontRow]
+    findings: Sequence[Finding]
+    verdict: Verdict
+
+
+def judge(
+    trials: Iterable[Trial],
+    teachers: Sequence[Teacher],
+    *,
+    objectives: Directions = OBJECTIVES,
+    dev_labels: int | None = None,
+    chosen: Trial | None = None,
+) -> Judgement:
+    """The front of `trials`, its findings, and the verdict on `chosen` or on the student that it suggests."""
+    rows = front_rows(trials, teachers, objectives=objectives)
+    found = findings(rows, teachers, dev_labels=dev_labels)
+    return Judgement(rows, found, verdict(rows, teachers, found, chosen=chosen))
+
+
+def findings(
+    rows: Sequence[FrontRow], teachers: Sequence[Teacher], *, dev_labels: int | None = None
+) -> list[Finding]:
+    """What to know beside the figures of a front. `dev_labels`: how many labels the score on dev counts."""
+    label = score_label_of([*teachers, *(row.trial for row in rows)])
+    return [
+        *_of_teachers(teachers, label),
+        *_of_students(rows, teachers, label),
+        *_of_baselines(rows),
+        *_of_dev(dev_labels, label),
+    ]
+
+
+def _of_teachers(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
+    for teacher in teachers:
+        if teacher.scores.mean("dev") == 0.0:
+            text = f"the teacher {teacher.name} predicts nothing (dev {label} 0.0); train it longer, or otherwise"
+            yield Finding(text, blocks=True)
+        if teacher.still_rises:
+            yield Finding(
+                f"the teacher {teacher.name} was best in its last epoch; raise teachers.epochs or teachers.max_steps"
+            )
+
+
+def _of_students(rows: Sequence[FrontRow], teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
+    rising = [row.trial for row in rows if row.trial.still_rises]
+    if rising:
+        text = "best in the last epoch, so longer training may give more; raise schedule.epochs or max_steps"
+        yield Finding(text, _numbers(rising))
+    reference = teacher_score(teachers)
+    if reference:
+        above = [row.trial for row in rows if (row.trial.scores.mean("dev") or 0.0) > reference]
+        if above:
+            text = f"above the teacher (dev {label} {percent(reference)}), which was not at its best; train it longer"
+            yield Finding(text, _numbers(above))
+        gold = [
+            row.trial for row in rows if row.baseline and (row.baseline.scores.mean("dev") or 0.0) > reference
+        ]
+        if gold:
+            text = f"even without a teacher above it (dev {label} {percent(reference)}); nothing is distilled here"
+            yield Finding(text, _numbers(gold))
+    single = [row.trial for row in rows if len(_seeds(row.trial)) == 1]
+    if single:
+        text = "one seed a setting, so differences of a point may be chance; set search.runs_per_setting: 3"
+        yield Finding(text)
+
+
+def _of_baselines(rows: Sequence[FrontRow]) -> Iterable[Finding]:
+    pairs = [(row.trial, row.baseline, row.gain("dev")) for row in rows if row.baseline is not None]
+    below = [trial for trial, _, gained in pairs if gained is not None and gained < 0]
+    if below:
+        yield Finding("below the same student on labels alone", _numbers(below), blocks=True)
+    within = [
+        trial
+        for trial, twin, gained in pairs
+        if gained is not None
+        and gained >= 0
+        and (spread := _spread(trial, twin)) is not None
+        and gained <= spread
+    ]
+    if within:
+        yield Finding("the gain over labels alone is within the spread of the seeds", _numbers(within))
+    rising = [trial for trial, twin, _ in pairs if twin.still_rises]
+    if rising:
+        yield Finding("their students on labels alone were best in their last epoch", _numbers(rising))
+    epochs = [trial for trial, twin, _ in pairs if not as_many_steps(trial, twin)]
+    if epochs:
+        text = "compared with students on labels alone of as many epochs, not steps; set baseline: gold"
+        yield Finding(text, _numbers(epochs))
+
+
+def _of_dev(labels: int | None, label: str) -> Iterable[Finding]:
+    if labels is not None and labels < FEW:
+        yield Finding(
+            f"dev has {labels} labels, so its {label} is uncertain by points; use a larger dev part"
+        )
+
+
+def verdict(
+    rows: Sequence[FrontRow],
+    teachers: Sequence[Teacher],
+    found: Sequence[Finding],
+    *,
+    chosen: Trial | None = None,
+) -> Verdict:
+    """Whether to ship `chosen`, by default the fastest of the front that keeps `GOOD_ENOUGH` of the teacher's score."""
+    if not rows:
+        return Verdict(
+            None,
+            "Do not ship yet: no student is complete; see why the trials failed, and go on with --resume",
+        )
+    label = score_label_of([*teachers, *(row.trial for row in rows)])
+    row = _chosen(rows, chosen)
+    about = [each for each in found if each.blocks and (not each.trials or row.trial.number in each.trials)]
+    name = f"#{row.trial.number:02d}"
+    if chosen is None and row.kept is not None and row.kept < GOOD_ENOUGH:
+        text = (
+            f"the best student, {name}, keeps {100 * row.kept:.0f} % of the teacher's {label}, of "
+            f"{100 * GOOD_ENOUGH:.0f} % wanted; search larger students, use more unlabelled text, or train longer"
+        )
+        return Verdict(None, f"Do not ship yet: {text}")
+    if about:
+        # A finding of one kind reads as a reason.
+        return Verdict(None, f"Do not ship {name} yet: {'; '.join(each.text for each in about)}")
+    kept = f"{100 * row.kept:.0f} % of the teacher's {label}" if row.kept is not None else (
+        f"dev {label} {percent(row.trial.scores.mean('dev'))}"
+    )  # fmt: skip
+    costs = costs_in_words(row.trial, (SPEEDUP, COMPRESSION))
+    gained = row.gain("dev")
+    over = [] if gained is None else [f"{gain(gained)} over labels alone"]
+    seeds = len(_seeds(row.trial))
+    return Verdict(
+        row.trial, f"Ship {name}: {', '.join([kept, *costs, *over, f'{seeds} seed' + 's' * (seeds != 1)])}"
+    )
+
+
+def _chosen(rows: Sequence[FrontRow], chosen: Trial | None) -> FrontRow:
+    """The row of `chosen`; else the fastest that is good enough, or the best where none is. Rows are by latency."""
+    if chosen is not None:
+        return next(row for row in rows if row.trial.number == chosen.number)
+    good = [row for row in rows if row.kept is not None and row.kept >= GOOD_ENOUGH]
+    return good[0] if good else max(rows, key=lambda row: row.trial.scores.mean("dev") or 0.0)
+
+
+def _numbers(trials: Iterable[Trial]) -> tuple[int, ...]:
+    return tuple(sorted(trial.number for trial in trials))
+
+
+def _seeds(trial: Trial) -> tuple[float, ...]:
+    score = trial.scores.get("dev")
+    return () if score is None else score.by_seed
+
+
+def _spread(trial: Trial, twin: Trial) -> float | None:
+    """The standard deviation of a difference of their seeds; None with one seed."""
+    sds = [score.sd for each in (trial, twin) if (score := each.scores.get("dev")) is not None]
+    return None if None in sds or len(sds) < 2 else math.hypot(*(sd or 0.0 for sd in sds))
