@@ -106,6 +106,10 @@ class Command:
         """Send a signal to the driver alone."""
         self._driver.send_signal(number)
 
+    def output(self) -> str:
+        """What it has printed until now."""
+        return self._ended().output
+
     def end(self) -> Ended:
         """Wait for the end, and that no process is left."""
         try:
