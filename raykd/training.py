@@ -1,9 +1,9 @@
 """How parameters move: optimiser, learning-rate schedule, and the annealing of λ; for teachers and students."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import nn, optim
 
 from raykd.spec import Frozen
@@ -32,22 +32,26 @@ class TrainingConfig(Frozen):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
+TO_CONVERGENCE = {"max_steps": 20_000, "patience": 10}
+"""What ends training where nothing is said of it."""
+
+
 class Duration(Frozen):
-    """How long something trains: until the first of these is reached. Its best state is kept. With unfreezing each step
-    is as long."""
+    """How long something trains: until the first of these is reached, with unfreezing in each step. Its best state is
+    kept. Where none is given it trains to convergence: `patience: 10`, and 20,000 steps at most."""
 
     epochs: Annotated[int, Field(ge=1)] | None = None
-    """Passes over its text at most; by default as many as it takes."""
-    max_steps: Annotated[int, Field(ge=1)] | None = 20_000
+    """Passes over its text at most."""
+    max_steps: Annotated[int, Field(ge=1)] | None = None
     """Optimiser steps at most, also inside an epoch."""
-    patience: Annotated[int, Field(ge=1)] | None = 10
-    """Epochs without a better state after which it ends; null: it goes on to the last."""
+    patience: Annotated[int, Field(ge=1)] | None = None
+    """Epochs without a better state after which it ends."""
 
-    @model_validator(mode="after")
-    def _ends(self) -> Self:
-        if self.epochs is None and self.max_steps is None and self.patience is None:
-            raise ValueError("it would never end; give epochs, max_steps or patience")
-        return self
+
+def with_an_end(schedule: dict[str, Any]) -> dict[str, Any]:
+    """A schedule as plain data, to convergence where it says nothing of its end."""
+    endless = all(schedule[name] is None for name in Duration.model_fields)
+    return schedule | TO_CONVERGENCE if endless else schedule
 
 
 class ScheduleConfig(Duration):

@@ -16,6 +16,7 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.table import Column
 from rich.text import Text
@@ -50,6 +51,7 @@ class Drawn:
             BarColumn(bar_width=12, table_column=Column(min_width=12)),
             MofNCompleteColumn(table_column=Column(min_width=7)),
             TimeElapsedColumn(table_column=Column(min_width=7)),
+            TimeRemainingColumn(compact=True, table_column=Column(min_width=5)),
             TextColumn("[dim]{task.fields[detail]}", table_column=detail),
             console=stdout,
             expand=True,
@@ -85,11 +87,38 @@ class Drawn:
 
 
 @dataclass
+class Phase:
+    """How far a phase is."""
+
+    total: int
+    done: int
+    found: int
+    """What was done before it began."""
+    began: float
+    printed: float
+
+    def left(self) -> str:
+        """About how long it still takes, at the pace so far; empty before something is done."""
+        own = self.done - self.found
+        if own <= 0 or self.done >= self.total:
+            return ""
+        seconds = (time.monotonic() - self.began) / own * (self.total - self.done)
+        minutes = round(seconds / 60)
+        about = (
+            f"{minutes // 60} h {minutes % 60} min"
+            if minutes >= 60
+            else f"{minutes} min"
+            if minutes
+            else "1 min"
+        )
+        return f", about {about} left"
+
+
+@dataclass
 class Lines:
     """A listener for logs: a line when a phase begins, when it ends, and every few seconds between."""
 
-    totals: dict[str, tuple[int, int]] = field(default_factory=dict)
-    printed: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, Phase] = field(default_factory=dict)
 
     def __enter__(self) -> Lines:
         return self
@@ -98,20 +127,20 @@ class Lines:
         return None
 
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
-        self.totals[phase] = (done, total)
-        self.printed[phase] = time.monotonic()
+        now = time.monotonic()
+        self.phases[phase] = Phase(total, done, done, now, now)
         _line(f"{phase}: {done} of {total} done")
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
-        done, total = self.totals[phase]
-        self.totals[phase] = (done + units, total)
+        self.phases[phase].done += units
         self.detail(phase, detail)
 
     def detail(self, phase: str, detail: str) -> None:
-        if time.monotonic() - self.printed[phase] >= SECONDS_BETWEEN_LINES:
-            self.printed[phase] = time.monotonic()
-            done, total = self.totals[phase]
-            _line(f"{phase}: {done} of {total}" + (f" ({detail})" if detail else ""))
+        state = self.phases[phase]
+        if time.monotonic() - state.printed >= SECONDS_BETWEEN_LINES:
+            state.printed = time.monotonic()
+            shown = f" ({detail})" if detail else ""
+            _line(f"{phase}: {state.done} of {state.total}{state.left()}{shown}")
 
     def note(self, text: str) -> None:
         _line(text)

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from raykd.cli.console import marked, stdout
-from raykd.cli.options import Small, Variants, again, document
+from raykd.cli.options import Overrides, Small, Variants, again, document
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures import COLUMNS, LATENCY, Directions
 from raykd.report import (
@@ -39,17 +39,19 @@ def front(
         str | None,
         typer.Option(
             help="Which students, for example 'f1 >= 0.95 * teacher'. Names: the task's score on dev (f1, accuracy), "
-            "teacher, and the costs in front.csv."
+            "that of one language (f1[nl]), teacher, over_gold (the gain over labels alone), objective "
+            "(== 'structural') and the costs in front.csv (latency_ms_p90, bytes_int8, …)."
         ),
     ] = None,
     best: Annotated[
         str | None, typer.Option(help="By which figure to choose one, for example latency_ms.")
     ] = None,
+    set_: Overrides = None,
     variant: Variants = None,
     small: Small = False,
 ) -> None:
     """Show the front of SWEEP, and with --where and --best the student to ship."""
-    records = records_of(sweep, store, variant, small)
+    records = records_of(sweep, store, variant, small, set_)
     trials, teachers = [record.trial for record in records.load()], records.teachers()
     score_name = score_name_of([*teachers, *trials])
     condition = parse(where, score_name) if where else None
@@ -60,7 +62,7 @@ def front(
         show_front(trials, teachers, judged, sweep=records.name, objectives=records.objectives)
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.address}. "
-            f"Next: raykd front {again(sweep, variant, small)} --where '{score_name} >= 0.95 * teacher' "
+            f"Next: raykd front {again(sweep, variant, small, set_)} --where '{score_name} >= 0.95 * teacher' "
             f"--best {LATENCY.name}",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
@@ -113,11 +115,17 @@ def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRec
     }
 
 
-def records_of(sweep: str, store: str | None, variants: list[str] | None, small: bool) -> SweepRecords:
-    """The records of a sweep that is named, or given as its file with its variants.
+def records_of(
+    sweep: str,
+    store: str | None,
+    variants: list[str] | None,
+    small: bool,
+    overrides: list[str] | None = None,
+) -> SweepRecords:
+    """The records of a sweep that is named, or given as its file with its variants and overrides.
 
     Raises:
-        SpecError: variants are given for a name.
+        SpecError: variants or overrides are given for a name.
         StoreError: the store does not have it.
     """
     name, uri = sweep, store or ".raykd"
@@ -126,8 +134,11 @@ def records_of(sweep: str, store: str | None, variants: list[str] | None, small:
             wanted = "-".join([sweep, *(variants or ()), *(["small"] if small else ())])
             message = f"only a file has variants, and {sweep} is a name; write {wanted}"
             raise SpecError((Fault("--small" if small else "--variant", None, "", message),))
+        if overrides:
+            message = f"only a file has keys to override, and {sweep} is a name; omit --set, or give the file"
+            raise SpecError((Fault("--set", None, "", message),))
     else:
-        tree = document(Path(sweep), None, variants, small).tree
+        tree = document(Path(sweep), overrides, variants, small).tree
         name, uri = str(tree.get("name")), store or str(tree.get("store", ".raykd"))
     if re.fullmatch(NAME, name) and (records := SweepRecords(Storage(uri), name)).exists():
         return records

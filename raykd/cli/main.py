@@ -15,12 +15,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from raykd.cli.console import marked, stderr
+from raykd.cli.console import marked, stderr, stdout
 from raykd.errors import RaykdError
 
 INTERRUPTED = 130
 VERBS = ("check", "plan", "sweep", "precompute", "distill", "front", "compare", "corpus", "doctor")
 """Each is a function, or an `app` of its own verbs, in the module of this package that has its name."""
+
+COMPUTING = ("plan", "sweep", "precompute", "distill")
+"""Those whose imports and corpora take seconds before they have something to say."""
 
 
 class Verbs(TyperGroup):
@@ -34,6 +37,8 @@ class Verbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
+        if name in COMPUTING and "--help" not in rest:
+            stdout.print(f"{name}: starting", highlight=False)
         return name, command and _imported(str(name)), rest
 
 

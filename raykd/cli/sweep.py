@@ -41,7 +41,8 @@ def sweep(
     planned = Sweep(document(file, set_, variant, small))
     objectives = planned.file.objectives
     command = f"raykd sweep {again(file, variant, small, set_)}{f' --address {address}' if address else ''} --resume"
-    # Whatever can refuse the sweep comes before anything is computed, stored or logged.
+    # Whatever can refuse the sweep comes before anything is computed, stored or logged, what is quick first.
+    planned.refuse(resume=resume)
     check_tracking(planned.file.tracking.uri)
     try:
         trials, teachers, judged = _swept(planned, address, resume=resume)
@@ -52,7 +53,7 @@ def sweep(
     show_front(trials, teachers, judged, sweep=planned.file.name, objectives=objectives)
     stdout.print(
         f"sweep: {len(trials)} trials. The front is in {planned.records.folder.address}/front.html\n"
-        f"Next: raykd front {again(file, variant, small)} "
+        f"Next: raykd front {again(file, variant, small, set_)} "
         f"--where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
         f"      mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name})",
         highlight=False, soft_wrap=True,

@@ -18,7 +18,7 @@ from raykd.spec import Frozen, KeyPath
 from raykd.students import StudentConfig
 from raykd.tasks import TASKS, Task
 from raykd.teachers import TeacherConfig
-from raykd.training import Duration, ScheduleConfig, TrainingConfig
+from raykd.training import Duration, ScheduleConfig, TrainingConfig, with_an_end
 
 if TYPE_CHECKING:
     from raykd.objectives import Objective
@@ -142,7 +142,7 @@ def stage_objective(stage: Stage, *, unlabelled: bool) -> Objective:
 
 def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[str, Any]:
     """The stage as plain data, every default filled in; what has no effect is omitted."""
-    schedule = recipe.schedule.model_dump(mode="json") | _written(stage.schedule)
+    schedule = with_an_end(recipe.schedule.model_dump(mode="json") | _written(stage.schedule))
     if not stage.objective.anneals and not stage.objective.follows_lambda:
         schedule = {key: schedule[key] for key in Duration.model_fields}
     return {

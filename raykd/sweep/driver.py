@@ -71,6 +71,10 @@ class Sweep:
         """The setting with the first alternative of every search."""
         return self.settings.of(covering(self.document.tree)[0].tree)
 
+    def refuse(self, *, resume: bool) -> None:
+        """Raises StoreError as `begin` would, before anything is read."""
+        self.records.refuse(sweep_id=search_identity(self.document), resume=resume)
+
     def begin(self, lease: Lease, *, resume: bool) -> None:
         """Start the sweep in the store, or resume it; only with the `lease` are its records written.
 

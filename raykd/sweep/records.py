@@ -61,10 +61,17 @@ class SweepRecords:
         """Start the sweep, or resume it.
 
         Raises:
-            StoreError: a sweep of this name exists and `resume` was not asked for, or it searches something else.
+            StoreError: as `refuse`.
         """
-        if not self.exists():
+        if self.exists():
+            self.refuse(sweep_id=sweep_id, resume=resume)
+        else:
             self._write("sweep.json", {"sweep_id": sweep_id, "file": redacted(text)})
+
+    def refuse(self, *, sweep_id: str, resume: bool) -> None:
+        """Raises StoreError where a sweep of this name exists, and `resume` was not asked for or it searches something
+        else."""
+        if not self.exists():
             return
         there = self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
         if there != sweep_id:
