@@ -85,6 +85,9 @@ TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
 TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
 # p50 of one sentence at batch 1.
 LATENCY = _cost("latency_ms", "min", "milliseconds", "ms", heading="ms", column=0, over_models="mean")
+LATENCY_BATCH = _cost("latency_ms_batch32", "min", "milliseconds", "ms per batch of 32", over_models="mean")
+# Pieces a second, forward, backward and a step of the optimiser, of batches of 32 sentences on one thread.
+TRAINING_SPEED = _cost("training_pieces_per_s", "max", "count", "pieces/s in training", over_models="mean")
 PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="parameters", short="params", column=0)
 BYTES = _cost("bytes", "min", "bytes", "")
 SPEEDUP = _cost("speedup", "max", "times", "faster", heading="faster", column=3)
@@ -95,7 +98,7 @@ COSTS = (
     LATENCY,
     _cost("latency_ms_p90", "min", "milliseconds", "ms p90", over_models="mean"),
     # p50 and p90 of one whole batch of 32 sentences.
-    _cost("latency_ms_batch32", "min", "milliseconds", "ms per batch of 32", over_models="mean"),
+    LATENCY_BATCH,
     _cost("latency_ms_batch32_p90", "min", "milliseconds", "ms p90 per batch of 32", over_models="mean"),
     PARAMETERS,
     BYTES,
@@ -104,6 +107,7 @@ COSTS = (
     # The teachers' latency over the student's, and their parameters over the student's.
     SPEEDUP,
     COMPRESSION,
+    TRAINING_SPEED,
     Figure("wall_s", "min", "seconds", _wall_s, words="s of training"),
 )
 FIGURES: tuple[Figure, ...] = (*SCORES, *COSTS)

@@ -103,15 +103,7 @@ class Phase:
         if own <= 0 or self.done >= self.total:
             return ""
         seconds = (time.monotonic() - self.began) / own * (self.total - self.done)
-        minutes = round(seconds / 60)
-        about = (
-            f"{minutes // 60} h {minutes % 60} min"
-            if minutes >= 60
-            else f"{minutes} min"
-            if minutes
-            else "1 min"
-        )
-        return f", about {about} left"
+        return f", about {span(seconds)} left"
 
 
 @dataclass
@@ -150,6 +142,13 @@ class Lines:
 
     def end(self, phase: str, summary: str = "") -> None:
         _line(f"{phase}: done" + (f", {summary}" if summary else ""))
+
+
+def span(duration_s: float) -> str:
+    """A duration to about its tenth: `40 s`, `12 min`, `3.5 h`."""
+    if duration_s < 90:
+        return f"{duration_s:.0f} s"
+    return f"{duration_s / 60:.0f} min" if duration_s < 5400 else f"{duration_s / 3600:.1f} h"
 
 
 def listener() -> Drawn | Lines:

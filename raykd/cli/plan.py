@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from raykd.cli.cluster import at_work
-from raykd.cli.console import stdout
+from raykd.cli.console import span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.figures import COSTS
 from raykd.report.form import FORMS, percent
@@ -15,6 +15,7 @@ from raykd.runs.execute import find_result
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.sweep.driver import Sweep, measure_costs
+from raykd.sweep.forecast import Forecast, forecast
 from raykd.sweep.settings import known_cost
 from raykd.trial import shape_name
 
@@ -33,10 +34,20 @@ def plan(
         measure_costs(sweep, listener)
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
+    expected = forecast(sweep, at_once)
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
+    stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
     stdout.print(
         _last_line(again(file, variant, small, set_), sweep, found, at_once), highlight=False, soft_wrap=True
     )
+
+
+def _duration(expected: Forecast) -> str:
+    parts = (f"{phase} {span(seconds)}" for phase, seconds in expected.phases.items() if seconds)
+    bound = (
+        "; at most: training that ends by patience is counted to its last step" if expected.at_most else ""
+    )
+    return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}"
 
 
 def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) -> str:

@@ -6,6 +6,7 @@ A new cost is a function here, a line of `MEASURES`, and an entry of `raykd/figu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import ray
@@ -16,11 +17,12 @@ from raykd.results import Cost
 from raykd.runs.cluster import PROBE
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import count_parameters, parameter_bytes
-from raykd.runs.latency import hardware, synthetic_batch, time_batches
+from raykd.runs.latency import BATCH, hardware, synthetic_batch, time_batches, time_training
 from raykd.runs.models import build_model, model_config
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
+from raykd.structures import Chain, Spans
 
 FORMAT = 2
 
@@ -30,7 +32,7 @@ def _parameters(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
 
 
 def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    one, many = (time_batches(model, synthetic_batch(size, vocabulary)) for size in (1, 32))
+    one, many = (time_batches(model, synthetic_batch(size, vocabulary)) for size in (1, BATCH))
     return {
         "latency_ms": one[0], "latency_ms_p90": one[1],
         "latency_ms_batch32": many[0], "latency_ms_batch32_p90": many[1],
@@ -45,10 +47,20 @@ def _bytes_int8(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
     return {"bytes_int8": sum(weights + 4 * scales for weights, scales in rows)}
 
 
+def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
+    """Pieces a second of training on labels; a distillation loss adds a tenth at most."""
+    batch = synthetic_batch(BATCH, vocabulary)
+    if not isinstance(model(batch).distribution, Chain | Spans):
+        return {}  # the mean of several, which is not trained
+    seconds = time_training(deepcopy(model), batch)
+    return {"training_pieces_per_s": round(int(batch.piece_lengths_B.sum()) / seconds, 1)}
+
+
 MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (
     _parameters,
     _bytes_int8,
     _latency,
+    _training,
 )
 """Each gives figures of an untrained model, which is not to be changed, by their names in `raykd/figures.py`."""
 

@@ -15,12 +15,14 @@ import torch
 from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Vocabulary
 from raykd.layers import Model
+from raykd.objectives.labels import negative_log_likelihood
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.structures import viterbi
 
 # What is timed: sentences of 32 pieces, 24 words (WikiAnn has 1.3 pieces a word), 6 characters a word.
 PIECES, WORDS, CHARACTERS = 32, 24, 6
 WARM_UP, ROUNDS = 5, 30
+BATCH, TRAINING_ROUNDS = 32, 5
 
 
 def hardware() -> dict[str, Any]:
@@ -38,6 +40,24 @@ def time_batches(model: Model, batch: TokenBatch) -> tuple[float, float]:
             if i >= WARM_UP:
                 times.append((time.perf_counter() - started) * 1e3)
     return round(statistics.median(times), 4), round(statistics.quantiles(times, n=10)[-1], 4)
+
+
+def time_training(model: Model, batch: TokenBatch) -> float:
+    """Median seconds of one optimiser step on `batch` with random labels, on one thread. Changes the model."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimiser, times = torch.optim.Adam(parameters), []
+    model.train()
+    with _one_thread():
+        for i in range(1 + TRAINING_ROUNDS):
+            started = time.perf_counter()
+            distribution = model(batch).distribution
+            labels_BT = torch.zeros(len(batch.lengths_B), int(batch.lengths_B.max()), dtype=torch.long)
+            negative_log_likelihood(distribution, labels_BT).mean().backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            if i:
+                times.append(time.perf_counter() - started)
+    return statistics.median(times)
 
 
 def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:

@@ -53,6 +53,7 @@ def without_ray() -> Iterator[list[Any]]:
         patch.setattr(transfer, "precompute", partial(precompute, launch=here))
         patch.setattr(cluster, "connected", _one_cpu)
         patch.setattr(lease, "SETTLE_S", 0.0)
+        patch.setattr(cost, "time_training", lambda model, batch: 1.0)
         patch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
         yield done
 

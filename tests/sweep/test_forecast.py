@@ -1,0 +1,69 @@
+"""How long a sweep takes: what is still to be computed, at the measured speeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raykd.runs.progress import Silent
+from raykd.spec import load
+from raykd.sweep.driver import Sweep, measure_costs
+from raykd.sweep.forecast import RUN_S, WORD_PIECES, Forecast, forecast
+from tests.sweep.in_process import call, without_ray
+
+TEXT = """\
+name: long
+corpus: {source: builtin, languages: [en], train: 20, dev: 6, test: 6, unlabelled: 10}
+teachers: {kind: bilstm_crf, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 3}
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+objective: {choice: [{kind: structural}, {kind: posterior}]}
+schedule: {epochs: 4, anneal_horizon: 2}
+training: {batch_tokens: 100}
+search: {sampler: grid, runs_per_setting: 2}
+"""
+
+
+def of(folder: Path, text: str = TEXT, concurrent: int = 1) -> tuple[Forecast, Sweep]:
+    (folder / "sweep.yaml").write_text(text)
+    sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder / 'store'}"]))
+    with without_ray():  # 1,024 pieces a second in training, and 1 ms a batch of 32 sentences
+        measure_costs(sweep, Silent())
+        return forecast(sweep, concurrent), sweep
+
+
+def words(sweep: Sweep, *parts: str) -> int:
+    corpus = sweep.preparation.corpus
+    return sum(len(sentence) for part in parts for sentence in corpus.parts[part]["tokens"].to_pylist())
+
+
+def test_every_phase_is_what_it_computes_at_the_measured_speed(tmp_path):
+    expected, sweep = of(tmp_path)
+    text, labelled = words(sweep, "train", "unlabelled"), words(sweep, "train")
+    assert expected.phases["teachers"] == pytest.approx(3 * WORD_PIECES * labelled / 1024 + RUN_S)
+    assert expected.phases["precompute"] == pytest.approx(WORD_PIECES * text / 1024 / 1000)
+    # Two settings of two seeds.
+    assert expected.phases["trials"] == pytest.approx(4 * (4 * WORD_PIECES * text / 1024 + RUN_S))
+    assert expected.phases["baseline"] == 0
+    assert not expected.at_most
+    assert expected.seconds == sum(expected.phases.values())
+
+
+def test_steps_and_patience_bound_it_and_more_at_once_shorten_it(tmp_path):
+    steps = TEXT.replace("epochs: 4,", "max_steps: 7, patience: 2,") + "baseline: gold\n"
+    expected, _ = of(tmp_path, steps)
+    assert expected.phases["trials"] == pytest.approx(4 * (7 * 100 / 1024 + RUN_S))
+    assert expected.phases["baseline"] == expected.phases["trials"]
+    assert expected.at_most
+    assert of(tmp_path, steps, concurrent=2)[0].phases["trials"] == expected.phases["trials"] / 2
+
+
+def test_what_is_computed_takes_no_time(tmp_path, capsys):
+    of(tmp_path)
+    words = [str(tmp_path / "sweep.yaml"), "--set", f"store={tmp_path / 'store'}"]
+    with without_ray():
+        call("plan", *words)
+        assert "time: about 2" in capsys.readouterr().out
+        call("sweep", *words, "--set", f"tracking.uri=sqlite:///{tmp_path}/mlflow.db")
+    after, _ = of(tmp_path)
+    assert after.phases == {"teachers": 0, "precompute": 0, "trials": 0, "baseline": 0}
