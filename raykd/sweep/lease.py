@@ -121,7 +121,7 @@ def held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) ->
         # In this order: a beat after the release would be a lease that nobody holds.
         ended.set()
         beating.join()
-        signal.signal(LOST, before)
+        signal.signal(LOST, before or signal.SIG_DFL)
         with suppress(StoreError):
             lease.release()
 
