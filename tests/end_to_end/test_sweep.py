@@ -152,4 +152,6 @@ def test_mlflow_shows_every_trial_once(swept):
             assert curves
             for key in curves:
                 steps = [point.step for point in client.get_metric_history(run.info.run_id, key)]
-                assert sorted(steps) == list(range(TREE["schedule"]["epochs"])), key
+                assert sorted(steps) == list(range(len(steps))), key
+                # A student on labels alone takes as many steps, in epochs of less text.
+                assert len(steps) == TREE["schedule"]["epochs"] or trial["role"] == "baseline", key

@@ -29,7 +29,14 @@ SMALL = [name for name, variant in VARIANTS if variant == "small"]
 TINY = ("teachers.epochs=1", "schedule.epochs=1", "student.embedding_dim=6", "student.hidden_dim=6")
 BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelled=8")
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
-FOLDERS = {"aspect": "aspect", "ud_pos": "ud", "sst2": "sst2", "uner": "uner", "zero_shot_pos": "ud"}
+FOLDERS = {
+    "aspect": "aspect",
+    "treebanks": "ud",
+    "ud_pos": "ud",
+    "sst2": "sst2",
+    "uner": "uner",
+    "zero_shot_pos": "ud",
+}
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda path: path.name)

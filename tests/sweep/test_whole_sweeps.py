@@ -119,9 +119,9 @@ def test_stages_follow_each_other_in_one_run(stages):
     assert [epoch["lambda"] for epoch in result.epochs[:2]] == [1.0, 0.5]
 
 
-def test_the_gold_twin_of_a_setting_with_stages_trains_as_long_as_they_do(stages):
+def test_the_gold_twin_of_a_setting_with_stages_takes_as_many_steps_as_they_do(stages):
     *searched, twin = stages.trials
-    assert twin.settings["schedule.epochs"] == 3
+    assert {trial.steps for trial in stages.trials} == {twin.settings["schedule.max_steps"]}
     assert [gold_twin(trial, stages.trials) for trial in searched] == [twin, twin]
     (run,) = stages.runs_of(twin)
     assert [stage["objective"]["kind"] for stage in run.stages] == ["gold"]
