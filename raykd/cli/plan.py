@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from raykd.cli.cluster import at_work
 from raykd.cli.console import span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
-from raykd.figures import COSTS
+from raykd.figures import COSTS, TRAINING_SPEED
 from raykd.report.form import FORMS, percent
 from raykd.results import Scores
 from raykd.runs.cluster import concurrency
@@ -92,7 +94,9 @@ def _teachers(sweep: Sweep) -> Table:
         own = result.scores if result else Scores()
         means = [own.mean("dev"), own.mean("test"), own.mean("test", "target")]
         scores = ["" if mean is None else percent(mean) for mean in means[: len(table.columns) - 2]]
-        table.add_row(f"{name}  [dim]{run.id}", _state(run, found=result is not None), *scores)
+        table.add_row(
+            Text.assemble(name, "  ", (run.id, "dim")), _state(run, found=result is not None), *scores
+        )
     return table
 
 
@@ -103,11 +107,14 @@ def _state(run: Run, *, found: bool) -> str:
 def _shapes(sweep: Sweep) -> Table:
     runs = sweep.shapes()
     costs = [known_cost(sweep.storage, run) for run in runs]
-    known = [figure for figure in COSTS if figure.name in costs[0].figures]
-    table = Table(title="student shapes", title_justify="left")
-    table.add_column("student")
+    # How fast it trains is in the line on time.
+    known = [figure for figure in COSTS if figure.name in costs[0].figures and figure is not TRAINING_SPEED]
+    table = Table(title="student shapes", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("student", no_wrap=True)
     for figure in known:
-        table.add_column(figure.short or figure.heading or figure.words or figure.name, justify="right")
+        # Headings may wrap, numbers may not.
+        heading = figure.short or figure.heading or figure.words or figure.name
+        table.add_column(heading, justify="right", min_width=6)
     for run, cost in zip(runs, costs, strict=True):
         cells = (FORMS[figure.form](cost[figure.name]) for figure in known)
         table.add_row(shape_name(run.model), *cells)
