@@ -15,6 +15,7 @@ from raykd.runs import execute as module
 from raykd.runs.execute import training_plan_of
 from raykd.runs.models import WEIGHTS, build_model
 from raykd.runs.stages import split_held_out
+from raykd.training import TO_CONVERGENCE
 from tests.runs.loops import changed, distiller, opened, same, weights_of
 from tests.runs.projected import with_projection
 from tests.runs.small import executed, student_of
@@ -74,6 +75,36 @@ def test_each_stage_starts_from_the_best_state_of_the_one_before(small):
     assert [epoch["epoch"] for epoch in history] == list(range(6))
     # λ is a function of the stage's own epochs; the horizon of 3 is that of the file's own schedule.
     assert [epoch["lambda"] for epoch in history] == pytest.approx([1, 2 / 3, 1 / 3, 0, 0, 0])
+
+
+def test_optimiser_steps_end_a_stage_inside_an_epoch(small):
+    run = student_of(small, stages=({**GOLD, "schedule": {"epochs": None, "max_steps": 1}}, GOLD))
+    one = distiller(small.storage, run, folder="steps-1")
+    one.train(lambda _: None)
+    assert [epoch["steps"] for epoch in one.progress.history if epoch["stage"] == 0] == [1]
+    # The second stage counts its own; an epoch has as many steps as batches.
+    in_an_epoch = one.progress.history[1]["steps"] - 1
+    assert in_an_epoch > 1
+    most = 2 * in_an_epoch + 1
+    run = student_of(small, stages=({**GOLD, "schedule": {"epochs": None, "max_steps": most}},))
+    loop = distiller(small.storage, run, folder="steps")
+    loop.train(lambda _: None)
+    assert [epoch["steps"] for epoch in loop.progress.history] == [in_an_epoch, 2 * in_an_epoch, most]
+
+
+def test_patience_alone_ends_a_stage(small):
+    run = student_of(small, stages=({**GOLD, "schedule": {"epochs": None, "patience": 2}},))
+    loop = with_scores(distiller(small.storage, run, folder="patience-alone"), [0.1, 0.3, 0.2, 0.3, 0.2, 0.9])
+    loop.train(lambda _: None)
+    assert (len(loop.progress.history), loop.progress.best_epoch) == (4, 1)
+
+
+def test_where_nothing_is_said_of_the_end_it_trains_to_convergence(small):
+    length = {"epochs": None, "max_steps": None, "patience": None}
+    (stage,) = student_of(small, schedule={**length, "anneal_horizon": 3}).stages
+    assert {name: stage["schedule"][name] for name in length} == {"epochs": None, **TO_CONVERGENCE}
+    (stage,) = student_of(small, schedule={**length, "epochs": 7, "anneal_horizon": 3}).stages
+    assert {name: stage["schedule"][name] for name in length} == {**length, "epochs": 7}
 
 
 def test_only_the_named_layers_move(small):
