@@ -17,6 +17,8 @@ from raykd.report.form import NONE, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of
 
+LANGUAGES = 5
+"""The number of the columns of languages, which are left out first."""
 MARKDOWN_LEFT_OUT = 3
 """Columns from this number on are left out in Markdown: MLflow gives a description half of its page."""
 
@@ -48,7 +50,10 @@ def columns(languages: Iterable[str], *, label: str, targets: bool) -> list[Colu
         Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
         Column("learnt by", lambda t: t.method, lambda t: "teacher", left_out=2, justify="left"),
         Column(dev, _dev, _dev),
-        *(Column(language, _language(language), _language(language), left_out=5) for language in languages),
+        *(
+            Column(language, _language(language), _language(language), left_out=LANGUAGES)
+            for language in languages
+        ),
         Column("of teacher", lambda t: "", row=_kept, left_out=4),
         Column("vs gold", lambda t: "", row=lambda row: gain(row.gain("dev")), left_out=1),
         # A mean over sources is never shown without the one over targets.
@@ -82,10 +87,13 @@ class FrontTable:
         some = columns(languages_of(scored), label=score_label_of(scored), targets=bool(targets_of(scored)))
         table = self._table(some)
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
-            last = max(column.left_out for column in some)
-            if last == 0:
+            least = max(some, key=lambda column: column.left_out)
+            if least.left_out == 0:
                 break
-            some = [column for column in some if column.left_out != last]
+            # Of equally important ones the rightmost goes first; languages go together: one alone says little.
+            last = [column for column in some if column.left_out == least.left_out]
+            gone = last if least.left_out == LANGUAGES else last[-1:]
+            some = [column for column in some if column not in gone]
             table = self._table(some)
         yield table
 
