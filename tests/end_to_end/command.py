@@ -112,13 +112,19 @@ class Command:
 
     def end(self) -> Ended:
         """Wait for the end, and that no process is left."""
+        ended, left = self.end_and_left()
+        assert not left, f"left behind: {left}"
+        return ended
+
+    def end_and_left(self) -> tuple[Ended, list[str]]:
+        """Wait for the end; and what was left some time after it, which is killed."""
         try:
             self._driver.wait(PATIENCE)
             _, left = psutil.wait_procs(self.family(), timeout=GRACE)
-            assert not left, f"left behind: {[_line(process) for process in left]}"
+            lines = [_line(process).strip() for process in left]
         finally:
             self.kill_all()
-        return self._ended()
+        return self._ended(), lines
 
     def kill_all(self) -> None:
         """End whatever is left, each by its id."""
