@@ -117,11 +117,8 @@ def kills(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int, count: in
         assert tried.outcome() == whole[1]
         sweeps, ends = sweeps + 1, ends + tried.ends
         shutil.rmtree(tried.folder)
-    return {
-        "killed": dict(killed),
-        "sweeps": sweeps,
-        "exit codes": {str(code): n for code, n in sorted(ends.items())},
-    }
+    codes = {str(code): n for code, n in sorted(ends.items())}
+    return {"killed": dict(killed), "sweeps": sweeps, "exit codes": codes, "left after 40 s": dict(left)}
 
 
 def _lives(command: Command, seconds: float) -> bool:
