@@ -229,8 +229,9 @@ def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[t
 
 
 def measure_costs(sweep: Sweep, listener: Listener) -> None:
-    """Measure parameters and latency of every student shape and teacher while nothing else runs."""
-    runs = [*sweep.shapes(), *(run for _, run in sweep.teachers)]
+    """Measure what every student shape, every teacher and every member of an ensemble costs while nothing else runs."""
+    every = [*sweep.shapes(), *(run for _, run in [*sweep.teachers, *sweep.members])]
+    runs = list({cost_key(sweep.storage, run): run for run in every}.values())
     todo = [run for run in runs if find_cost(sweep.storage, run) is None]
     listener.begin("latency", len(runs), done=len(runs) - len(todo))
     measure_all(sweep.storage.uri, todo, lambda: listener.advance("latency"))

@@ -141,7 +141,7 @@ def _kill(command: Command, victim: str) -> str:
         command.kill()
         return "driver"
     try:
-        random.choice(found).kill()
+        drawn.choice(found).kill()
     except psutil.NoSuchProcess:
         return f"{victim} (gone)"
     return victim

@@ -25,6 +25,7 @@ search: {sampler: grid, runs_per_setting: 2}
 
 
 def of(folder: Path, text: str = TEXT, concurrent: int = 1) -> tuple[Forecast, Sweep]:
+    folder.mkdir(exist_ok=True)
     (folder / "sweep.yaml").write_text(text)
     sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder / 'store'}"]))
     with without_ray():  # 1,024 pieces a second in training, and 1 ms a batch of 32 sentences
@@ -67,3 +68,10 @@ def test_what_is_computed_takes_no_time(tmp_path, capsys):
         call("sweep", *words, "--set", f"tracking.uri=sqlite:///{tmp_path}/mlflow.db")
     after, _ = of(tmp_path)
     assert after.phases == {"teachers": 0, "precompute": 0, "trials": 0, "baseline": 0}
+
+
+def test_the_members_of_an_ensemble_are_trained_each_by_itself(tmp_path):
+    alone, _ = of(tmp_path / "alone")
+    both, sweep = of(tmp_path / "both", TEXT.replace("kind: bilstm_crf,", "kind: bilstm_crf, count: 2,"))
+    assert len(sweep.members) == 2
+    assert both.phases["teachers"] == pytest.approx(2 * alone.phases["teachers"])
