@@ -12,7 +12,7 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any, Literal
 
-from raykd.results import Group, Part
+from raykd.results import Cost, Group, Part
 from raykd.spec.messages import unknown
 from raykd.trial import Scored
 
@@ -90,6 +90,8 @@ LATENCY_BATCH = _cost("latency_ms_batch32", "min", "milliseconds", "ms per batch
 TRAINING_SPEED = _cost("training_pieces_per_s", "max", "count", "pieces/s in training", over_models="mean")
 PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="parameters", short="params", column=0)
 BYTES = _cost("bytes", "min", "bytes", "")
+# If every weight is stored in 8 bits, with one float32 scale for each row of a matrix.
+BYTES_INT8 = _cost("bytes_int8", "min", "bytes", "in 8 bits")
 SPEEDUP = _cost("speedup", "max", "times", "faster", heading="faster", column=3)
 COMPRESSION = _cost("compression", "max", "times", "smaller", heading="smaller", column=3)
 
@@ -102,8 +104,7 @@ COSTS = (
     _cost("latency_ms_batch32_p90", "min", "milliseconds", "ms p90 per batch of 32", over_models="mean"),
     PARAMETERS,
     BYTES,
-    # If every weight is stored in 8 bits, with one float32 scale for each row of a matrix.
-    _cost("bytes_int8", "min", "bytes", "in 8 bits"),
+    BYTES_INT8,
     # The teachers' latency over the student's, and their parameters over the student's.
     SPEEDUP,
     COMPRESSION,
@@ -174,12 +175,16 @@ def language_values(figure: Figure, scored: Scored) -> dict[str, float]:
     return scored.scores.by_language(figure.score[0])
 
 
-def over_models(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The cost of several models that share the work by language, each figure as its entry says."""
+def over_models(costs: Iterable[Cost]) -> dict[str, float]:
+    """The cost of several models that share the work by language, each figure as its entry says. A part that several
+    of them have, such as one frozen encoder, counts once."""
     every = list(costs)
+    parts = [part for cost in every for part in cost.shared.items()]
+    again = [own for place, (key, own) in enumerate(parts) if key in dict(parts[:place])]
     combined: dict[str, float] = {}
     for figure in COSTS:
-        known = [cost[figure.name] for cost in every if figure.name in cost]
+        known = [cost.figures[figure.name] for cost in every if figure.name in cost.figures]
         if known and len(known) == len(every):
-            combined[figure.name] = sum(known) if figure.over_models == "sum" else fmean(known)
+            twice = sum(own.get(figure.name, 0) for own in again)
+            combined[figure.name] = sum(known) - twice if figure.over_models == "sum" else fmean(known)
     return combined

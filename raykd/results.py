@@ -175,6 +175,8 @@ class Cost:
     figures: Mapping[str, float]
     shape: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
+    shared: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What of the sizes are parts that other models may have too: their own figures, by what they are."""
 
     def __getitem__(self, name: str) -> float:
         return self.figures[name]

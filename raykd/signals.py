@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -33,6 +33,13 @@ Rows = Literal["label", "word", "sentence", "teacher"]
 """What one row of a column belongs to; a `teacher` column is stored once per teacher, not per text."""
 
 _FLOAT16_MAX = float(np.finfo(np.float16).max)
+
+
+class Encoded(Protocol):
+    """What a frozen encoder gives for a batch: the vector of each word [B, W, D]."""
+
+    @property
+    def features_BTD(self) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class Signal:
 
     name: str
     columns: tuple[Column, ...]
-    take: Callable[[Output, TokenBatch, Need], tuple[Tensor, ...]]
+    take: Callable[[Any, TokenBatch, Need], tuple[Tensor, ...]]
     read: Callable[[tuple[Tensor, ...], Tensor, Need], Any]
     sources: tuple[str, ...] = ()
     derive: (
@@ -111,6 +118,7 @@ class TeacherBatch:
     K best paths, best first, with their scores under the chain, −∞ where a sentence has fewer than K paths.
     `marginals` is what non-chain teachers give: independent tags with their token marginals, as a chain without
     transitions. `hidden` holds, by layer, each word's state (its first piece's) and the sentences' words [B].
+    `features` are what a frozen encoder gives for each word, in float16.
     """
 
     chain: Chain | None = None
@@ -120,6 +128,7 @@ class TeacherBatch:
     hidden: Mapping[int, tuple[Float[Tensor, "batch word size"], Int[Tensor, " batch"]]] = field(
         default_factory=dict
     )
+    features: Float[Tensor, "batch word size"] | None = None
 
     @staticmethod
     def of(values: Mapping[Need, Any]) -> TeacherBatch:
@@ -133,6 +142,7 @@ class TeacherBatch:
             *by_signal.get("kbest", (None, None)),
             marginals=by_signal.get("token_marginals"),
             hidden={need.layer: value for need, value in values.items() if need.layer is not None},
+            features=by_signal.get("features"),
         )
 
 
@@ -209,6 +219,10 @@ def _take_hidden(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor,
     return (output.word_states(need.layer or 0),)
 
 
+def _take_features(output: Encoded, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    return (output.features_BTD,)
+
+
 def _derive_paths(
     stored: Mapping[str, tuple[np.ndarray, ...]], lengths_N: np.ndarray, need: Need, token_budget: int
 ) -> tuple[np.ndarray, ...]:
@@ -254,6 +268,10 @@ def _read_paths(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> t
     return paths_BTK.transpose(1, 2).long(), scores_BK
 
 
+def _read_features(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> Tensor:
+    return columns[0]
+
+
 def _read_hidden(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
     return columns[0].float(), lengths_B
 
@@ -268,6 +286,10 @@ def _float32(sizes: Sizes) -> Any:
 
 def _log_scores(name: str) -> Column:
     return Column(name, "label", _float16, lambda sizes, need: sizes.tags, encode_log_scores)
+
+
+def _states(name: str) -> Column:
+    return Column(name, "word", _float16, lambda sizes, need: sizes.hidden[need.layer or 0], encode_float16)
 
 
 SIGNALS: Mapping[str, Signal] = MappingProxyType(
@@ -301,20 +323,8 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
                 sources=("emissions", "transitions"),
                 derive=_derive_paths,
             ),
-            Signal(
-                "hidden",
-                (
-                    Column(
-                        "hidden",
-                        "word",
-                        _float16,
-                        lambda sizes, need: sizes.hidden[need.layer or 0],
-                        encode_float16,
-                    ),
-                ),
-                _take_hidden,
-                _read_hidden,
-            ),
+            Signal("hidden", (_states("hidden"),), _take_hidden, _read_hidden),
+            Signal("features", (_states("features"),), _take_features, _read_features),
         )
     }
 )

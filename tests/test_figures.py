@@ -24,6 +24,7 @@ from raykd.front import front_of, hypervolume_of
 from raykd.report import FrontRow, best, front_html, front_table, parse, trials_table
 from raykd.report.form import FORMS
 from raykd.report.hover import hover
+from raykd.results import Cost
 from raykd.tracking.record import results
 from raykd.trial import Teacher, Trial
 from tests.scores import score, scores
@@ -139,6 +140,18 @@ def test_the_default_objectives_are_valid_for_every_task():
 
 
 def test_sizes_of_several_models_add_up_and_a_sentence_is_labelled_by_one():
-    costs = [{"parameters": 10, "latency_ms": 2.0, "bytes": 40}, {"parameters": 5, "latency_ms": 4.0}]
+    costs = [
+        Cost({"parameters": 10, "latency_ms": 2.0, "bytes": 40}), Cost({"parameters": 5, "latency_ms": 4.0})
+    ]  # fmt: skip
     assert over_models(costs) == {"parameters": 15, "latency_ms": 3.0}
     assert over_models([]) == {}
+
+
+def test_a_part_that_several_models_share_counts_once():
+    encoder, table = {"parameters": 100, "bytes": 400}, {"parameters": 7, "bytes": 28}
+    costs = [
+        Cost({"parameters": 110, "bytes": 440}, shared={"e": encoder}),
+        Cost({"parameters": 125, "bytes": 500}, shared={"e": encoder, "v": table}),
+        Cost({"parameters": 9, "bytes": 36}, shared={"v": table}),
+    ]
+    assert over_models(costs) == {"parameters": 110 + 25 + 2, "bytes": 440 + 100 + 8}

@@ -7,8 +7,7 @@ from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
-from raykd.runs.transfer import compute_transfer
-from raykd.sweep.driver import Sweep, missing_results, train, train_teachers
+from raykd.sweep.driver import Sweep, missing_results, teach, train
 from raykd.tasks import TASKS
 from raykd.trial import Teacher, scores_of
 
@@ -24,8 +23,7 @@ def distill(
     sweep = Sweep(document(file, set_, variant, small))
     with at_work(sweep, address) as (cluster, listener):
         concurrent = concurrency(sweep.file.resources, cluster)
-        train_teachers(sweep, concurrent, listener)
-        compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
+        teach(sweep, cluster, listener)
         runs = [(run.id, run) for run in sweep.first_setting.runs]
         todo = missing_results(sweep.storage, runs)
         listener.begin("distill", len(todo))

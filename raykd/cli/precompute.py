@@ -5,9 +5,7 @@ from __future__ import annotations
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
-from raykd.runs.cluster import concurrency
-from raykd.runs.transfer import compute_transfer
-from raykd.sweep.driver import Sweep, train_teachers
+from raykd.sweep.driver import Sweep, teach
 
 
 def precompute(
@@ -20,8 +18,7 @@ def precompute(
     """Train the teachers and compute the transfer sets that are missing, and stop there."""
     sweep = Sweep(document(file, set_, variant, small))
     with at_work(sweep, address) as (cluster, listener):
-        train_teachers(sweep, concurrency(sweep.file.resources, cluster), listener)
-        done = compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
+        done = teach(sweep, cluster, listener)
     summary = "no objective reads a teacher"
     if done is not None:
         summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest float16 error {done.largest_error:.1e}"

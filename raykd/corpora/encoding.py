@@ -6,18 +6,18 @@ Shapes: B sentences of a batch, P pieces, T words, C characters; N sentences of 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from raykd.corpora.ragged import Ragged, flatten_lists, table_column
+from raykd.corpora.ragged import Ragged, RaggedBlocks, flatten_lists, table_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jaxtyping import Int64
+    from jaxtyping import Float, Int64
     from torch import Tensor
 
     from raykd.corpora.pieces import Special, Vocabulary
@@ -29,9 +29,9 @@ class TokenBatch:
     """B sentences as a model reads them; every tensor is int64.
 
     `first_BT` is the place of each word's first piece in `pieces_BP`. After a sentence's end, pieces are the
-    vocabulary's padding id and everything else is 0, character lengths too. Characters are None unless a
-    character vocabulary was given, languages None unless their order was given. `context` are the same
-    sentences in the pieces of a second vocabulary, that of an encoder, where one was given.
+    vocabulary's padding id and everything else is 0, character lengths too. Characters are None unless a character
+    vocabulary was given. Of what a model reads of frozen encoders, a batch has the words' stored vectors
+    (`features_BTD`), or else the same sentences in the pieces of each of them (`context`).
     """
 
     pieces_BP: Int64[Tensor, "batch piece"]
@@ -40,17 +40,29 @@ class TokenBatch:
     lengths_B: Int64[Tensor, " batch"]
     characters_BTC: Int64[Tensor, "batch time character"] | None = None
     character_lengths_BT: Int64[Tensor, "batch time"] | None = None
-    language_B: Int64[Tensor, " batch"] | None = None
-    context: TokenBatch | None = None
+    context: tuple[TokenBatch, ...] = ()
+    features_BTD: Float[Tensor, "batch time size"] | None = None
 
     def __len__(self) -> int:
         return len(self.lengths_B)
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> TokenBatch:
         """The same batch on another device."""
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        parts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "context"}
         there = {k: v.to(device, non_blocking=non_blocking) for k, v in parts.items() if v is not None}
-        return TokenBatch(**there)
+        context = tuple(own.to(device, non_blocking=non_blocking) for own in self.context)
+        return TokenBatch(**there, context=context)
+
+
+class Features(Protocol):
+    """Stored vectors of words, by the rows of a text."""
+
+    def gather(self, rows: np.ndarray) -> Float[Tensor, "batch time size"]:
+        """The vectors of the sentences at `rows`, padded with zeros."""
+        ...
+
+
+Rows = Ragged | RaggedBlocks
 
 
 @dataclass(frozen=True)
@@ -59,16 +71,29 @@ class EncodedText:
 
     `pieces` and `first` have one row per sentence. `words` has, per sentence, each word's number among the
     corpus' distinct words, and `characters` one row per distinct word: a word's characters are stored once.
-    `context` are the same sentences in the pieces of a second vocabulary.
+    `context` are the same sentences in the pieces of each frozen encoder, unless their `features` are stored.
     """
 
-    pieces: Ragged
-    first: Ragged
-    words: Ragged
-    characters: Ragged | None
-    language: np.ndarray | None
+    pieces: Rows
+    first: Rows
+    words: Rows
+    characters: Rows | None
     padding: int
-    context: EncodedText | None = None
+    context: tuple[EncodedText, ...] = ()
+    features: Features | None = None
+
+    @staticmethod
+    def joined(texts: Sequence[EncodedText], *, padding: int) -> EncodedText:
+        """The sentences of all `texts`, which are in the pieces of the same vocabularies, one after the other."""
+
+        def rows(name: str) -> Any:
+            parts = [getattr(text, name) for text in texts]
+            if any(part is None for part in parts):
+                return None
+            return RaggedBlocks(tuple(b for part in parts for b in getattr(part, "blocks", (part,))))
+
+        every = {name: rows(name) for name in ("pieces", "first", "words", "characters")}
+        return EncodedText(**every, padding=padding)
 
     def __len__(self) -> int:
         return len(self.first)
@@ -97,13 +122,17 @@ class EncodedText:
         }
         if self.characters is not None:
             batch |= self._characters(self.characters, indices)
-        if self.language is not None:
-            batch["language_B"] = self.language[indices].astype(np.int64)
-        context = None if self.context is None else self.context.gather(indices)
-        return TokenBatch(**{name: torch.from_numpy(array) for name, array in batch.items()}, context=context)
+        return TokenBatch(
+            **{name: torch.from_numpy(array) for name, array in batch.items()},
+            context=tuple(own.gather(indices) for own in self.context),
+            features_BTD=None if self.features is None else self.features.gather(indices),
+        )
 
-    def _characters(self, characters: Ragged, indices: np.ndarray) -> dict[str, np.ndarray]:
+    def _characters(self, characters: Rows, indices: np.ndarray) -> dict[str, np.ndarray]:
         words_BT, lengths_B = self.words.padded(indices)
+        if isinstance(characters, RaggedBlocks) and isinstance(self.words, RaggedBlocks):
+            # Each block numbers its own distinct words.
+            words_BT = words_BT + characters.starts[self.words.block_of(indices)][:, None]
         inside_BT = np.arange(words_BT.shape[1]) < lengths_B[:, None]
         letters_WC, letter_counts_W = characters.padded(words_BT[inside_BT])
         characters_BTC = np.zeros((*words_BT.shape, letters_WC.shape[1]), dtype=np.int64)
@@ -118,14 +147,13 @@ def encode_text(
     vocabulary: Vocabulary,
     characters: CharacterVocabulary | None = None,
     *,
-    languages: Sequence[str] | None = None,
-    context: Vocabulary | None = None,
+    context: Sequence[Vocabulary] = (),
+    features: Features | None = None,
 ) -> EncodedText:
-    """Encode a corpus table (columns `tokens` and, for languages, `language`) or token lists.
+    """Encode a corpus table (its column `tokens`) or token lists.
 
-    `languages` numbers the table's languages by their place in it; `context` is a second vocabulary, that of
-    an encoder; the sentences are encoded in its pieces too. Raises ValueError for a sentence without
-    words and for a language that is not among `languages`.
+    `context` are the vocabularies of frozen encoders: the sentences are encoded in the pieces of each too, unless their
+    stored `features` are given. Raises ValueError for a sentence without words.
     """
     column = table_column(sentences, "tokens")
     if column is None:
@@ -143,9 +171,9 @@ def encode_text(
         first=first,
         words=words,
         characters=None if characters is None else characters.pieces(distinct_words),
-        language=None if languages is None else _language_numbers(sentences, languages),
         padding=vocabulary.special.padding,
-        context=None if context is None else encode_text(sentences, context),
+        context=() if features is not None else tuple(encode_text(sentences, own) for own in context),
+        features=features,
     )
 
 
@@ -168,15 +196,3 @@ def _in_rows(pieces: Ragged, words: Ragged, special: Special) -> tuple[Ragged, R
     sentence = np.repeat(np.arange(len(words)), np.diff(bounds))
     values[np.arange(len(taken.values)) + before + around * sentence] = taken.values
     return Ragged(values, offsets), first
-
-
-def _language_numbers(sentences: pa.Table | Sequence[Sequence[str]], languages: Sequence[str]) -> np.ndarray:
-    column = table_column(sentences, "language")
-    if column is None:
-        raise ValueError("languages can be numbered only in a table, which has a column `language`")
-    names = column.to_pylist()
-    unknown = sorted(set(names) - set(languages))
-    if unknown:
-        raise ValueError(f"language {unknown[0]!r} is not one of {', '.join(languages)}")
-    numbers = {language: i for i, language in enumerate(languages)}
-    return np.fromiter((numbers[name] for name in names), dtype=np.int32, count=len(names))

@@ -6,6 +6,7 @@ Shapes: N rows, B rows of a batch, W width of the batch (its longest row).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,14 +42,14 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """The length of every row, int64 [N]."""
         return np.diff(self.offsets)
 
     def take(self, indices: np.ndarray) -> Ragged:
         """The rows at `indices`, in that order; a row may be taken more than once."""
-        starts, lengths = self._spans(indices)
+        starts, lengths = self.spans(indices)
         offsets = offsets_of(lengths)
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(self.values[positions], offsets)
@@ -58,17 +59,55 @@ class Ragged:
     ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
         """The rows at `indices` (any shape), padded with `fill`: int64 [*rows, W], and their lengths int64 [*rows].
         W is the longest row taken, 0 when there is none."""
-        starts, lengths = self._spans(indices)
-        columns = np.arange(lengths.max(initial=0))
-        inside = columns < lengths[..., None]
-        padded = np.full(inside.shape, fill, dtype=np.int64)
-        padded[inside] = self.values[(starts[..., None] + columns)[inside]]
-        return padded, lengths
+        return RaggedBlocks((self,)).padded(indices, fill=fill)
 
-    def _spans(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def spans(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rows at `indices` begin in the values, and their lengths."""
         indices = np.asarray(indices, dtype=np.int64)
         starts = self.offsets[indices]
         return starts, self.offsets[indices + 1] - starts
+
+
+@dataclass(frozen=True)
+class RaggedBlocks:
+    """Rows of unequal length in several blocks, one after the other; each may be mapped from a file of its own."""
+
+    blocks: tuple[Ragged, ...]
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """The first row of each block, and the number of all rows, int64 [blocks + 1]."""
+        return offsets_of(np.fromiter(map(len, self.blocks), np.int64, len(self.blocks)))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The length of every row, int64 [N]."""
+        return np.concatenate([np.zeros(0, np.int64), *(np.diff(block.offsets) for block in self.blocks)])
+
+    def block_of(self, rows: np.ndarray) -> np.ndarray:
+        """The block that has each row, int64."""
+        return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def padded(
+        self, indices: np.ndarray, *, fill: int = 0
+    ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
+        """As `Ragged.padded`."""
+        rows = np.asarray(indices, dtype=np.int64)
+        own, starts, lengths = self.block_of(rows), np.zeros_like(rows), np.zeros_like(rows)
+        present = np.unique(own).tolist()
+        for block in present:
+            mine = own == block
+            starts[mine], lengths[mine] = self.blocks[block].spans(rows[mine] - self.starts[block])
+        columns = np.arange(lengths.max(initial=0))
+        inside = columns < lengths[..., None]
+        padded = np.full(inside.shape, fill, dtype=np.int64)
+        for block in present:
+            mine = inside & (own == block)[..., None]
+            padded[mine] = self.blocks[block].values[(starts[..., None] + columns)[mine]]
+        return padded, lengths
 
 
 def table_column(sentences: Any, name: str) -> pa.ChunkedArray | None:

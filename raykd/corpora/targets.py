@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from raykd.corpora.ragged import Ragged, offsets_of
+from raykd.corpora.ragged import Ragged, RaggedBlocks, offsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,16 +40,16 @@ class Targets:
 class LabelColumn:
     """Tag numbers of N sentences, one row each, and which are labelled, bool [N]; the others have an empty row."""
 
-    tags: Ragged
+    tags: RaggedBlocks
     labelled: np.ndarray
 
     @classmethod
     def of(cls, table: pa.Table) -> LabelColumn:
-        """The `tags` column of a corpus part; one chunk is not copied."""
-        column = table["tags"].combine_chunks()
-        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        values = column.flatten().to_numpy(zero_copy_only=False)
-        return cls(Ragged(values, offsets_of(lengths)), column.is_valid().to_numpy(zero_copy_only=False))
+        """The `tags` column of a corpus part; its chunks are not copied."""
+        column = table["tags"]
+        labelled = [chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in column.chunks]
+        blocks = tuple(_ragged(chunk) for chunk in column.chunks)
+        return cls(RaggedBlocks(blocks), np.concatenate([np.zeros(0, bool), *labelled]))
 
     def __len__(self) -> int:
         return len(self.labelled)
@@ -68,5 +68,15 @@ class LabelColumn:
 
     def lists(self, names: Sequence[str]) -> list[list[str]]:
         """The labels of every sentence as strings; `names` are in the order of their numbers."""
-        strings = np.asarray(names, dtype=object)[self.tags.values]
-        return [list(part) for part in np.split(strings, self.tags.offsets[1:-1])]
+        known = np.asarray(names, dtype=object)
+        return [
+            list(part)
+            for block in self.tags.blocks
+            if len(block)
+            for part in np.split(known[block.values], block.offsets[1:-1])
+        ]
+
+
+def _ragged(chunk: pa.ListArray) -> Ragged:
+    lengths = chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    return Ragged(chunk.flatten().to_numpy(zero_copy_only=False), offsets_of(lengths))

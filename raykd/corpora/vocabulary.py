@@ -39,6 +39,8 @@ class WordVocabulary:
     """One piece per known word, in `words`' order from id 2 on; every other word is unknown."""
 
     words: tuple[str, ...]
+    lower_case: bool = False
+    """Whether an unknown word is looked up in lower case too."""
     special: Special = field(default=Special(), init=False)
 
     @classmethod
@@ -59,19 +61,23 @@ class WordVocabulary:
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One id for each word."""
-        ids = np.fromiter(
-            (self._ids.get(word, Special.unknown) for word in words), dtype=np.int32, count=len(words)
-        )
-        return Ragged(ids, np.arange(len(words) + 1))
+        known, unknown = self._ids, Special.unknown
+        if self.lower_case:
+            found = (known.get(word) or known.get(word.lower(), unknown) for word in words)
+        else:
+            found = (known.get(word, unknown) for word in words)
+        return Ragged(np.fromiter(found, dtype=np.int32, count=len(words)), np.arange(len(words) + 1))
 
     def to_json(self) -> str:
         """All of it as JSON."""
-        return json.dumps({"kind": "word", "words": self.words}, ensure_ascii=False)
+        folded = {"lower_case": True} if self.lower_case else {}
+        return json.dumps({"kind": "word", "words": self.words, **folded}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> WordVocabulary:
         """The vocabulary that `to_json` wrote."""
-        return cls(tuple(json.loads(text)["words"]))
+        content = json.loads(text)
+        return cls(tuple(content["words"]), content.get("lower_case", False))
 
 
 @dataclass(frozen=True)

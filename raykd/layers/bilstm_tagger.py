@@ -20,12 +20,12 @@ from raykd.layers.model import Model, Output, checked_layer
 from raykd.layers.pieces import last_states, words_to_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import Tensor, nn
 
     from raykd.corpora.encoding import TokenBatch
-    from raykd.layers.contextual import ContextualFeatures
+    from raykd.layers.contextual import Context
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class BiLSTMTagger(Model):
         *,
         dropout: float = 0.0,
         word_dropout: float = 0.0,
-        context: ContextualFeatures | None = None,
+        context: Context | None = None,
         head: Callable[[int], nn.Module] | None = None,
     ):
         super().__init__()
@@ -112,13 +112,11 @@ class BiLSTMTagger(Model):
         if self.characters is not None:
             read.append(words_to_pieces(_spelling(self.characters, batch), batch))
         if self.context is not None:
-            read.append(words_to_pieces(_context(self.context, batch), batch))
+            read.append(words_to_pieces(self.context(batch), batch))
         return torch.cat(read, dim=-1)
 
-    def all_parameters(self) -> Iterator[nn.Parameter]:
-        yield from self.parameters()
-        if self.context is not None:
-            yield from self.context.frozen_parameters()
+    def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
+        return {} if self.context is None else self.context.frozen()
 
 
 def _spelling(encoder: CharacterEncoder, batch: TokenBatch) -> Tensor:
@@ -126,12 +124,3 @@ def _spelling(encoder: CharacterEncoder, batch: TokenBatch) -> Tensor:
     if batch.characters_BTC is None or batch.character_lengths_BT is None:
         raise ValueError("the model reads characters, the batch has none: encode it with its characters too")
     return encoder(batch.characters_BTC, batch.character_lengths_BT)
-
-
-def _context(features: ContextualFeatures, batch: TokenBatch) -> Tensor:
-    """The contextual vector of each word [B, T, D]."""
-    if batch.context is None:
-        raise ValueError(
-            "the model reads an encoder's features, the batch has none of its pieces: encode it with them"
-        )
-    return features(batch.context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from torch import nn
@@ -27,7 +27,5 @@ class Ensemble(Model):
         members = tuple(member(batch).distribution for member in self.members)
         return Output(log_linear_pool(members) if self.combine == "scores" else Mixture(members))
 
-    def all_parameters(self) -> Iterator[nn.Parameter]:
-        # Members may share a frozen encoder.
-        every = [p for member in self.members for p in member.all_parameters()]  # type: ignore[operator]
-        yield from {id(parameter): parameter for parameter in every}.values()
+    def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
+        return {key: own for member in self.members for key, own in member.frozen().items()}  # type: ignore[operator]

@@ -61,9 +61,15 @@ class Model(nn.Module, ABC):
         """Its trainable parameters by layer group, from the top (`head`) down; the order of gradual unfreezing."""
         return {"all": list(self.parameters())}
 
+    def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
+        """What it reads of frozen encoders and is none of its `parameters()`: by key, the parameters of each, without
+        their values. Models with the same key share them."""
+        return {}
+
     def all_parameters(self) -> Iterator[nn.Parameter]:
-        """Every parameter that it computes with; those of a frozen encoder are not among its `parameters()`."""
-        return self.parameters()
+        """Every parameter that it computes with, once."""
+        every = [*self.parameters(), *(each for own in self.frozen().values() for each in own)]
+        yield from {id(parameter): parameter for parameter in every}.values()
 
     def architecture(self) -> dict[str, Any] | None:
         """What of its shape only a given checkpoint says, as JSON-able data; None where its configuration says all."""

@@ -5,18 +5,21 @@ A new cost is a function here, a line of `MEASURES`, and an entry of `raykd/figu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import ray
+import torch
+from torch.nn import Parameter
 
+from raykd.figures import BYTES, BYTES_INT8, PARAMETERS
 from raykd.identity import identity
-from raykd.layers import Model
+from raykd.layers import BiLSTMTagger, Model
 from raykd.results import Cost
 from raykd.runs.cluster import PROBE
 from raykd.runs.data import corpus_of
-from raykd.runs.execute import count_parameters, parameter_bytes
 from raykd.runs.latency import BATCH, hardware, synthetic_batch, time_batches, time_training
 from raykd.runs.models import build_model, model_config
 from raykd.runs.run import Run
@@ -24,11 +27,24 @@ from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
 from raykd.structures import Chain, Spans
 
-FORMAT = 2
+FORMAT = 3
 
 
-def _parameters(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    return {"parameters": count_parameters(model), "bytes": parameter_bytes(model)}
+def _size(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
+    return size_of(model.all_parameters())
+
+
+def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
+    """How many they are, their bytes, and their bytes with weights of 8 bits."""
+    every = list(parameters)
+    # One float32 scale for each row of a matrix.
+    scales = sum(len(each) if each.dim() > 1 else 1 for each in every)
+    weights = sum(each.numel() for each in every)
+    return {
+        PARAMETERS.name: weights,
+        BYTES.name: sum(each.numel() * each.element_size() for each in every),
+        BYTES_INT8.name: weights + 4 * scales,
+    }
 
 
 def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
@@ -39,26 +55,20 @@ def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _bytes_int8(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    rows = (
-        (parameter.numel(), len(parameter) if parameter.dim() > 1 else 1)
-        for parameter in model.all_parameters()
-    )
-    return {"bytes_int8": sum(weights + 4 * scales for weights, scales in rows)}
-
-
 def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
     """Pieces a second of training on labels; a distillation loss adds a tenth at most."""
     batch = synthetic_batch(BATCH, vocabulary)
     if not isinstance(model(batch).distribution, Chain | Spans):
         return {}  # the mean of several, which is not trained
+    if isinstance(model, BiLSTMTagger) and model.context is not None:
+        # In training what encoders give is read from the store.
+        batch = replace(batch, features_BTD=torch.randn(*batch.first_BT.shape, model.context.output_size))
     seconds = time_training(deepcopy(model), batch)
     return {"training_pieces_per_s": round(int(batch.piece_lengths_B.sum()) / seconds, 1)}
 
 
 MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (
-    _parameters,
-    _bytes_int8,
+    _size,
     _latency,
     _training,
 )
@@ -74,7 +84,7 @@ def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
         "models": len(run.members) or 1,
         "pieces": vocabulary.pieces.size,
         "characters": vocabulary.characters.size if vocabulary.characters else 0,
-        "context": vocabulary.context.size if vocabulary.context else 0,
+        "context": [own.size for own in vocabulary.context],
         "tags": len(corpus_of(storage.uri, run.corpus_id).tag_set),
     }
 
@@ -105,7 +115,8 @@ def measure_cost(store_uri: str, run: Run) -> Cost:
     model = build_model(storage, run, dropout=0.0).eval()
     vocabulary = open_vocabulary(storage, run.vocabulary_id)
     figures = {name: value for measure in MEASURES for name, value in measure(model, vocabulary).items()}
-    cost = Cost(figures, shape_of(storage, run), hardware())
+    shared = {key: size_of(own) for key, own in model.frozen().items()}
+    cost = Cost(figures, shape_of(storage, run), hardware(), shared)
     storage.write_json(f"costs/{cost_key(storage, run)}.json", cost.to_plain())
     return cost
 

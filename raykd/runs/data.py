@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,13 +11,15 @@ import pyarrow as pa
 import torch
 
 from raykd.corpora.corpus import Corpus, open_corpus
-from raykd.corpora.encoding import EncodedText, TokenBatch
+from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
 from raykd.corpora.targets import LabelColumn, Targets
+from raykd.runs.encoded import encoded_text
 from raykd.runs.run import Run
-from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
+from raykd.runs.stored_features import encoder_ids, open_features
+from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
-from raykd.tasks import TASKS, Task
+from raykd.tasks import TASKS
 from raykd.transfer import Covered, Text, TransferSet, open_text
 
 
@@ -58,10 +60,11 @@ class TrainingData:
         return Batch(text, targets, teacher)
 
 
-def encode_part(table: pa.Table, vocabulary: StoredVocabulary, task: Task) -> Part:
-    """Encode one corpus part for a model with `vocabulary`."""
-    languages = np.asarray(table["language"].to_pylist(), dtype=object)
-    return Part(vocabulary.encode(table), task.targets(table), languages)
+def languages_of(table: pa.Table) -> np.ndarray:
+    """The language of each sentence; a name that occurs often is held once."""
+    column = table["language"].combine_chunks().dictionary_encode()
+    names = np.asarray(column.dictionary.to_pylist(), dtype=object)
+    return names[column.indices.to_numpy(zero_copy_only=False)]
 
 
 @lru_cache(maxsize=2)
@@ -70,24 +73,35 @@ def corpus_of(store_uri: str, corpus_id: str) -> Corpus:
     return open_corpus(Storage(store_uri), corpus_id)
 
 
-@lru_cache(maxsize=2)
-def training_part(store_uri: str, corpus_id: str, vocabulary_id: str, task: str, unlabelled: bool) -> Part:
-    """Labelled sentences, followed by the unlabelled ones where asked."""
-    table = _training_table(corpus_of(store_uri, corpus_id), unlabelled)
-    return encode_part(table, open_vocabulary(Storage(store_uri), vocabulary_id), TASKS[task])
+def part_of(store_uri: str, run: Run, *names: str) -> Part:
+    """These parts of the run's corpus, one after the other, encoded for its model."""
+    return _part(store_uri, run.corpus_id, run.vocabulary_id, run.task, encoder_ids(run), names)
 
 
 @lru_cache(maxsize=4)
-def evaluation_part(store_uri: str, corpus_id: str, vocabulary_id: str, task: str, name: str) -> Part:
-    """The dev or test part."""
-    table = corpus_of(store_uri, corpus_id).parts[name]
-    return encode_part(table, open_vocabulary(Storage(store_uri), vocabulary_id), TASKS[task])
+def _part(
+    store_uri: str,
+    corpus_id: str,
+    vocabulary_id: str,
+    task: str,
+    encoders: tuple[str, ...],
+    names: tuple[str, ...],
+) -> Part:
+    storage, corpus = Storage(store_uri), corpus_of(store_uri, corpus_id)
+    vocabulary = open_vocabulary(storage, vocabulary_id)
+    texts = [encoded_text(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
+    text = EncodedText.joined(texts, padding=vocabulary.pieces.special.padding)
+    table = pa.concat_tables([corpus.parts[name].select(["tokens", "tags", "language"]) for name in names])
+    features = open_features(storage, encoders, table["tokens"])
+    context = () if features is not None else tuple(encode_text(table, own) for own in vocabulary.context)
+    text = replace(text, features=features, context=context)
+    return Part(text, TASKS[task].targets(table), languages_of(table))
 
 
 def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str) -> TrainingData:
     """What one stage of `run` is trained on: its `text` (labelled, unlabelled or all) with the signals it `needs`."""
     beside = any(stage["text"] != "labelled" for stage in run.stages)
-    part = training_part(store_uri, run.corpus_id, run.vocabulary_id, run.task, beside)
+    part = part_of(store_uri, run, "train", *(["unlabelled"] if beside else []))
     labelled = corpus_of(store_uri, run.corpus_id).parts["train"].num_rows
     rows = {
         "labelled": np.arange(labelled), "unlabelled": np.arange(labelled, len(part)), "all": np.arange(len(part)),
@@ -114,12 +128,6 @@ def _rows_in_stored_text(
     """Where the sentences of the run's own text are in the larger text that the signals were computed for."""
     if not text_id:
         return None
-    table = _training_table(corpus_of(storage.uri, run.corpus_id).restricted(languages), True)
-    return open_text(storage, text_id).rows_of(Text.of(table["tokens"]))
-
-
-def _training_table(corpus: Corpus, unlabelled: bool) -> pa.Table:
-    table = corpus.parts["train"].select(["tokens", "tags", "language"])
-    if not unlabelled:
-        return table
-    return pa.concat_tables([table, corpus.parts["unlabelled"].select(table.column_names)])
+    parts = corpus_of(storage.uri, run.corpus_id).restricted(languages).parts
+    own = pa.concat_tables([parts[name].select(["tokens"]) for name in ("train", "unlabelled")])
+    return open_text(storage, text_id).rows_of(Text.of(own["tokens"]))

@@ -14,7 +14,7 @@ from raykd.layers import Model, load_weights
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.results import RunResult, Score, Scores
 from raykd.runs.checkpoint import CHECKPOINT, Progress
-from raykd.runs.data import corpus_of, evaluation_part, training_data
+from raykd.runs.data import corpus_of, part_of, training_data
 from raykd.runs.distil import Distiller, EpochReport, Worker
 from raykd.runs.evaluate import score_part
 from raykd.runs.models import (
@@ -91,7 +91,7 @@ def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[Epoch
 
 
 def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model) -> Scores:
-    held_out = evaluation_part(store_uri, run.corpus_id, run.vocabulary_id, run.task, part)
+    held_out = part_of(store_uri, run, part)
     corpus = corpus_of(store_uri, run.corpus_id)
     groups = score_part(
         model, held_out, TASKS[run.task], corpus.tag_set, worker=worker, targets=corpus.targets

@@ -64,8 +64,7 @@ def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:
     """`sentences` sentences of 32 pieces in 24 words, drawn at random; as many of an encoder's pieces, too."""
     draw = torch.Generator().manual_seed(0)
     batch = _pieces(sentences, vocabulary.pieces, draw)
-    if vocabulary.context is not None:
-        batch = replace(batch, context=_pieces(sentences, vocabulary.context, draw))
+    batch = replace(batch, context=tuple(_pieces(sentences, own, draw) for own in vocabulary.context))
     if vocabulary.characters is None:
         return batch
     spelt = (sentences, WORDS, CHARACTERS)

@@ -109,14 +109,14 @@ def _teachers(
     recipe: Recipe, corpus: Corpus, name: str, storage: Storage, read: Read
 ) -> Iterable[PlannedTeacher]:
     per_language = recipe.teachers.scope == "language" and len(corpus.languages) > 1
-    # What is given is named by its weights, not by where it is.
-    teacher = recipe.teachers.pinned()
     # Without labels a language has no teacher of its own.
     groups = [(language,) for language in corpus.sources] if per_language else [tuple(corpus.languages)]
     trained_on = _teacher_corpus(recipe, corpus, read)
     for languages in groups:
         own = trained_on.restricted(languages) if per_language else trained_on
         own_id = name if own is corpus else write_corpus(own, storage)
+        # What is given is named by its weights, not by where it is.
+        teacher = recipe.teachers.pinned(_one(languages))
         run = model_run("teacher", recipe, teacher, own, own_id, storage)
         text = training_text(corpus.restricted(languages) if per_language else corpus)
         yield PlannedTeacher(run, languages, text, teacher)
@@ -211,6 +211,7 @@ def student_runs(recipe: Recipe, preparation: Preparation) -> tuple[Run, ...]:
 def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str, ...]) -> Run:
     corpus, name = preparation.of_languages(languages)
     student = recipe.student.model_copy(update={"vocabulary": resolved_vocabulary(recipe)})
+    student = student.pinned(_one(languages))
     stem = model_run("student", recipe, student, corpus, name, preparation.storage)
     unlabelled = corpus.parts["unlabelled"].num_rows > 0
     needs = recipe_needs(recipe, unlabelled=unlabelled)
@@ -235,6 +236,10 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)
     result = folder.read_json("result.json", RunResult.from_plain)
     return {"folder": folder.uri, "weights_sha256": result.weights_sha256}
+
+
+def _one(languages: Sequence[str]) -> str | None:
+    return languages[0] if len(languages) == 1 else None
 
 
 def with_seed(run: Run, offset: int) -> Run:

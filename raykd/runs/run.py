@@ -83,8 +83,10 @@ class Run:
         if model.get("checksum"):
             # A checkpoint that is given is named by its files' content, wherever they are.
             del model["path"], fields["vocabulary_id"]
-        if (model.get("contextual") or {}).get("checksum"):
-            model["contextual"] = {k: value for k, value in model["contextual"].items() if k != "path"}
+        if model.get("contextual"):
+            model["contextual"] = [_without_place(part) for part in model["contextual"]]
+        elif self.role == "student":
+            model.pop("contextual", None)  # ids of students of before they could read one
         for source in fields["sources"]:
             del source["text_id"], source["stored"]
         if self.start_from:
@@ -105,3 +107,10 @@ class Run:
         """The run that `to_plain` wrote (lists become tuples again)."""
         sources = tuple(Source(**{**s, "languages": tuple(s["languages"])}) for s in plain["sources"])
         return Run(**{**plain, "sources": sources, "stages": tuple(plain["stages"])})
+
+
+def _without_place(part: dict[str, Any]) -> dict[str, Any]:
+    """A frozen encoder or table, named by its content where its checksum is known."""
+    return {
+        key: value for key, value in part.items() if key not in ("path", "vectors") or not part["checksum"]
+    }

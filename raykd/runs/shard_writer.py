@@ -148,7 +148,8 @@ class ShardWriter:
         if entry is not None:
             return entry
         # Actors may write this at the same time: they write the same bytes.
-        _, batch, output = next(iter(self._teacher(job.teacher).outputs([["."]], 1)))
+        sentence = self._text(job.text_id).sentences(np.zeros(1, np.int64))
+        _, batch, output = next(iter(self._teacher(job.teacher).outputs(sentence, 1)))
         values = [_array(part)[None] for part in SIGNALS[need.signal].take(output, batch, need)]
         columns, error = encode_columns(need, job.teacher.sizes, np.zeros(0, int), np.zeros(0, int), values)
         return write_shard(folder, columns, origin=origin, rows=rows, largest_error=error)
@@ -235,7 +236,9 @@ def _per_sentence(
     signal: Signal, need: Need, places: Sequence[int], batch: TokenBatch, output: Output
 ) -> dict[tuple[Need, int, int], np.ndarray]:
     """(need, column, sentence) → its values [rows, V], padding removed."""
-    lengths = {"label": output.distribution.lengths_B.tolist(), "word": batch.lengths_B.tolist()}
+    lengths = {"word": batch.lengths_B.tolist()}
+    if any(column.rows == "label" for column in signal.columns):
+        lengths["label"] = output.distribution.lengths_B.tolist()
     found = {}
     for number, (column, part) in enumerate(
         zip(signal.columns, signal.take(output, batch, need), strict=True)

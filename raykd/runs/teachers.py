@@ -8,25 +8,29 @@ import torch
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import TokenBatch
-from raykd.layers import Model, Output
+from raykd.layers import Output
 from raykd.runs.models import MODEL, load_model
 from raykd.runs.run import Run
-from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
+from raykd.runs.stored_features import encoder_ids, open_features
+from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 
 
 class LoadedTeacher:
     """A trained teacher in memory."""
 
-    def __init__(self, model: Model, vocabulary: StoredVocabulary, device: torch.device):
-        self._model, self._vocabulary, self._device = model.to(device).eval(), vocabulary, device
+    def __init__(self, storage: Storage, run: Run, device: torch.device):
+        self._storage, self._encoders, self._device = storage, encoder_ids(run), device
+        self._model = load_model(storage, run).to(device).eval()
+        self._vocabulary = open_vocabulary(storage, run.vocabulary_id)
 
     def outputs(
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
     ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
         """The outputs for all sentences, in batches of similar length of `token_budget` pieces: which sentences, how
         the model reads them, and what it gives."""
-        text = self._vocabulary.encode(sentences)
+        features = open_features(self._storage, self._encoders, sentences)
+        text = self._vocabulary.encode(sentences, features)
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         with torch.inference_mode():
             for rows in plan:
@@ -38,4 +42,4 @@ def load_teacher(storage: Storage, teacher_id: str) -> LoadedTeacher:
     """The stored teacher `teacher_id`, on the GPU if this process has one."""
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return LoadedTeacher(load_model(storage, run), open_vocabulary(storage, run.vocabulary_id), device)
+    return LoadedTeacher(storage, run, device)

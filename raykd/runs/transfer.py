@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from math import floor
 
@@ -9,6 +10,7 @@ from raykd.errors import PlacementError
 from raykd.needs import to_store
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
+from raykd.runs.features import feature_plan, keep_reading, readings
 from raykd.runs.precompute import (
     Placement,
     Precomputed,
@@ -20,6 +22,7 @@ from raykd.runs.precompute import (
 from raykd.runs.prepare import PlannedTeacher
 from raykd.runs.progress import Listener
 from raykd.runs.recipe import Resources
+from raykd.runs.run import Run
 from raykd.runs.shard_writer import TeacherHandle
 from raykd.signals import Need
 from raykd.storage import Storage
@@ -62,16 +65,7 @@ def compute_transfer(
     if plan is None:
         return None
     before = estimate(plan)
-    # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
-    rows = sum(len(task.rows()) for task in plan.coverage())
-    listener.begin("precompute", rows)
-    done = precompute(
-        plan,
-        placement=_placement(resources, cluster),
-        on_shard=lambda count, total, sentences: listener.advance(
-            "precompute", detail=f"{sentences} sentences in the last shard"
-        ),
-    )
+    done = _computed("precompute", plan, resources, cluster, listener)
     listener.end(
         "precompute",
         f"{done.computed_shards} shards computed, {before.cached_shards} files found; "
@@ -80,10 +74,48 @@ def compute_transfer(
     return done
 
 
+def compute_features(
+    storage: Storage, runs: Iterable[Run], resources: Resources, cluster: dict[str, float], listener: Listener
+) -> None:
+    """Let each frozen encoder read what `runs` need of it and is not stored yet: every sentence once."""
+    every = readings(storage, runs)
+    if not every:
+        return
+    todo = [each for each in every if len(each.text)]
+    plan, started = feature_plan(storage, todo), time.monotonic()
+    if plan is None:
+        listener.begin("features", 0)
+    else:
+        _computed("features", plan, resources, cluster, listener)
+    seconds = time.monotonic() - started
+    for each in todo:
+        keep_reading(storage, each)
+    read = sum(len(each.text) for each in todo)
+    through = "; ".join(
+        f"{len(each.text):,} sentences through {each.config.title}, {each.sentences - len(each.text):,} found"
+        for each in every
+    )
+    listener.end("features", f"{through}{f'; {read / seconds:.0f} sentences/s' if read else ''}")
+
+
+def _computed(
+    phase: str, plan: PrecomputePlan, resources: Resources, cluster: dict[str, float], listener: Listener
+) -> Precomputed:
+    # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
+    listener.begin(phase, sum(len(task.rows()) for task in plan.coverage()))
+    return precompute(
+        plan,
+        placement=_placement(resources, cluster),
+        on_shard=lambda count, total, sentences: listener.advance(
+            phase, detail=f"{sentences} sentences in the last shard"
+        ),
+    )
+
+
 def _placement(resources: Resources, cluster: dict[str, float]) -> Placement:
-    # Ray Data's own tasks want a CPU beside the actors; on two CPUs an actor takes one.
+    # The rows are in the object store from the start: Ray Data has no tasks of its own that would want a CPU.
     cpus = min(1.0, resources.cpus_per_worker)
-    most = max(1, floor(cluster.get("CPU", 1.0) / cpus) - 1)
+    most = max(1, floor(cluster.get("CPU", 1.0) / cpus))
     wanted = resources.precompute_workers
     if wanted is not None and wanted * cpus > cluster.get("CPU", 1.0):
         raise PlacementError(

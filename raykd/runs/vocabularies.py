@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from raykd.corpora.corpus import Corpus
-from raykd.corpora.encoding import EncodedText, encode_text
+from raykd.corpora.encoding import EncodedText, Features, encode_text
 from raykd.corpora.vocabulary import (
     CharacterVocabulary,
     Vocabulary,
@@ -20,30 +20,31 @@ from raykd.corpora.vocabulary import (
     words_of,
 )
 from raykd.identity import identity
-from raykd.layers.contextual import ContextualConfig
+from raykd.layers.contextual import parts_of
 from raykd.storage import Storage
 
 
 @dataclass(frozen=True)
 class StoredVocabulary:
-    """Pieces (or words); characters, and the pieces of a frozen encoder, where the model reads them."""
+    """Pieces (or words); characters, and the pieces of frozen encoders, where the model reads them."""
 
     id: str
     pieces: Vocabulary
     characters: CharacterVocabulary | None
-    context: Vocabulary | None = None
+    context: tuple[Vocabulary, ...] = ()
 
-    def encode(self, sentences: pa.Table | Sequence[Sequence[str]]) -> EncodedText:
-        """A table with a column `tokens`, or token lists, as the model reads them."""
-        return encode_text(sentences, self.pieces, self.characters, context=self.context)
+    def encode(
+        self, sentences: pa.Table | Sequence[Sequence[str]], features: Features | None = None
+    ) -> EncodedText:
+        """A table with a column `tokens`, or token lists, as the model reads them; `features`: what frozen encoders
+        give for them, where it is stored."""
+        return encode_text(sentences, self.pieces, self.characters, context=self.context, features=features)
 
 
-def vocabulary_id(
-    config: VocabularyConfig, characters: bool, contextual: ContextualConfig | None, corpus_id: str
-) -> str:
+def vocabulary_id(config: VocabularyConfig, characters: bool, contextual: Any, corpus_id: str) -> str:
     """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies."""
-    encoder = contextual and (contextual.checksum or contextual.path)
-    read = {"config": config, "characters": characters, "encoder": encoder, "corpus": corpus_id}
+    encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
+    read = {"config": config, "characters": characters, "encoder": encoders, "corpus": corpus_id}
     return identity("vocabulary", read)
 
 
@@ -54,7 +55,7 @@ def store_vocabulary(
     corpus_id: str,
     *,
     characters: bool,
-    contextual: ContextualConfig | None = None,
+    contextual: Any = None,
 ) -> StoredVocabulary:
     """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`."""
     name = vocabulary_id(config, characters, contextual, corpus_id)
@@ -71,7 +72,7 @@ def store_vocabulary(
         plain = {
             "pieces": pieces.to_json(),
             "characters": letters.to_json() if letters else None,
-            "context": contextual.vocabulary().to_json() if contextual else None,
+            "context": [part.vocabulary().to_json() for part in parts_of(contextual)],
         }
         storage.write_json(vocabulary_file(name), plain)
     return open_vocabulary(storage, name)
@@ -95,5 +96,5 @@ def _open(store_uri: str, name: str) -> StoredVocabulary:
 def vocabulary_from(name: str, plain: Mapping[str, Any]) -> StoredVocabulary:
     """The vocabulary called `name`, from the JSON in which it is stored."""
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
-    context = from_json(plain["context"]) if plain["context"] else None
+    context = tuple(from_json(each) for each in plain["context"] or ())
     return StoredVocabulary(name, from_json(plain["pieces"]), characters, context)

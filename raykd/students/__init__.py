@@ -5,7 +5,8 @@ Every configuration in the table has
     scope                      one student per "language", or one for "all"
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too
-    contextual                 None: a student reads no large encoder
+    contextual                 the frozen encoders and word vectors that it reads too, or None
+    pinned(language)           the same student with the checksums of what it is given
     decoder                    "crf" or "maxent"
     depth                      layers of its encoder
     build(vocabulary_size=, characters=, tag_set=, unit=, dropout=) -> Model

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raykd.corpora.vocabulary import WordPieceConfig
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
+from raykd.layers.contextual import Context, ContextualConfig, pinned, shape_of
 from raykd.spec import Frozen
 from raykd.students.vocabulary import StudentVocabulary
 
@@ -28,8 +29,8 @@ class BiLSTMStudent(Frozen):
     kind: Literal["bilstm"] = "bilstm"
     scope: Literal["language", "all"] = "all"
     """One student for each language, or one for all. Of one per language the score is the mean, the size the sum."""
-    embedding_dim: Size
-    """E, components of a piece's vector."""
+    embedding_dim: Annotated[int, Field(ge=0)]
+    """E, components of a piece's vector; 0: it has none."""
     hidden_dim: Size
     """H, hidden size of each direction."""
     layers: Size = 1
@@ -42,7 +43,19 @@ class BiLSTMStudent(Frozen):
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of words (or pieces) read as unknown in training: a word vocabulary leaves none unknown there."""
 
-    contextual: ClassVar[None] = None
+    contextual: ContextualConfig | None = None
+    """Frozen vectors that are read next to the pieces' own: of a Transformers encoder, of a word-vector file, or a list
+    of these. They count in latency and size."""
+
+    @model_validator(mode="after")
+    def _reads_something(self) -> Self:
+        if not (self.embedding_dim or self.character_dim or self.contextual):
+            raise ValueError("it reads nothing; give embedding_dim, character_dim or contextual")
+        return self
+
+    def pinned(self, language: str | None = None) -> Self:
+        """The same student with the checksums of what it is given; with the `language`'s own files, if it has one."""
+        return self.model_copy(update={"contextual": pinned(self.contextual, language)})
 
     @property
     def depth(self) -> int:
@@ -71,6 +84,9 @@ class BiLSTMStudent(Frozen):
             characters: how many characters the character embedding has, if it reads any.
             unit: what gets one label.
             dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
+
+        Raises:
+            StoreError: what `contextual` names cannot be read, or changed.
         """
         shape = BiLSTMTaggerShape(
             pieces=vocabulary_size,
@@ -84,10 +100,11 @@ class BiLSTMStudent(Frozen):
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
         )
-        return BiLSTMTagger(shape, dropout=dropout, word_dropout=self.word_dropout)
+        context = Context.of(self.contextual)
+        return BiLSTMTagger(shape, dropout=dropout, word_dropout=self.word_dropout, context=context)
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the numbers of pieces, characters and tags."""
         sizes = {"embedding_dim", "hidden_dim", "layers", "decoder"}
         spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
-        return self.model_dump(include={"kind", *sizes, *spelling})
+        return {**self.model_dump(include={"kind", *sizes, *spelling}), **shape_of(self.contextual)}

@@ -16,11 +16,11 @@ from raykd.runs.cluster import concurrency
 from raykd.runs.cost import cost_key, find_cost, measure_all
 from raykd.runs.execute import find_result, keep_place
 from raykd.runs.executor import Scheduler, work
-from raykd.runs.precompute import PrecomputePlan
+from raykd.runs.precompute import Precomputed, PrecomputePlan
 from raykd.runs.prepare import PlannedTeacher, Preparation, recipe_needs
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
-from raykd.runs.transfer import compute_transfer, transfer_plan
+from raykd.runs.transfer import compute_features, compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
 from raykd.sweep.baseline import train_twins
@@ -131,6 +131,13 @@ class Sweep:
         runs = [run for tree in trees for run in self.settings.of(tree).seeds[0]]
         return list({cost_key(self.storage, run): run for run in runs}.values())
 
+    def models(self) -> list[Run]:
+        """Every teacher, and one run for each student of the space: what reads a corpus."""
+        students = (
+            self.settings.of(tree).seeds[0] for trees in self.settings.covering.values() for tree in trees
+        )
+        return [*(run for _, run in self.members), *(run for runs in students for run in runs)]
+
     @property
     def transfer_id(self) -> str:
         """One name for all transfer sets of the sweep; empty when no objective reads a teacher."""
@@ -166,8 +173,7 @@ def run_sweep(
     """
     concurrent = concurrency(sweep.file.resources, cluster)
     started = time.monotonic()
-    train_teachers(sweep, concurrent, listener)
-    compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
+    teach(sweep, cluster, listener)
     measure_costs(sweep, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
@@ -190,6 +196,15 @@ def run_sweep(
     return [record.trial for record in sweep.records.load()], teachers
 
 
+def teach(sweep: Sweep, cluster: dict[str, float], listener: Listener) -> Precomputed | None:
+    """The phases before the search: what frozen encoders give, the teachers, and what these know. Raises as `run_sweep`
+    does."""
+    resources = sweep.file.resources
+    compute_features(sweep.storage, sweep.models(), resources, cluster, listener)
+    train_teachers(sweep, concurrency(resources, cluster), listener)
+    return compute_transfer(sweep.transfer(), resources, cluster, listener)
+
+
 def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
     """Train the teachers that are not in the store yet.
 
@@ -197,7 +212,8 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
         RunError: naming each teacher that failed; the others are kept.
     """
     todo = missing_results(sweep.storage, sweep.members)
-    listener.begin("teachers", len(missing_results(sweep.storage, [*sweep.members, *sweep.teachers])))
+    every = {run.id: (name, run) for name, run in [*sweep.members, *sweep.teachers]}
+    listener.begin("teachers", len(missing_results(sweep.storage, list(every.values()))))
     # An ensemble is evaluated when its members are trained.
     for runs in (sweep.members, sweep.teachers):
         train(sweep, missing_results(sweep.storage, runs), "teachers", concurrent, listener)

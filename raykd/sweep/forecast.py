@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
 from raykd.runs.data import corpus_of
 from raykd.runs.latency import BATCH, PIECES
@@ -70,7 +73,7 @@ def _trained_pieces(sweep: Sweep, run: Run) -> float:
         names = {"labelled": ["train"], "unlabelled": ["unlabelled"]}.get(
             stage["text"], ["train", "unlabelled"]
         )
-        one = WORD_PIECES * sum(len(parts[name]["tokens"].combine_chunks().flatten()) for name in names)
+        one = WORD_PIECES * sum(words_in(parts[name]) for name in names)
         batch = {**run.training, **stage["training"]}["batch_tokens"]
         schedule = stage["schedule"]
         limits = [
@@ -87,7 +90,7 @@ def _precompute_s(sweep: Sweep) -> float:
         for teacher in each.preparation.teachers:
             batch_ms = known_cost(sweep.storage, teacher.run).figures[LATENCY_BATCH.name]
             words = sum(
-                len(part["tokens"].combine_chunks().flatten())
+                words_in(part)
                 for name, part in each.preparation.of_languages(teacher.languages)[0].parts.items()
                 if name in ("train", "unlabelled")
             )
@@ -95,6 +98,14 @@ def _precompute_s(sweep: Sweep) -> float:
     plan = sweep.transfer()
     pending = plan is not None and any(not part.complete for task in plan.coverage() for part in task.parts)
     return seconds if pending else 0.0
+
+
+def words_in(part: pa.Table) -> int:
+    """Words of a corpus part."""
+    return sum(
+        int(pc.call_function("list_value_length", [chunk]).sum().as_py() or 0)
+        for chunk in part["tokens"].chunks
+    )
 
 
 def _endless(run: Run) -> bool:

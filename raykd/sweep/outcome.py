@@ -71,9 +71,13 @@ def with_cost(trial: Trial, cost: Cost) -> Trial:
 
 
 def against_teachers(cost: Cost, teachers: Sequence[Cost]) -> Cost:
-    """`cost` with compression (parameters of all teachers, each of which would have to be served, over the student's)
-    and speed-up (mean latency of a teacher over the student's, both at batch 1 on one thread in PyTorch)."""
-    together = over_models(teacher.figures for teacher in teachers)
+    """`cost` against its teachers.
+
+    Compression is the parameters of all teachers, each of which would have to be served, over the student's; an encoder
+    that several of them read counts once. Speed-up is the mean latency of a teacher over the student's, both at batch 1
+    on one thread in PyTorch.
+    """
+    together = over_models(teachers)
     ratios = {
         COMPRESSION.name: together[PARAMETERS.name] / cost[PARAMETERS.name],
         SPEEDUP.name: together[LATENCY.name] / cost[LATENCY.name],
@@ -94,7 +98,7 @@ def teacher_row(
     return Teacher(
         name=name if len(results) == 1 else f"{name} × {len(results)}",
         scores=Scores.over_languages(result.scores for result in results),
-        cost=over_models(cost.figures for cost in costs),
+        cost=over_models(costs),
         still_rises=sum(result.still_rises for result in results),
         members=tuple(members),
         score_name=score_name,

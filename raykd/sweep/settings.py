@@ -117,8 +117,10 @@ def joined_cost(costs: Sequence[Cost]) -> Cost:
     """What one student costs, from the costs of its runs."""
     if len(costs) == 1:
         return costs[0]
-    figures = over_models(cost.figures for cost in costs)
-    return Cost(figures, {"models": [dict(cost.shape) for cost in costs]}, costs[0].hardware)
+    shared = {key: own for cost in costs for key, own in cost.shared.items()}
+    return Cost(
+        over_models(costs), {"models": [dict(cost.shape) for cost in costs]}, costs[0].hardware, shared
+    )
 
 
 def known_cost(storage: Storage, run: Run) -> Cost:

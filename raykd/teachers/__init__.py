@@ -10,8 +10,8 @@ Every configuration in the table has
     hidden_size(layer)         components of a layer's hidden states
     vocabulary                 how its text becomes pieces
     reads_characters           whether it reads words' characters too
-    contextual                 the frozen encoder that it reads too, or None
-    pinned()                   the same teacher with the checksums of what it is given
+    contextual                 the frozen encoders and word vectors that it reads too, or None
+    pinned(language)           the same teacher with the checksums of what it is given
     decoder                    "crf", "maxent", or "spans"
     build(vocabulary_size=, characters=, tag_set=, unit=, dropout=) -> Model
     shape() -> dict            what its latency depends on

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
-from raykd.layers.contextual import ContextualConfig
+from raykd.layers.contextual import Context, ContextualConfig, pinned, shape_of
 from raykd.layers.model import checked_layer
 from raykd.teachers.ensemble import Seeded
 from raykd.training import Duration, TrainingConfig
@@ -38,7 +38,8 @@ class BiLSTMTeacher(Seeded, Duration):
     character_hidden: Size = 25
     """Hidden size of each direction of the character encoder."""
     contextual: ContextualConfig | None = None
-    """A frozen Transformers encoder whose vectors are read next to the words' own."""
+    """Frozen vectors that are read next to the words' own: of a Transformers encoder, of a word-vector file, or a list
+    of these."""
     vocabulary: Annotated[WordConfig | WordPieceConfig, Field(discriminator="kind")] = WordConfig(kind="word")
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
@@ -54,11 +55,9 @@ class BiLSTMTeacher(Seeded, Duration):
             raise ValueError("it reads nothing; give embedding_dim, character_dim or contextual")
         return self
 
-    def pinned(self) -> Self:
-        """The same teacher with the checksum of the encoder that it reads, if there is one."""
-        if self.contextual is None:
-            return self
-        return self.model_copy(update={"contextual": self.contextual.pinned()})
+    def pinned(self, language: str | None = None) -> Self:
+        """The same teacher with the checksums of what it is given; with the `language`'s own files, if it has one."""
+        return self.model_copy(update={"contextual": pinned(self.contextual, language)})
 
     @property
     def reads_characters(self) -> bool:
@@ -84,7 +83,7 @@ class BiLSTMTeacher(Seeded, Duration):
             dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
 
         Raises:
-            StoreError: the encoder of `contextual` cannot be read, or changed.
+            StoreError: what `contextual` names cannot be read, or changed.
         """
         shape = BiLSTMTaggerShape(
             pieces=vocabulary_size,
@@ -98,12 +97,11 @@ class BiLSTMTeacher(Seeded, Duration):
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
         )
-        context = None if self.contextual is None else self.contextual.build()
         return BiLSTMTagger(
             shape,
             dropout=dropout,
             word_dropout=self.word_dropout,
-            context=context,
+            context=Context.of(self.contextual),
             head=self._head(tag_set),
         )
 
@@ -115,8 +113,8 @@ class BiLSTMTeacher(Seeded, Duration):
         if checked_layer(layer, self.layers, self.title):
             return 2 * self.hidden_dim
         spelling = 2 * self.character_hidden if self.reads_characters else 0
-        context = 0 if self.contextual is None else self.contextual.build().output_size
-        return self.embedding_dim + spelling + context
+        context = Context.of(self.contextual)
+        return self.embedding_dim + spelling + (context.output_size if context else 0)
 
     def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module] | None:
         """What makes the head from the size of the encoder's states; None: what `decoder` names."""
@@ -126,7 +124,7 @@ class BiLSTMTeacher(Seeded, Duration):
         """What its latency depends on, apart from the numbers of words, characters and tags."""
         spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
         sizes = self.model_dump(include={"kind", "embedding_dim", "hidden_dim", "layers", *spelling})
-        return sizes if self.contextual is None else {**sizes, "contextual": self.contextual.shape()}
+        return {**sizes, **shape_of(self.contextual)}
 
 
 class BiLSTMCRFTeacher(BiLSTMTeacher):

@@ -153,7 +153,7 @@ class HFTokenClassifierTeacher(Seeded, Duration):
         """The checkpoint's own tokenizer."""
         return PretrainedConfig(kind="pretrained", path=self.path)
 
-    def pinned(self) -> HFTokenClassifierTeacher:
+    def pinned(self, language: str | None = None) -> HFTokenClassifierTeacher:
         """The same teacher with its checkpoint's checksum, which makes its identity that of the weights."""
         return self.model_copy(update={"checksum": weights_checksum(self.path)})
 

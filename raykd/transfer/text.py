@@ -71,6 +71,16 @@ class Text:
         except KeyError as error:
             raise ValueError(f"the text lacks a sentence: {error.args[0][:60]!r}") from None
 
+    def find(self, tokens: pa.ChunkedArray | pa.Array | Sequence[Sequence[str]]) -> np.ndarray:
+        """For each sentence a row of this text that holds it, -1 where there is none [N]."""
+        places = {sentence: row for row, sentence in enumerate(self.spelled())}
+        rows = tokens if isinstance(tokens, Sequence) else tokens.to_pylist()
+        return np.fromiter((places.get("\0".join(words), -1) for words in rows), np.int64, len(rows))
+
+    def only(self, rows: np.ndarray) -> Text:
+        """The text of these rows alone."""
+        return Text.of(self.tokens.take(pa.array(rows)))
+
     def spelled(self) -> list[str]:
         """Each sentence as one string, its tokens apart by a NUL."""
         return pc.call_function("binary_join", [self.tokens, pa.scalar("\0", pa.large_string())]).to_pylist()

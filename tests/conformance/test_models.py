@@ -12,6 +12,7 @@ from raykd.corpora.encoding import encode_text
 from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import CharacterVocabulary, build_vocabulary
 from raykd.layers import Ensemble, load_weights, save_weights
+from raykd.layers.contextual import parts_of
 from raykd.signals import SIGNALS
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
 from raykd.students import STUDENTS, StudentConfig
@@ -70,7 +71,7 @@ def encode(config):
         else None
     )
     sizes = {"vocabulary_size": vocabulary.size, "characters": letters.size if letters else 0}
-    context = config.contextual and config.contextual.vocabulary()
+    context = [part.vocabulary() for part in parts_of(config.contextual)]
     return encode_text(SENTENCES, vocabulary, letters, context=context), sizes
 
 

@@ -6,7 +6,7 @@ A new signal is tested as soon as it is in the table; one that needs a `k` or a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -43,9 +43,16 @@ DERIVED = [Need(name, 3) for name, signal in SIGNALS.items() if signal.derive is
 TAKEN_ONES = pytest.mark.parametrize("need", TAKEN, ids=lambda need: need.name)
 EVERY = pytest.mark.parametrize("need", TAKEN + DERIVED, ids=lambda need: f"{need.name}-{need.k}")
 UNITS = pytest.mark.parametrize("unit", ["word", "sentence"])
-SIZES = Sizes(TAGS, {1: TAGS})
+SIZES = Sizes(TAGS, {0: TAGS, 1: TAGS})
 SENTENCES = sentences(14, seed=3)
 SHARDS = (RowRange(0, 9), RowRange(9, 14))
+
+
+@dataclass(frozen=True)
+class Given(Output):
+    """What a model gives, and what a frozen encoder gives."""
+
+    features_BTD: Tensor | None = None
 
 
 def outputs(given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[TokenBatch, Output]:
@@ -60,7 +67,7 @@ def outputs(given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[Tok
         for n, states in output.hidden.items()
     }
     own = Chain(emissions_BTY, lengths_B, chain.transitions, chain.start, chain.end)
-    return batch, Output(own, hidden, output.first_BT)
+    return batch, Given(own, hidden, output.first_BT, hidden[0])
 
 
 def taken(need: Need, batch: TokenBatch, output: Output) -> list[list[np.ndarray]]:

@@ -1,14 +1,13 @@
 """Encoded text against sentence-by-sentence encoding in plain Python."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
-from raykd.corpora.encoding import encode_text
+from raykd.corpora.encoding import EncodedText, encode_text
 from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
@@ -64,7 +63,7 @@ def test_batches_are_what_encoding_each_sentence_gives(vocabulary, sentences, pi
     ]
     assert batch.characters_BTC.tolist() == characters
     assert batch.character_lengths_BT.tolist() == padded([[len(w) for w in s] for s in spelt])
-    assert all(t.dtype == torch.int64 for t in vars(batch).values() if t is not None)
+    assert all(t.dtype == torch.int64 for t in vars(batch).values() if isinstance(t, torch.Tensor))
 
 
 @untimed
@@ -77,16 +76,21 @@ def test_lengths_are_those_of_each_sentence(sentences):
     assert text.gather(np.array([0])).characters_BTC is None
 
 
-def test_tables_carry_languages_also_when_sliced():
-    tokens = pa.array([["a"], ["ab", "a"], ["c"]], pa.list_(pa.string()))
-    table = pa.table({"tokens": tokens, "language": ["nl", "en", "nl"]}).slice(1)
-    batch = encode_text(table, VOCABULARIES[0], languages=("en", "nl")).gather(np.array([1, 0]))
-    assert batch.pieces_BP.tolist() == [[1, 0], [3, 2]]
-    assert batch.language_B.tolist() == [1, 0]
-    with pytest.raises(ValueError, match=r"'en' is not one of de, nl"):
-        encode_text(table, VOCABULARIES[0], languages=("de", "nl"))
-    with pytest.raises(ValueError, match="only in a table"):
-        encode_text([["a"]], VOCABULARIES[0], languages=("de",))
+@untimed
+@given(sentences=sentences, picks=picks, cut=st.integers(0, 6), characters=st.booleans())
+def test_blocks_one_after_the_other_are_the_whole(sentences, picks, cut, characters):
+    spelt = CHARACTERS if characters else None
+    parts = [part for part in (sentences[:cut], sentences[cut:]) if part]
+    blocks = [encode_text(part, SPECIAL, spelt) for part in parts]
+    joined = EncodedText.joined(blocks, padding=SPECIAL.special.padding)
+    whole = encode_text(sentences, SPECIAL, spelt)
+    indices = np.array([pick % len(sentences) for pick in picks], dtype=np.int64)
+    assert joined.lengths.tolist() == whole.lengths.tolist()
+    assert joined.piece_lengths.tolist() == whole.piece_lengths.tolist()
+    for own, expected in zip(
+        vars(joined.gather(indices)).values(), vars(whole.gather(indices)).values(), strict=True
+    ):
+        assert torch.equal(own, expected) if isinstance(expected, torch.Tensor) else own == expected
 
 
 def test_a_sentence_without_words_is_refused():
@@ -96,6 +100,6 @@ def test_a_sentence_without_words_is_refused():
 
 def test_moving_a_batch_moves_every_tensor():
     batch = encode_text([["a", "b"]], VOCABULARIES[0], CHARACTERS).gather(np.array([0])).to("meta")
-    tensors = {name: tensor for name, tensor in vars(batch).items() if tensor is not None}
+    tensors = {name: tensor for name, tensor in vars(batch).items() if isinstance(tensor, torch.Tensor)}
     assert len(tensors) == 6
     assert all(tensor.device.type == "meta" for tensor in tensors.values())

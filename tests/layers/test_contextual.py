@@ -1,4 +1,7 @@
-"""Features of a frozen encoder: those of Transformers itself, never trained, never stored."""
+"""Features of frozen encoders: those of Transformers itself, never trained, never stored with a model."""
+
+import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +12,8 @@ from raykd.corpora.encoding import encode_text
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape, save_weights
-from raykd.layers.contextual import ContextualConfig
+from raykd.layers.contextual import Context, ContextualConfig, parts_of, pinned
+from raykd.layers.frozen_encoder import EncoderConfig
 from raykd.structures import path_loss
 from tests.teachers.checkpoints import make_checkpoint
 
@@ -25,12 +29,17 @@ def checkpoint(tmp_path_factory):
 
 
 def config_of(path, **settings):
-    return TypeAdapter(ContextualConfig).validate_python({"path": path, **settings})
+    return TypeAdapter(EncoderConfig).validate_python({"path": path, **settings})
 
 
 def batch_for(config, sentences=SENTENCES):
-    text = encode_text(sentences, WORDS, context=config.vocabulary())
+    text = encode_text(sentences, WORDS, context=[config.vocabulary()])
     return text.gather(range(len(sentences)))
+
+
+def features_of(config, sentences=SENTENCES):
+    """What the encoder gives, in float32."""
+    return config.build().compute(batch_for(config, sentences).context[0]).float()
 
 
 def direct(checkpoint, words, layer):
@@ -45,7 +54,7 @@ def direct(checkpoint, words, layer):
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_features_are_those_of_transformers(checkpoint, layer, pooling):
     config = config_of(checkpoint, layers=(layer,), pooling=pooling)
-    features_BTD = config.build().eval()(batch_for(config).context)
+    features_BTD = features_of(config)
     for b, words in enumerate(SENTENCES):
         states_PD, word_of_piece = direct(checkpoint, words, layer)
         for t in range(len(words)):
@@ -55,29 +64,22 @@ def test_features_are_those_of_transformers(checkpoint, layer, pooling):
 
 
 def test_several_layers_stand_side_by_side_or_are_averaged(checkpoint):
-    one, two = (config_of(checkpoint, layers=(layer,)).build().eval() for layer in (1, 2))
+    one, two = (features_of(config_of(checkpoint, layers=(layer,))) for layer in (1, 2))
     both = config_of(checkpoint, layers=(1, -1))
-    batch = batch_for(both).context
-    wide = both.build().eval()
-    assert wide.output_size == 2 * one.output_size
-    torch.testing.assert_close(wide(batch), torch.cat([one(batch), two(batch)], -1))
-    mean = config_of(checkpoint, layers=(1, -1), combine="mean").build().eval()
-    torch.testing.assert_close(mean(batch), (one(batch) + two(batch)) / 2, **NEAR)
+    assert both.build().output_size == 2 * one.shape[2]
+    torch.testing.assert_close(features_of(both), torch.cat([one, two], -1))
+    mean = config_of(checkpoint, layers=(1, -1), combine="mean")
+    torch.testing.assert_close(features_of(mean), (one + two) / 2, **NEAR)
 
 
 def test_sentences_longer_than_the_encoder_reads_have_features_throughout(checkpoint):
     config = config_of(checkpoint)
-    features = config.build().eval()
     long = ["abcdefghij"[i % 10] for i in range(40)]
-    both_BTD = features(batch_for(config, [long, ["an", "abc"]]).context)
+    both_BTD = features_of(config, [long, ["an", "abc"]])
     assert (both_BTD[0].abs().sum(-1) > 0).all()
-    torch.testing.assert_close(
-        both_BTD[1, :2], features(batch_for(config, [["an", "abc"]]).context)[0], **NEAR
-    )
+    torch.testing.assert_close(both_BTD[1, :2], features_of(config, [["an", "abc"]])[0], **NEAR)
     # Words of the first window that are far from its cut see exactly it: 16 pieces with [CLS] and [SEP].
-    torch.testing.assert_close(
-        both_BTD[0, :6], features(batch_for(config, [long[:14]]).context)[0, :6], **NEAR
-    )
+    torch.testing.assert_close(both_BTD[0, :6], features_of(config, [long[:14]])[0, :6], **NEAR)
 
 
 def test_a_layer_that_is_not_there_is_refused(checkpoint):
@@ -98,48 +100,11 @@ def test_identity_and_cost_are_the_weights_not_the_folder(tmp_path):
     assert here.shape() != there.shape()
 
 
-def test_what_is_kept_in_training_is_what_would_be_computed(checkpoint, monkeypatch):
-    config = config_of(checkpoint)
-    fresh, keeping = config.build().eval(), config.build().train()
-    read, seen = keeping._read, []
-    monkeypatch.setattr(keeping, "_read", lambda *args: (seen.append(len(args[1])), read(*args))[1])
-    for sentences in (SENTENCES[:2], SENTENCES, SENTENCES[::-1]):
-        batch = batch_for(config, sentences).context
-        for b, words in enumerate(sentences):
-            torch.testing.assert_close(keeping(batch)[b, : len(words)], fresh(batch)[b, : len(words)], **NEAR)
-    assert seen == [2, 1]
-    keeping.eval()(batch)
-    assert seen == [2, 1]
-
-
-def test_nothing_is_kept_beyond_the_room_nor_outside_training(checkpoint, monkeypatch):
-    monkeypatch.setattr("raykd.layers.contextual.KEPT_BYTES", 3 * 2 * 16)
-    config = config_of(checkpoint)
-    batch = batch_for(config).context
-    idle, keeping = config.build().eval(), config.build().train()
-    assert torch.equal(idle(batch), keeping(batch))
-    assert not idle._kept
-    assert [len(features) for features in keeping._kept.values()] == [1]
-    assert torch.equal(idle(batch), keeping(batch))
-
-
-def test_words_of_the_same_pieces_are_distinguished(checkpoint):
-    """`zz` and `z` are both one unknown piece; features belong to words, so where they begin counts too."""
-    config = config_of(checkpoint, pooling="mean")
-    features = config.build().train()
-    split, whole = (batch_for(config, [words]).context for words in (["a", "b"], ["a"]))
-    assert features(split).shape[1] == 2
-    assert features(whole).shape[1] == 1
-    joined = type(split)(
-        **{**vars(split), "first_BT": split.first_BT[:, :1], "lengths_B": split.lengths_B - 1}
-    )
-    assert features(joined).shape[1] == 1
-
-
 def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
     config = config_of(checkpoint)
-    context = config.build()
-    before = {name: tensor.clone() for name, tensor in context.encoder.model.state_dict().items()}
+    context = Context.of(config)
+    encoder = context.parts[0].encoder.model
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     shape = BiLSTMTaggerShape(pieces=WORDS.size, tags=3, embedding_dim=0, hidden_dim=4)
     model = BiLSTMTagger(shape, context=context).train()
     optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
@@ -152,13 +117,13 @@ def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
-    after = context.encoder.model.state_dict()
+    after = encoder.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
-    assert all(p.grad is None for p in context.frozen_parameters())
-    assert not context.encoder.model.training
+    assert all(p.grad is None for p in encoder.parameters())
+    assert not encoder.training
     own, frozen = (
         sum(p.numel() for p in model.parameters()),
-        sum(p.numel() for p in context.frozen_parameters()),
+        sum(p.numel() for p in encoder.parameters()),
     )
     assert sum(p.numel() for p in model.all_parameters()) == own + frozen
     assert frozen > len(WORDS.words)
@@ -168,6 +133,41 @@ def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
 
 def test_a_batch_without_the_encoders_pieces_is_refused(checkpoint):
     shape = BiLSTMTaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
-    model = BiLSTMTagger(shape, context=config_of(checkpoint).build())
-    with pytest.raises(ValueError, match="the batch has none of its pieces"):
+    model = BiLSTMTagger(shape, context=Context.of(config_of(checkpoint)))
+    with pytest.raises(ValueError, match="reads 1 encoders, the batch has pieces of 0"):
         model(encode_text(SENTENCES, WORDS).gather(range(3)))
+
+
+def test_stored_features_are_read_instead_of_computing_them(checkpoint, monkeypatch):
+    config = config_of(checkpoint)
+    context, batch = Context.of(config), batch_for(config)
+    computed_BTD = context(batch)
+    monkeypatch.setattr(type(context.parts[0]), "compute", lambda *_: pytest.fail("computed again"))
+    stored = replace(batch, context=(), features_BTD=computed_BTD.half())
+    torch.testing.assert_close(context(stored), computed_BTD)
+
+
+def test_an_encoder_and_a_table_stand_side_by_side(checkpoint, tmp_path):
+    (tmp_path / "two.vec").write_text("an 1 2\nbo 3 4\n")
+    parsed = TypeAdapter(ContextualConfig).validate_json(
+        json.dumps([{"path": checkpoint, "layers": [0, 1]}, {"vectors": str(tmp_path / "two.vec")}])
+    )
+    encoder, table = parts_of(pinned(parsed))
+    text = encode_text(SENTENCES, WORDS, context=[encoder.vocabulary(), table.vocabulary()])
+    both = Context.of((encoder, table))
+    features_BTD = both(text.gather(range(3)))
+    assert both.output_size == 2 * 16 + 2
+    torch.testing.assert_close(features_BTD[0, :4, :32], features_of(encoder)[0, :4], **NEAR)
+    assert features_BTD[0, :2, 32:].tolist() == [[0, 0], [1, 2]]
+    assert set(both.frozen()) == {encoder.checksum, table.checksum}
+
+
+def test_one_encoder_read_twice_counts_once(checkpoint):
+    both = (config_of(checkpoint, layers=(0,)).pinned(), config_of(checkpoint, layers=(1,)).pinned())
+    shape = BiLSTMTaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
+    once, twice = (BiLSTMTagger(shape, context=Context.of(own)) for own in (both[:1], both))
+    frozen = [
+        sum(p.numel() for p in model.all_parameters()) - sum(p.numel() for p in model.parameters())
+        for model in (once, twice)
+    ]
+    assert frozen[0] == frozen[1] > 0

@@ -7,6 +7,7 @@ from typing import Any
 from raykd.results import RunResult
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
+from raykd.runs.features import feature_plan, keep_reading, readings
 from raykd.runs.precompute import precompute
 from raykd.runs.prepare import Preparation, prepare, student_runs, transfer_needs
 from raykd.runs.recipe import Recipe
@@ -46,9 +47,23 @@ def recipe(**changes: Any) -> Recipe:
 def prepared(store: str, *recipes: Recipe) -> Preparation:
     """What serves all `recipes`, computed in this process; corpus and teachers are those of the first."""
     preparation = prepare(recipes[0], Storage(store))
+    read_features(preparation, *recipes)
     train_teachers(preparation)
     computed(preparation, *recipes)
     return preparation
+
+
+def read_features(preparation: Preparation, *recipes: Recipe) -> int:
+    """What frozen encoders give for all sentences, computed in this process; how many sentences were read."""
+    runs = [run for teacher in preparation.teachers for run in (*teacher.run.members, teacher.run)]
+    runs += [run for each in recipes for run in student_runs(each, preparation)]
+    todo = [each for each in readings(preparation.storage, runs) if len(each.text)]
+    plan = feature_plan(preparation.storage, todo)
+    if plan is not None:
+        precompute(plan, launch=here)
+    for each in todo:
+        keep_reading(preparation.storage, each)
+    return sum(len(each.text) for each in todo)
 
 
 def train_teachers(preparation: Preparation) -> None:

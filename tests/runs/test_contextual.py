@@ -1,23 +1,42 @@
-"""A teacher with a frozen encoder, from its training to the student it teaches."""
+"""Frozen encoders, from what they give for each sentence to the teachers and students that read it."""
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from pydantic import TypeAdapter
 
+import raykd
+from raykd.figures import over_models
 from raykd.layers import load_weights
+from raykd.layers.contextual import ContextualConfig
+from raykd.layers.frozen_encoder import EncoderFeatures
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
-from raykd.runs.data import evaluation_part
+from raykd.runs.data import part_of
+from raykd.runs.distil import Worker
+from raykd.runs.evaluate import predict
 from raykd.runs.execute import find_result, keep_place
 from raykd.runs.models import WEIGHTS, build_model, load_model
 from raykd.runs.prepare import prepare
+from raykd.runs.stored_features import encoder_ids
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
-from tests.runs.small import executed, prepared, recipe, student_of
+from raykd.tasks import TASKS
+from tests.runs.small import (
+    computed,
+    executed,
+    prepared,
+    read_features,
+    recipe,
+    student_of,
+    train_teachers,
+)
 from tests.teachers.checkpoints import make_checkpoint
 
 
@@ -37,14 +56,12 @@ def test_a_student_is_distilled_from_a_teacher_with_a_frozen_encoder(tmp_path, e
     stored = storage.child(*run.folder).read(WEIGHTS)
     loaded = load_model(storage, run)
     load_weights(build_model(storage, run), stored)
-    part = evaluation_part(storage.uri, run.corpus_id, run.vocabulary_id, run.task, "dev")
-    batch = part.text.gather(np.arange(4))
-    assert batch.context is not None
+    batch = part_of(storage.uri, run, "dev").text.gather(np.arange(4))
+    assert batch.context == ()
+    assert batch.features_BTD is not None
     with torch.inference_mode():
         emissions_BTY = loaded(batch).distribution.emissions_BTY
-        blind = type(batch)(**{**vars(batch), "context": type(batch.context)(**{
-            **vars(batch.context), "pieces_BP": batch.context.pieces_BP.clamp_max(1)
-        })})  # fmt: skip
+        blind = replace(batch, features_BTD=torch.zeros_like(batch.features_BTD))
         assert not torch.equal(loaded(blind).distribution.emissions_BTY, emissions_BTY)
     result = find_result(storage, run)
     assert result is not None
@@ -88,7 +105,80 @@ def test_its_cost_is_that_of_encoder_and_tagger(tmp_path, encoder, monkeypatch):
     with_, without = (
         measure_cost(storage.uri, prepare(each, storage).teachers[0].run) for each in (asked, recipe())
     )
-    assert [batch.context is not None for batch in timed] == [True, True, False, False]
-    assert with_.shape["context"] > 0 == without.shape["context"]
+    assert [len(batch.context) for batch in timed] == [1, 1, 0, 0]
+    assert with_.shape["context"][0] > 0
+    assert without.shape["context"] == []
     model = build_model(storage, prepare(asked, storage).teachers[0].run)
     assert with_["parameters"] == sum(p.numel() for p in model.all_parameters())
+
+
+def test_an_encoder_reads_each_sentence_once(tmp_path, encoder):
+    both = with_encoder(encoder)
+    ready = prepare(both, Storage(str(tmp_path)))
+    different = {tuple(words) for part in ready.corpus.parts.values() for words in part["tokens"].to_pylist()}
+    assert read_features(ready, both) == len(different)
+    assert read_features(ready, both) == 0
+    # A student that reads the same encoder, and another language: what is new is read.
+    student = {"contextual": {"path": encoder}}
+    assert read_features(ready, recipe(teachers={"contextual": {"path": encoder}}, student=student)) == 0
+    more = recipe(teachers={"contextual": {"path": encoder}}, corpus={"languages": ("en", "de", "nl")})
+    larger = prepare(more, ready.storage)
+    new = {
+        tuple(words) for part in larger.corpus.parts.values() for words in part["tokens"].to_pylist()
+    } - different
+    assert read_features(larger, more) == len(new) > 0
+
+
+def test_nothing_computes_with_the_encoder_but_the_precompute(tmp_path, encoder, monkeypatch):
+    asked = recipe(
+        teachers={"contextual": {"path": encoder}},
+        student={"contextual": {"path": encoder}, "embedding_dim": 0},
+    )
+    ready = prepare(asked, Storage(str(tmp_path)))
+    read_features(ready, asked)
+    monkeypatch.setattr(EncoderFeatures, "compute", lambda *_: pytest.fail("read again"))
+    train_teachers(ready)
+    computed(ready, asked)
+    run = student_of(ready, asked)
+    result = executed(ready, run)
+    monkeypatch.undo()
+    assert len(result.epochs) == 2
+    assert result.parameters > sum(p.numel() for p in build_model(ready.storage, run).parameters())
+
+
+def test_stored_features_give_what_the_encoder_gives(tmp_path, encoder):
+    asked = recipe(student={"contextual": {"path": encoder}})
+    ready = prepared(str(tmp_path / "store"), asked)
+    run = student_of(ready, asked)
+    executed(ready, run)
+    part = part_of(ready.storage.uri, run, "test")
+    sentences = ready.corpus.parts["test"]["tokens"].to_pylist()
+    loaded = raykd.load(tmp_path / "store" / "runs" / run.id)
+    stored = predict(load_model(ready.storage, run), part.text, TASKS["ner"], worker=Worker())
+    assert loaded.label(sentences) == [ready.corpus.tag_set.decode(path) for path in stored]
+
+
+def test_several_workers_of_one_text_read_several_encoders(tmp_path, encoder):
+    (tmp_path / "en.vec").write_text("Anna 1 2\n")
+    (tmp_path / "de.vec").write_text("Anna 3 4\nHaus 5 6\n")
+    several = [{"path": encoder, "layers": [0, 1]}, {"vectors": str(tmp_path / "{lang}.vec")}]
+    section = TypeAdapter(ContextualConfig).validate_json(json.dumps(several))
+    asked = recipe(teachers={"contextual": section})
+    ready = prepared(str(tmp_path / "store"), asked)
+    encoders, tables = zip(*(encoder_ids(teacher.run) for teacher in ready.teachers), strict=True)
+    assert len(set(encoders)) == 1
+    assert len(set(tables)) == 2
+    batch = part_of(ready.storage.uri, ready.teachers[0].run, "train").text.gather(np.arange(3))
+    assert batch.features_BTD.shape[2] == 2 * 16 + 2
+    assert len(executed(ready, student_of(ready, asked)).epochs) == 2
+
+
+def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypatch):
+    monkeypatch.setattr(cost, "time_batches", lambda *_: (1.0, 2.0))
+    ready = prepare(with_encoder(encoder), Storage(str(tmp_path)))
+    costs = [measure_cost(ready.storage.uri, teacher.run) for teacher in ready.teachers]
+    (shared,) = {key: own for each in costs for key, own in each.shared.items()}.values()
+    for name in ("parameters", "bytes", "bytes_int8"):
+        assert over_models(costs)[name] == sum(each[name] for each in costs) - shared[name]
+    alone = over_models([replace(each, shared={}) for each in costs])
+    assert alone["parameters"] == sum(each["parameters"] for each in costs)

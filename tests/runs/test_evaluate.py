@@ -13,7 +13,7 @@ from torch import nn
 
 from raykd.layers import Output
 from raykd.runs import evaluate
-from raykd.runs.data import corpus_of, evaluation_part
+from raykd.runs.data import corpus_of, part_of
 from raykd.runs.distil import Worker
 from raykd.runs.prepare import prepare
 from raykd.storage import Storage
@@ -31,12 +31,11 @@ class Lookup(nn.Module):
         super().__init__()
         draw = np.random.default_rng(0)
         self.tags, self.known = tags, {}
-        text, offsets = part.text, part.labels.tags.offsets
         for row in range(len(part)):
-            pieces = text.gather(np.array([row])).pieces_BP[0].tolist()
-            known = part.labels.tags.values[offsets[row] : offsets[row + 1]].copy()
+            pieces = part.text.gather(np.array([row])).pieces_BP[0].tolist()
+            known = part.labels.gather(np.array([row])).tags_BT[0].numpy()
             known[draw.random(len(known)) < WRONG] = 0
-            self.known[tuple(pieces)] = torch.from_numpy(known).long()
+            self.known[tuple(pieces)] = torch.from_numpy(known)
 
     def forward(self, batch, *, layers=()):
         scores_BTY = torch.randn(*batch.first_BT.shape, self.tags)
@@ -51,7 +50,7 @@ def test_f1_is_seqevals_for_each_language(tmp_path, monkeypatch):
     asked = recipe()
     preparation = prepare(asked, Storage(str(tmp_path)))
     run = student_of(preparation, asked)
-    part = evaluation_part(str(tmp_path), run.corpus_id, run.vocabulary_id, run.task, "dev")
+    part = part_of(str(tmp_path), run, "dev")
     table = corpus_of(str(tmp_path), run.corpus_id).parts["dev"]
     tag_set = preparation.corpus.tag_set
     lookup = Lookup(part, len(tag_set))

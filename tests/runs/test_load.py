@@ -18,7 +18,7 @@ from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.results import RunResult
-from raykd.runs.data import corpus_of, evaluation_part
+from raykd.runs.data import corpus_of, part_of
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import predict
 from raykd.runs.execute import execute
@@ -90,7 +90,7 @@ def executed(store: Path, run: Run) -> Path:
 def dev_of(store: Path, run: Run) -> tuple[list[list[str]], list[list[str]]]:
     """The sentences of the dev part, and what the stored run labels them with."""
     storage, corpus = Storage(str(store)), corpus_of(str(store), run.corpus_id)
-    part = evaluation_part(storage.uri, run.corpus_id, run.vocabulary_id, run.task, "dev")
+    part = part_of(storage.uri, run, "dev")
     paths = predict(load_model(storage, run), part.text, TASKS[run.task], worker=Worker())
     return corpus.parts["dev"]["tokens"].to_pylist(), [corpus.tag_set.decode(path) for path in paths]
 
@@ -124,7 +124,7 @@ def test_what_is_loaded_is_what_was_evaluated(tmp_path, kind):
     folder = executed(store, run)
     sentences, labels = dev_of(store, run)
     assert len({label for sentence in labels for label in sentence}) > 1
-    part = evaluation_part(str(store), run.corpus_id, run.vocabulary_id, run.task, "dev")
+    part = part_of(str(store), run, "dev")
     there = moved(folder, store, tmp_path / "elsewhere")
 
     tagger = raykd.load(there)
@@ -174,7 +174,7 @@ def test_a_checkpoint_as_it_is_and_a_frozen_encoder_are_read_from_their_paths(tm
     frozen = Path(make_checkpoint(tmp_path / "frozen", head=False))
     asked = [
         (given, {"kind": "hf_token_classifier", "path": str(given)}, lambda plain: plain),
-        (frozen, {"contextual": {"path": str(frozen)}}, lambda plain: plain["contextual"]),
+        (frozen, {"contextual": {"path": str(frozen)}}, lambda plain: plain["contextual"][0]),
     ]
     for number, (checkpoint, teachers, section) in enumerate(asked):
         store = tmp_path / f"store-{number}"

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from raykd.runs import evaluate
-from raykd.runs.data import corpus_of, evaluation_part
+from raykd.runs.data import corpus_of, part_of
 from raykd.runs.distil import Worker
 from raykd.runs.execute import training_plan_of
 from raykd.runs.run import Run
@@ -47,7 +47,7 @@ def trained(storage: Storage, run: Run, worker: Worker, *, projected: bool = Fal
     # Batches small enough that every worker gets some of them.
     evaluate.EVALUATION_TOKENS = 120
     task, tag_set = TASKS[run.task], corpus_of(storage.uri, run.corpus_id).tag_set
-    dev = evaluation_part(storage.uri, run.corpus_id, run.vocabulary_id, run.task, "dev")
+    dev = part_of(storage.uri, run, "dev")
     scored = evaluate.score_part(loop.model, dev, task, tag_set, worker=worker)
     paths = evaluate.predict(loop.model, dev.text, task, worker=worker)
     return {

@@ -1,0 +1,182 @@
+"""Words' vectors from a frozen Transformers encoder (Wang et al., ACL 2020, §4.1).
+
+Shapes: B batch, P pieces (of the encoder's tokenizer), T time (words), D size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.errors import StoreError
+from raykd.identity import identity
+from raykd.layers.checkpoint import (
+    SAFE,
+    checked_weights,
+    checkpoint_folder,
+    quietly,
+    reading_limit,
+    weights_checksum,
+)
+from raykd.layers.pieces import first_of_pieces, mean_of_pieces
+from raykd.layers.windows import in_windows
+from raykd.spec import Frozen
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raykd.corpora.pieces import Special
+
+
+class EncoderConfig(Frozen):
+    """A frozen Transformers encoder, by name or local folder, that gives each word a vector."""
+
+    path: Annotated[str, Field(min_length=1)]
+    layers: Annotated[tuple[int, ...], Field(min_length=1)] = (-1,)
+    """Hidden states that are read: 0 the embeddings, 1 the first layer, -1 the last."""
+    combine: Literal["concat", "mean"] = "concat"
+    """How several layers become one vector."""
+    pooling: Literal["mean", "first"] = "mean"
+    """A word's vector: the mean of its pieces, or its first piece."""
+    checksum: str | None = None
+    """Checksum of the checkpoint's files (raykd sets it); a checkpoint that changed is refused."""
+
+    def pinned(self, language: str | None = None) -> EncoderConfig:
+        """The same encoder with its checksum, which makes its identity that of the weights."""
+        return self.model_copy(update={"checksum": weights_checksum(self.path)})
+
+    def vocabulary(self) -> HFVocabulary:
+        """The encoder's own tokenizer."""
+        return HFVocabulary.load(str(checkpoint_folder(self.path)))
+
+    def build(self) -> EncoderFeatures:
+        """The encoder; its weights are read when it first computes.
+
+        Raises:
+            StoreError: there is no such checkpoint, it changed, or it has no such layers.
+        """
+        folder = str(checkpoint_folder(self.path))
+        outline = _outline(folder, checked_weights(self.path, self.checksum))
+        states = outline.config.num_hidden_layers + 1
+        if wrong := [layer for layer in self.layers if not -states <= layer < states]:
+            hint = f"choose from -{states} to {states - 1}"
+            raise StoreError(self.path, f"has no layer {wrong[0]}", hint)
+        return EncoderFeatures(outline, self, folder)
+
+    def shape(self) -> dict[str, Any]:
+        """What latency depends on."""
+        return self.model_dump(mode="json", exclude={"path"} if self.checksum else set())
+
+    @property
+    def id(self) -> str:
+        """The identity of what it gives."""
+        return identity("encoder", self.shape())
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return self.path.rstrip("/").rpartition("/")[2]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """A frozen encoder in memory: its model, how many pieces it reads at once, and its special pieces."""
+
+    model: Any
+    limit: int
+    special: Special
+
+
+class EncoderFeatures:
+    """Vectors of words by a frozen encoder, in float16. Rounding aside they do not depend on the sentences they are
+    computed with."""
+
+    def __init__(self, outline: Any, config: EncoderConfig, folder: str):
+        self.config, self._folder, self._outline = config, folder, outline
+        wide = len(config.layers) if config.combine == "concat" else 1
+        self.output_size: int = wide * outline.config.hidden_size
+        self.key = config.checksum or folder
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The encoder, read now."""
+        return _load(self._folder, checked_weights(self._folder, self.config.checksum))
+
+    def __deepcopy__(self, memo: object) -> EncoderFeatures:
+        return self
+
+    def parameters(self) -> Sequence[nn.Parameter]:
+        """The encoder's parameters, without their values."""
+        return tuple(self._outline.parameters())
+
+    @torch.no_grad()
+    def compute(self, batch: TokenBatch) -> Tensor:
+        """The features [B, T, D] of `batch`, which is in the encoder's own pieces; meaningless on padding."""
+        special, device = self.encoder.special, batch.pieces_BP.device
+        # One encoder serves all models of a process, so it is moved to where it is called.
+        self.encoder.model.to(device)
+        with torch.autocast(device.type, enabled=False):
+            states_BPD = in_windows(
+                self._read, batch.pieces_BP, batch.piece_lengths_B,
+                limit=self.encoder.limit, prefix=len(special.prefix), suffix=len(special.suffix),
+            )  # fmt: skip
+        if self.config.pooling == "first":
+            return first_of_pieces(states_BPD, batch).half()
+        return mean_of_pieces(states_BPD, batch, suffix=len(special.suffix)).half()
+
+    def _read(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
+        mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        model, asked = self.encoder.model, self.config
+        output = model(input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=True)
+        states = [output.hidden_states[layer].float() for layer in asked.layers]
+        return torch.cat(states, -1) if asked.combine == "concat" else torch.stack(states).mean(0)
+
+
+@lru_cache(maxsize=16)
+def _outline(folder: str, checksum: str) -> Any:
+    """The encoder without its weights: its configuration and the shapes of its parameters."""
+    # Transformers takes seconds to import.
+    from transformers import AutoConfig, AutoModel
+
+    try:
+        with torch.device("meta"), quietly():
+            return _of_words(
+                AutoModel.from_config(AutoConfig.from_pretrained(folder, trust_remote_code=False))
+            )
+    except (OSError, ValueError) as error:
+        raise _unreadable(folder, error) from error
+
+
+# Models of one process share their encoder: several teachers may be in memory at once.
+@lru_cache(maxsize=2)
+def _load(folder: str, checksum: str) -> Encoder:
+    from transformers import AutoModel
+
+    try:
+        # What the checkpoint does not hold (for example a pooler) is drawn at random.
+        with torch.random.fork_rng(devices=[]), quietly():
+            model = AutoModel.from_pretrained(folder, dtype=torch.float32, **SAFE)
+    except (OSError, ValueError) as error:
+        raise _unreadable(folder, error) from error
+    model = _of_words(model)
+    model.requires_grad_(False).eval()
+    return Encoder(model, reading_limit(model, folder), HFVocabulary.load(folder).special)
+
+
+def _of_words(model: Any) -> Any:
+    """The model without its pooler, which is of sentences."""
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    return model
+
+
+def _unreadable(folder: str, error: Exception) -> StoreError:
+    return StoreError(folder, f"cannot be loaded ({error})", "give a checkpoint that AutoModel reads")

@@ -1,0 +1,190 @@
+"""Words' vectors from a text file (`.vec`), as fastText and word2vec write them; `.gz` too.
+
+A line is a word and its components, with spaces between; a first line with the numbers of words and components may
+stand before. A word that the file lacks has the vector of its lower-case form, or else zeros.
+
+Shapes: B batch, T time (words), D size, W words of the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import file_digest
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+
+import numpy as np
+import pyarrow as pa
+import torch
+from pyarrow import csv
+from pydantic import Field
+from torch import nn
+
+from raykd.corpora.vocabulary import WordVocabulary
+from raykd.errors import StoreError
+from raykd.identity import identity
+from raykd.spec import Frozen
+from raykd.storage import Storage
+
+if TYPE_CHECKING:
+    from jaxtyping import Float32
+    from torch import Tensor
+
+    from raykd.corpora.encoding import TokenBatch
+
+LANGUAGE = "{lang}"
+_HINT = "a line is a word and its components with spaces between, the same number on every line"
+
+
+class WordVectorsConfig(Frozen):
+    """Word vectors from a text file, not trained."""
+
+    vectors: Annotated[str, Field(min_length=1)]
+    """The file (`.vec`, `.txt`, also `.gz`) or its URI; with `{lang}` for the language, where there is one model for
+    each."""
+    checksum: str | None = None
+    """Checksum of the file (raykd sets it); a file that changed is refused."""
+
+    def pinned(self, language: str | None = None) -> WordVectorsConfig:
+        """The same vectors with their checksum and the language's file.
+
+        Raises:
+            StoreError: there is no such file, or a model of several languages would have to choose one.
+        """
+        if LANGUAGE in self.vectors and language is None:
+            hint = "set scope: language, or give one file for all"
+            raise StoreError(
+                self.vectors, "is one file for each language, and the model is for several", hint
+            )
+        file = self.vectors.replace(LANGUAGE, language or "")
+        return self.model_copy(update={"vectors": file, "checksum": _checksum(file)})
+
+    def vocabulary(self) -> WordVocabulary:
+        """The words of the file."""
+        return WordVocabulary(_table(self.vectors, self._checked())[0], lower_case=True)
+
+    def build(self) -> WordVectors:
+        """The vectors, which are read when they are first looked up.
+
+        Raises:
+            StoreError: there is no such file, it changed, or is not one of word vectors.
+        """
+        return WordVectors(self.vectors, self._checked())
+
+    def shape(self) -> dict[str, Any]:
+        """What latency depends on."""
+        return self.model_dump(mode="json", exclude={"vectors"} if self.checksum else set())
+
+    @property
+    def id(self) -> str:
+        """The identity of what it gives."""
+        return identity("vectors", self.shape())
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return self.vectors.rpartition("/")[2]
+
+    def _checked(self) -> str:
+        found = _checksum(self.vectors)
+        if self.checksum not in (None, found):
+            raise StoreError(
+                self.vectors, "changed since its checksum was taken", "run again from the beginning"
+            )
+        return found
+
+
+class WordVectors:
+    """The vector of each word, in float16's precision."""
+
+    def __init__(self, file: str, checksum: str):
+        self._file, self.key = file, checksum
+        self._words, self.output_size = _sizes(file, checksum)
+
+    def __deepcopy__(self, memo: object) -> WordVectors:
+        return self
+
+    def parameters(self) -> Sequence[nn.Parameter]:
+        """The table, without its values; padding and unknown words have rows too."""
+        return (_outline(self.key, self._words + 2, self.output_size),)
+
+    @torch.no_grad()
+    def compute(self, batch: TokenBatch) -> Tensor:
+        """The vectors [B, T, D] of the words of `batch`, whose pieces are words."""
+        _, vectors_WD = _table(self._file, self.key)
+        ids_BT = batch.pieces_BP - 2
+        rows_BTD = torch.from_numpy(vectors_WD)[ids_BT.clamp_min(0).cpu()]
+        return rows_BTD.to(ids_BT.device).masked_fill((ids_BT < 0)[:, :, None], 0.0).half()
+
+
+@lru_cache(maxsize=16)
+def _outline(checksum: str, rows: int, size: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(rows, size, device="meta"), requires_grad=False)
+
+
+def _path(file: str) -> Path:
+    folder, _, name = file.rpartition("/")
+    try:
+        return Storage(folder or ".").local_path(name)
+    except OSError as error:
+        raise StoreError(file, f"cannot be read ({error})", "give a file of word vectors") from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.name.endswith(".gz") else path.open("rb")
+
+
+def _checksum(file: str) -> str:
+    with _path(file).open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=16)
+def _sizes(file: str, checksum: str) -> tuple[int, int]:
+    """Words and components, by the first line; where it does not say them, every line is a word."""
+    path = _path(file)
+    try:
+        with _opened(path) as stream:
+            cells = stream.readline().split()
+            if _is_header(cells):
+                return int(cells[0]), int(cells[1])
+            words = sum(1 for line in stream if line.strip()) + 1
+    except OSError as error:
+        raise StoreError(file, f"cannot be read ({error})", _HINT) from error
+    if len(cells) < 2:
+        raise StoreError(file, "its first line is no word with its components", _HINT)
+    return words, len(cells) - 1
+
+
+def _is_header(cells: Sequence[bytes]) -> bool:
+    return len(cells) == 2 and all(cell.isdigit() for cell in cells)
+
+
+@lru_cache(maxsize=1)
+def _table(file: str, checksum: str) -> tuple[tuple[str, ...], Float32[np.ndarray, "word size"]]:
+    words, size = _sizes(file, checksum)
+    path, names = _path(file), [f"{place}" for place in range(size + 1)]
+    with _opened(path) as stream:
+        first, second = stream.readline(), stream.readline()
+    skipped = int(_is_header(first.split()))
+    # fastText ends lines with a space, which begins a column without values.
+    ends_in_space = (second if skipped else first).rstrip(b"\r\n").endswith(b" ")
+    columns = [*names, "end"] if ends_in_space else names
+    types = {"0": pa.string(), **dict.fromkeys(names[1:], pa.float32())}
+    try:
+        table = csv.read_csv(
+            path,
+            csv.ReadOptions(skip_rows=skipped, column_names=columns),
+            csv.ParseOptions(delimiter=" ", quote_char=False),
+            csv.ConvertOptions(column_types=types, include_columns=names, strings_can_be_null=False),
+        )
+    except pa.ArrowInvalid as error:
+        raise StoreError(file, f"is no table of {size} components a word ({error})", _HINT) from error
+    if table.num_rows != words:
+        raise StoreError(file, f"has {table.num_rows} words where its first line says {words}", _HINT)
+    vectors_WD = np.empty((words, size), np.float32)
+    for place, name in enumerate(names[1:]):
+        vectors_WD[:, place] = table[name].to_numpy()
+    return tuple(table["0"].to_pylist()), vectors_WD

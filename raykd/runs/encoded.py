@@ -1,0 +1,113 @@
+"""Encoded text in the store: written once, block by block, and mapped by every process that trains or evaluates on it.
+
+    <store>/encoded/<id>/block-<number>.arrow …, encoded.json         the manifest last
+
+Memory depends on the block: mapped pages belong to the system, and the actors of a node share them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from filelock import FileLock
+
+from raykd.corpora.encoding import EncodedText, encode_text
+from raykd.corpora.ragged import Ragged
+from raykd.errors import StoreError
+from raykd.identity import identity
+from raykd.runs.vocabularies import StoredVocabulary
+from raykd.storage import DOCTOR, Storage
+from raykd.transfer.manifest import file_sha256
+
+FOLDER = "encoded"
+MANIFEST = "encoded.json"
+FORMAT = 1
+BLOCK_SENTENCES = 50_000
+"""Some 20 MiB of numbers."""
+
+
+def encoded_text(
+    storage: Storage, corpus_id: str, part: str, table: pa.Table, vocabulary: StoredVocabulary
+) -> EncodedText:
+    """The sentences of `table`, which is the `part` of the corpus, as `vocabulary` encodes them; mapped.
+
+    Raises:
+        StoreError: a block is damaged.
+    """
+    name = identity(
+        "encoded", {"format": FORMAT, "corpus": corpus_id, "part": part, "vocabulary": vocabulary.id}
+    )
+    folder = storage.child(FOLDER, name)
+    if not folder.exists(MANIFEST):
+        # The actors of a node start together, and one of them is enough.
+        with FileLock(Path(tempfile.gettempdir()) / f"raykd-{name}.lock"):
+            if not folder.exists(MANIFEST):
+                _write(folder, table, vocabulary)
+    return open_encoded(folder)
+
+
+def open_encoded(folder: Storage) -> EncodedText:
+    """Map what `encoded_text` wrote. Raises StoreError where a block is missing or damaged."""
+    manifest = folder.read_json(MANIFEST, _known_format)
+    texts = [_mapped(folder, block, manifest["padding"]) for block in manifest["blocks"]]
+    return EncodedText.joined(texts, padding=manifest["padding"])
+
+
+def _write(folder: Storage, table: pa.Table, vocabulary: StoredVocabulary) -> None:
+    blocks = []
+    for number, first in enumerate(range(0, table.num_rows, BLOCK_SENTENCES)):
+        rows = table.slice(first, BLOCK_SENTENCES)
+        text = encode_text(rows, vocabulary.pieces, vocabulary.characters)
+        name = f"block-{number:05d}.arrow"
+        folder.write(name, _ipc(_arrays(text)))
+        blocks.append({"name": name, "sha256": file_sha256(folder.local_path(name))})
+    padding = vocabulary.pieces.special.padding
+    folder.write_json(MANIFEST, {"format": FORMAT, "padding": padding, "blocks": blocks})
+
+
+def _known_format(plain: dict[str, Any]) -> dict[str, Any]:
+    if plain["format"] != FORMAT:
+        raise ValueError(f"it has format {plain['format']}, this raykd reads {FORMAT}")
+    return plain
+
+
+def _arrays(text: EncodedText) -> dict[str, np.ndarray]:
+    rows = {"pieces": text.pieces, "first": text.first, "words": text.words, "characters": text.characters}
+    return {
+        f"{name}.{field}": getattr(ragged, field)
+        for name, ragged in rows.items()
+        if ragged is not None
+        for field in ("values", "offsets")
+    }
+
+
+def _ipc(arrays: dict[str, np.ndarray]) -> bytes:
+    """One Arrow file with one row: each column a list of numbers."""
+    columns = {
+        name: pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values))
+        for name, values in arrays.items()
+    }
+    batch, sink = pa.record_batch(columns), pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def _mapped(folder: Storage, block: dict[str, str], padding: int) -> EncodedText:
+    path = folder.local_path(block["name"])
+    if file_sha256(path) != block["sha256"]:
+        raise StoreError(f"{folder.address}/{block['name']}", "the encoded text is damaged", DOCTOR)
+    with pa.memory_map(str(path)) as source:
+        batch = pa.ipc.open_file(source).get_batch(0)
+    numbers = {name: batch[name].values.to_numpy() for name in batch.schema.names}
+    rows = {
+        name: Ragged(numbers[f"{name}.values"], numbers[f"{name}.offsets"])
+        if f"{name}.values" in numbers
+        else None
+        for name in ("pieces", "first", "words", "characters")
+    }
+    return EncodedText(**rows, padding=padding)  # type: ignore[arg-type]

@@ -1,0 +1,120 @@
+"""What frozen encoders give, computed once for each sentence by Ray Data: every teacher and student reads it.
+
+    <store>/encoders/<encoder id>/encoder.json        what it is, and where it lies
+    <store>/encoders/<encoder id>/<text id>.json      a text whose features are stored, as the signal `features`
+
+Another sweep, another language or a larger corpus computes what is new in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raykd.corpora.batching import plan_batches
+from raykd.corpora.encoding import TokenBatch, encode_text
+from raykd.corpora.pieces import Vocabulary
+from raykd.layers.contextual import FrozenConfig, FrozenFeatures
+from raykd.runs.data import corpus_of
+from raykd.runs.models import validated
+from raykd.runs.precompute import PrecomputePlan, PrecomputeTask
+from raykd.runs.run import Run
+from raykd.runs.shard_writer import TeacherHandle
+from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, frozen_configs, stored_texts
+from raykd.signals import Sizes
+from raykd.storage import Storage
+from raykd.transfer import Text
+
+LOADER = "raykd.runs.features:load_encoder"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one frozen encoder has to read for some runs: `text` is what it has not read yet."""
+
+    config: Any
+    sentences: int
+    """Different sentences that the runs need of it."""
+    text: Text
+
+
+def readings(storage: Storage, runs: Iterable[Run]) -> list[Reading]:
+    """What each frozen encoder has to read so that all `runs` find its features in the store."""
+    asked: dict[str, tuple[Any, set[str]]] = {}
+    for run in runs:
+        for config in frozen_configs(run):
+            asked.setdefault(config.id, (config, set()))[1].add(run.corpus_id)
+    found = []
+    for config, corpora in asked.values():
+        text = _text_of(storage, sorted(corpora))
+        new = np.ones(len(text), bool)
+        for stored in stored_texts(storage, config.id):
+            new &= stored.find(text.tokens) < 0
+        left = text if new.all() else text.only(np.flatnonzero(new))
+        found.append(Reading(config, len(text), left))
+    return found
+
+
+def feature_plan(storage: Storage, todo: Sequence[Reading]) -> PrecomputePlan | None:
+    """The plan that computes what is missing; None where nothing is."""
+    return PrecomputePlan(storage.uri, tuple(_task(storage, each) for each in todo)) if todo else None
+
+
+def keep_reading(storage: Storage, reading: Reading) -> None:
+    """Note that the features of the reading's text are stored."""
+    folder = storage.child(FOLDER, reading.config.id)
+    folder.write_json(f"{reading.text.id}.json", {"sentences": len(reading.text)})
+
+
+class LoadedEncoder:
+    """A frozen encoder in memory, as the precompute's actors ask it."""
+
+    def __init__(self, features: FrozenFeatures, vocabulary: Vocabulary, device: torch.device):
+        self._features, self._vocabulary, self._device = features, vocabulary, device
+
+    def outputs(
+        self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
+    ) -> Iterator[tuple[list[int], TokenBatch, Features]]:
+        """The features of all sentences, in batches of similar length of `token_budget` pieces."""
+        text = encode_text(sentences, self._vocabulary)
+        plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
+        for rows in plan:
+            batch = text.gather(rows).to(self._device)
+            yield rows.tolist(), batch, Features(self._features.compute(batch))
+
+
+@dataclass(frozen=True)
+class Features:
+    """What an encoder gives for a batch."""
+
+    features_BTD: Tensor
+
+
+def load_encoder(storage: Storage, encoder_id: str) -> LoadedEncoder:
+    """The encoder called `encoder_id`, on the GPU if this process has one."""
+    plain = storage.read_json(f"{FOLDER}/{encoder_id}/{CONFIG}")
+    config = validated(FrozenConfig, plain["config"])
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return LoadedEncoder(config.build(), config.vocabulary(), device)
+
+
+def _task(storage: Storage, reading: Reading) -> PrecomputeTask:
+    config = reading.config
+    # Where it lies may have changed since another sweep.
+    storage.child(FOLDER, config.id).write_json(CONFIG, {"config": config.model_dump(mode="json")})
+    sizes = Sizes(0, {0: config.build().output_size})
+    handle = TeacherHandle(
+        storage.uri, config.id, LOADER, sizes, weights_sha256=config.checksum or "", offers=(FEATURES.signal,)
+    )
+    return PrecomputeTask(handle, reading.text, (FEATURES,))
+
+
+def _text_of(storage: Storage, corpora: Sequence[str]) -> Text:
+    """The different sentences of all parts of these corpora."""
+    parts = [part for name in corpora for part in corpus_of(storage.uri, name).parts.values()]
+    return Text.union([Text.of(part["tokens"]) for part in parts if part.num_rows])
