@@ -38,9 +38,7 @@ def encoded_text(
     Raises:
         StoreError: a block is damaged.
     """
-    name = identity(
-        "encoded", {"format": FORMAT, "corpus": corpus_id, "part": part, "vocabulary": vocabulary.id}
-    )
+    name = encoded_id(corpus_id, part, vocabulary.id)
     folder = storage.child(FOLDER, name)
     if not folder.exists(MANIFEST):
         # The actors of a node start together, and one of them is enough.
@@ -48,6 +46,12 @@ def encoded_text(
             if not folder.exists(MANIFEST):
                 _write(folder, table, vocabulary)
     return open_encoded(folder)
+
+
+def encoded_id(corpus_id: str, part: str, vocabulary_id: str) -> str:
+    """The name under which a corpus part is stored as a vocabulary encodes it."""
+    decides = {"format": FORMAT, "corpus": corpus_id, "part": part, "vocabulary": vocabulary_id}
+    return identity("encoded", decides)
 
 
 def open_encoded(folder: Storage) -> EncodedText:
@@ -99,8 +103,9 @@ def _ipc(arrays: dict[str, np.ndarray]) -> bytes:
 
 def _mapped(folder: Storage, block: dict[str, str], padding: int) -> EncodedText:
     path = folder.local_path(block["name"])
-    if file_sha256(path) != block["sha256"]:
-        raise StoreError(f"{folder.address}/{block['name']}", "the encoded text is damaged", DOCTOR)
+    if (found := file_sha256(path)) != block["sha256"]:
+        problem = f"is damaged: its checksum is {found[:12]}…, it was written with {block['sha256'][:12]}…"
+        raise StoreError(f"{folder.address}/{block['name']}", problem, DOCTOR)
     with pa.memory_map(str(path)) as source:
         batch = pa.ipc.open_file(source).get_batch(0)
     numbers = {name: batch[name].values.to_numpy() for name in batch.schema.names}

@@ -35,12 +35,18 @@ LOADER = "raykd.runs.features:load_encoder"
 
 @dataclass(frozen=True)
 class Reading:
-    """What one frozen encoder has to read for some runs: `text` is what it has not read yet."""
+    """What one frozen encoder has to read for some runs."""
 
     config: Any
     sentences: int
     """Different sentences that the runs need of it."""
-    text: Text
+    texts: tuple[Text, ...]
+    """Those of them that are not stored, and stored texts of which a shard was lost."""
+
+    @property
+    def new(self) -> int:
+        """How many sentences it has to read at most."""
+        return sum(map(len, self.texts))
 
 
 def readings(storage: Storage, runs: Iterable[Run]) -> list[Reading]:
@@ -49,26 +55,38 @@ def readings(storage: Storage, runs: Iterable[Run]) -> list[Reading]:
     for run in runs:
         for config in frozen_configs(run):
             asked.setdefault(config.id, (config, set()))[1].add(run.corpus_id)
-    found = []
-    for config, corpora in asked.values():
-        text = _text_of(storage, sorted(corpora))
-        new = np.ones(len(text), bool)
-        for stored in stored_texts(storage, config.id):
-            new &= stored.find(text.tokens) < 0
-        left = text if new.all() else text.only(np.flatnonzero(new))
-        found.append(Reading(config, len(text), left))
-    return found
+    return [_reading(storage, config, sorted(corpora)) for config, corpora in asked.values()]
 
 
-def feature_plan(storage: Storage, todo: Sequence[Reading]) -> PrecomputePlan | None:
+def _reading(storage: Storage, config: Any, corpora: Sequence[str]) -> Reading:
+    # Where it lies may have changed since another sweep.
+    storage.child(FOLDER, config.id).write_json(CONFIG, {"config": config.model_dump(mode="json")})
+    text, known = _text_of(storage, corpora), stored_texts(storage, config.id)
+    new = np.ones(len(text), bool)
+    for stored in known:
+        new &= stored.find(text.tokens) < 0
+    broken = tuple(stored for stored in known if not _is_whole(storage, config, stored))
+    if not new.any():
+        return Reading(config, len(text), broken)
+    return Reading(config, len(text), (*broken, text if new.all() else text.only(np.flatnonzero(new))))
+
+
+def _is_whole(storage: Storage, config: Any, text: Text) -> bool:
+    (covered,) = PrecomputePlan(storage.uri, (_task(storage, config, text),)).coverage()
+    return all(part.complete for part in covered.parts)
+
+
+def feature_plan(storage: Storage, todo: Iterable[Reading]) -> PrecomputePlan | None:
     """The plan that computes what is missing; None where nothing is."""
-    return PrecomputePlan(storage.uri, tuple(_task(storage, each) for each in todo)) if todo else None
+    tasks = tuple(_task(storage, each.config, text) for each in todo for text in each.texts)
+    return PrecomputePlan(storage.uri, tasks) if tasks else None
 
 
 def keep_reading(storage: Storage, reading: Reading) -> None:
-    """Note that the features of the reading's text are stored."""
+    """Note that the features of the reading's texts are stored."""
     folder = storage.child(FOLDER, reading.config.id)
-    folder.write_json(f"{reading.text.id}.json", {"sentences": len(reading.text)})
+    for text in reading.texts:
+        folder.write_json(f"{text.id}.json", {"sentences": len(text)})
 
 
 class LoadedEncoder:
@@ -103,15 +121,12 @@ def load_encoder(storage: Storage, encoder_id: str) -> LoadedEncoder:
     return LoadedEncoder(config.build(), config.vocabulary(), device)
 
 
-def _task(storage: Storage, reading: Reading) -> PrecomputeTask:
-    config = reading.config
-    # Where it lies may have changed since another sweep.
-    storage.child(FOLDER, config.id).write_json(CONFIG, {"config": config.model_dump(mode="json")})
+def _task(storage: Storage, config: Any, text: Text) -> PrecomputeTask:
     sizes = Sizes(0, {0: config.build().output_size})
     handle = TeacherHandle(
         storage.uri, config.id, LOADER, sizes, weights_sha256=config.checksum or "", offers=(FEATURES.signal,)
     )
-    return PrecomputeTask(handle, reading.text, (FEATURES,))
+    return PrecomputeTask(handle, text, (FEATURES,))
 
 
 def _text_of(storage: Storage, corpora: Sequence[str]) -> Text:

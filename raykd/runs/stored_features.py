@@ -71,9 +71,15 @@ def open_features(
 
 
 def stored_texts(storage: Storage, encoder_id: str) -> list[Text]:
-    """The texts that an encoder has read."""
+    """The texts that an encoder has read; one that was removed from the store since is not among them."""
+    names = text_ids(storage, encoder_id)
+    return [_text(storage.uri, name) for name in names if storage.child("transfer", name).names()]
+
+
+def text_ids(storage: Storage, encoder_id: str) -> list[str]:
+    """The ids of the texts that an encoder has read."""
     names = sorted(storage.child(FOLDER, encoder_id).names())
-    return [_text(storage.uri, name.removesuffix(".json")) for name in names if name.startswith("text-")]
+    return [name.removesuffix(".json") for name in names if name.startswith("text-")]
 
 
 def _covering(

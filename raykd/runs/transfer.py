@@ -81,21 +81,18 @@ def compute_features(
     every = readings(storage, runs)
     if not every:
         return
-    todo = [each for each in every if len(each.text)]
-    plan, started = feature_plan(storage, todo), time.monotonic()
+    plan, started = feature_plan(storage, every), time.monotonic()
     if plan is None:
         listener.begin("features", 0)
     else:
         _computed("features", plan, resources, cluster, listener)
     seconds = time.monotonic() - started
-    for each in todo:
+    for each in every:
         keep_reading(storage, each)
-    read = sum(len(each.text) for each in todo)
-    through = "; ".join(
-        f"{len(each.text):,} sentences through {each.config.title}, {each.sentences - len(each.text):,} found"
-        for each in every
-    )
-    listener.end("features", f"{through}{f'; {read / seconds:.0f} sentences/s' if read else ''}")
+    through = "; ".join(f"{each.new:,} of {each.sentences:,} through {each.config.title}" for each in every)
+    read = sum(each.new for each in every)
+    speed = f"; {read / seconds:.0f} sentences/s" if read else ""
+    listener.end("features", f"sentences that were not read before: {through}{speed}")
 
 
 def _computed(

@@ -16,17 +16,21 @@ import torch
 
 from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.corpus import open_corpus
+from raykd.corpora.sentence import PARTS
 from raykd.errors import RaykdError, StoreError
 from raykd.results import Cost, RunResult
 from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
+from raykd.runs.encoded import MANIFEST as ENCODED
+from raykd.runs.encoded import encoded_id, open_encoded
 from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS, check_weights, is_trained
 from raykd.runs.run import Run
+from raykd.runs.stored_features import FEATURES, FOLDER, encoder_ids, text_ids
 from raykd.runs.vocabularies import vocabulary_from
 from raykd.storage import DOCTOR, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held
 from raykd.sweep.records import SweepRecords
-from raykd.transfer import open_text, read_manifest, verify_shards
+from raykd.transfer import open_text, read_manifest, signal_id, verify_shards
 from raykd.transfer.names import MANIFEST
 
 
@@ -159,6 +163,22 @@ def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
             )
 
 
+def _encoder(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    for name in (f"{FOLDER}/{name}" for name in names):
+        again = "the next sweep looks for what it has read"
+        yield from _damage(lambda name=name: storage.read_json(name), name, again)
+
+
+def _encoded(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    # Without its manifest it was never finished, and is written anew.
+    if f"{part}/{ENCODED}" in names:
+        files = [f"encoded/{name}" for name in names]
+        folder = storage.child("encoded", part)
+        yield from _damage(
+            lambda: open_encoded(folder), f"encoded/{part}", "the text is encoded again", files
+        )
+
+
 def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     records = SweepRecords(storage, part)
     for name in names:
@@ -178,6 +198,8 @@ def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
 KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     "corpora": _corpus,
     "vocabularies": _vocabulary,
+    "encoded": _encoded,
+    FOLDER: _encoder,
     "teachers": partial(_run, "teachers"),
     "transfer": _transfer,
     "costs": _cost,
@@ -248,6 +270,11 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     used[kind].add(run_id)
     used["corpora"].add(run.corpus_id)
     used["vocabularies"].add(run.vocabulary_id)
+    used["encoded"] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
+    for encoder in encoder_ids(run):
+        used[FOLDER].add(encoder)
+        for text in text_ids(storage, encoder):
+            used["transfer"] |= {text, signal_id(FEATURES, teacher_id=encoder, text_id=text)}
     for member in run.members:
         _use(storage, used, member)
     for source in run.sources:

@@ -57,13 +57,13 @@ def read_features(preparation: Preparation, *recipes: Recipe) -> int:
     """What frozen encoders give for all sentences, computed in this process; how many sentences were read."""
     runs = [run for teacher in preparation.teachers for run in (*teacher.run.members, teacher.run)]
     runs += [run for each in recipes for run in student_runs(each, preparation)]
-    todo = [each for each in readings(preparation.storage, runs) if len(each.text)]
+    todo = readings(preparation.storage, runs)
     plan = feature_plan(preparation.storage, todo)
     if plan is not None:
         precompute(plan, launch=here)
     for each in todo:
         keep_reading(preparation.storage, each)
-    return sum(len(each.text) for each in todo)
+    return sum(each.new for each in todo)
 
 
 def train_teachers(preparation: Preparation) -> None:

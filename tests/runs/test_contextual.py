@@ -27,6 +27,7 @@ from raykd.runs.prepare import prepare
 from raykd.runs.stored_features import encoder_ids
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
+from raykd.sweep.doctor import examine
 from raykd.tasks import TASKS
 from tests.runs.small import (
     computed,
@@ -127,6 +128,21 @@ def test_an_encoder_reads_each_sentence_once(tmp_path, encoder):
         tuple(words) for part in larger.corpus.parts.values() for words in part["tokens"].to_pylist()
     } - different
     assert read_features(larger, more) == len(new) > 0
+
+
+def test_a_lost_shard_is_computed_again(tmp_path, encoder):
+    asked = with_encoder(encoder)
+    ready = prepare(asked, Storage(str(tmp_path)))
+    read = read_features(ready, asked)
+    (shard,) = tmp_path.glob("transfer/features-*/shard-*.arrow")
+    before = shard.read_bytes()
+    shard.unlink()
+    assert read_features(ready, asked) == read
+    assert shard.read_bytes() == before
+    (noted,) = tmp_path.glob("encoders/*/text-*.json")
+    noted.write_text(noted.read_text().replace("sentences", "sentence5"))
+    (damage,) = examine(ready.storage).damages
+    assert damage.remove == (str(noted.relative_to(tmp_path)),)
 
 
 def test_nothing_computes_with_the_encoder_but_the_precompute(tmp_path, encoder, monkeypatch):

@@ -33,6 +33,8 @@ READ = (
     "corpora/*/train.arrow",
     "corpora/*/dev.arrow",
     "vocabularies/*.json",
+    "encoded/*/encoded.json",
+    "encoded/*/block-*.arrow",
     "teachers/*/result.json",
     "transfer/emissions-*/manifest.json",
     "transfer/emissions-*/shard-*.arrow",
@@ -144,7 +146,8 @@ def test_the_doctor_repairs_and_a_resumed_sweep_ends_as_the_undisturbed_one(whol
 
 def test_every_kind_of_file_is_flipped_in_these_tests(whole):
     flipped = {pattern.split("/")[0] for pattern in (*READ, *KEPT)}
-    stored = {path.name for path in (whole / "store").iterdir()}
+    flipped.add("encoders")  # tests/runs/test_contextual.py
+    stored = {"encoders"} | {path.name for path in (whole / "store").iterdir()}
     assert flipped == stored == set(KINDS)
 
 
