@@ -14,7 +14,8 @@ from pydantic.fields import FieldInfo
 from raykd.corpora.config import SOURCES
 from raykd.corpora.source import Split
 from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConfig
-from raykd.layers.contextual import ContextualConfig
+from raykd.layers.frozen_encoder import EncoderConfig
+from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
 from raykd.runs.recipe import Resources, Stage, TeacherCorpus
 from raykd.students import STUDENTS
@@ -112,7 +113,7 @@ GRAMMAR = """\
 SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`corpus`": {f"source: {name}": model for name, model in SOURCES.items()} | {"split": Split},
     "`teachers`": {f"kind: {name}": model for name, model in TEACHERS.items()},
-    "`contextual`": {"": ContextualConfig},
+    "`contextual`": {"an encoder": EncoderConfig, "word vectors": WordVectorsConfig},
     "`teacher_corpus`": {"": TeacherCorpus},
     "`student`": {f"kind: {name}": model for name, model in STUDENTS.items()},
     "`vocabulary`": {

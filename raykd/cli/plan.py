@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +16,7 @@ from raykd.report.form import FORMS, percent
 from raykd.results import Scores
 from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
+from raykd.runs.features import feature_plan, readings
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.sweep.driver import Sweep, measure_costs
@@ -38,6 +41,8 @@ def plan(
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
+    for line in _features(sweep):
+        stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
     stdout.print(
         _last_line(again(file, variant, small, set_), sweep, found, at_once), highlight=False, soft_wrap=True
@@ -50,6 +55,17 @@ def _duration(expected: Forecast) -> str:
         "; at most: training that ends by patience is counted to its last step" if expected.at_most else ""
     )
     return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}"
+
+
+def _features(sweep: Sweep) -> Iterator[str]:
+    """For each frozen encoder, what it has still to read."""
+    for reading in readings(sweep.storage, sweep.models()):
+        planned = feature_plan(sweep.storage, [reading])
+        missing = estimate(planned).missing_bytes / 2**20 if planned else 0.0
+        yield (
+            f"features: {reading.new:,} of {reading.sentences:,} sentences through {reading.config.title} "
+            f"({missing:.1f} MiB to compute)"
+        )
 
 
 def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) -> str:

@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
+from raykd.results import Cost
 from raykd.runs.data import corpus_of
+from raykd.runs.features import readings
 from raykd.runs.latency import BATCH, PIECES
 from raykd.runs.run import Run
+from raykd.runs.stored_features import encoder_ids
 from raykd.sweep.driver import Sweep, missing_results
 from raykd.sweep.settings import known_cost
 
@@ -48,6 +51,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     one = fmean(_training_s(sweep, run) for run in shapes) * sweep.file.search.runs_per_setting
     trials = (sweep.trials - ended) * one
     phases = {
+        "features": _features_s(sweep) / concurrent,
         "teachers": _together([_training_s(sweep, run) for run in todo], concurrent),
         "precompute": _precompute_s(sweep) / concurrent,
         "trials": trials / concurrent,
@@ -84,17 +88,39 @@ def _trained_pieces(sweep: Sweep, run: Run) -> float:
     return total
 
 
+def _features_s(sweep: Sweep) -> float:
+    """What frozen encoders have still to read, at the speed of the fastest model that reads them."""
+    runs, seconds = sweep.models(), 0.0
+    for reading in readings(sweep.storage, runs):
+        own = (run for run in runs if reading.config.id in encoder_ids(run))
+        batch_ms = min(known_cost(sweep.storage, run).figures[LATENCY_BATCH.name] for run in own)
+        seconds += _reading_s(sum(int(text.lengths.sum()) for text in reading.texts), batch_ms)
+    return seconds
+
+
+def _reading_s(words: int, batch_ms: float) -> float:
+    return WORD_PIECES * words / (BATCH * PIECES) * batch_ms / 1000
+
+
+def _labelling_ms(cost: Cost) -> float:
+    """Milliseconds for a batch of what a teacher does itself: what frozen encoders give is stored."""
+    if not cost.shared:
+        return cost.figures[LATENCY_BATCH.name]
+    # The forward pass is about a third of a training step.
+    return 1000 * BATCH * PIECES / cost.figures[TRAINING_SPEED.name] / 3
+
+
 def _precompute_s(sweep: Sweep) -> float:
     seconds = 0.0
     for each in sweep.preparations.values():
         for teacher in each.preparation.teachers:
-            batch_ms = known_cost(sweep.storage, teacher.run).figures[LATENCY_BATCH.name]
+            batch_ms = _labelling_ms(known_cost(sweep.storage, teacher.run))
             words = sum(
                 words_in(part)
                 for name, part in each.preparation.of_languages(teacher.languages)[0].parts.items()
                 if name in ("train", "unlabelled")
             )
-            seconds += WORD_PIECES * words / (BATCH * PIECES) * batch_ms / 1000 if each.needs else 0.0
+            seconds += _reading_s(words, batch_ms) if each.needs else 0.0
     plan = sweep.transfer()
     pending = plan is not None and any(not part.complete for task in plan.coverage() for part in task.parts)
     return seconds if pending else 0.0

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from raykd.runs.features import feature_plan, keep_reading, readings
+from raykd.runs.precompute import precompute
 from raykd.runs.progress import Silent
 from raykd.spec import load
 from raykd.sweep.driver import Sweep, measure_costs
 from raykd.sweep.forecast import RUN_S, WORD_PIECES, Forecast, forecast
 from tests.sweep.in_process import call, without_ray
+from tests.teachers.checkpoints import make_checkpoint
+from tests.transfer.samples import here
 
 TEXT = """\
 name: long
@@ -67,7 +71,7 @@ def test_what_is_computed_takes_no_time(tmp_path, capsys):
         assert "time: about 2" in capsys.readouterr().out
         call("sweep", *words, "--set", f"tracking.uri=sqlite:///{tmp_path}/mlflow.db")
     after, _ = of(tmp_path)
-    assert after.phases == {"teachers": 0, "precompute": 0, "trials": 0, "baseline": 0}
+    assert after.phases == {"features": 0, "teachers": 0, "precompute": 0, "trials": 0, "baseline": 0}
 
 
 def test_the_members_of_an_ensemble_are_trained_each_by_itself(tmp_path):
@@ -75,3 +79,20 @@ def test_the_members_of_an_ensemble_are_trained_each_by_itself(tmp_path):
     both, sweep = of(tmp_path / "both", TEXT.replace("kind: bilstm_crf,", "kind: bilstm_crf, count: 2,"))
     assert len(sweep.members) == 2
     assert both.phases["teachers"] == pytest.approx(2 * alone.phases["teachers"])
+
+
+def test_frozen_encoders_read_a_sentence_once_and_then_no_more(tmp_path):
+    encoder = make_checkpoint(tmp_path / "tiny", head=False)
+    text = TEXT.replace("kind: bilstm_crf,", f"kind: bilstm_crf, contextual: {{path: {encoder}}},")
+    expected, sweep = of(tmp_path / "sweep", text)
+    parts = sweep.preparation.corpus.parts.values()
+    different = {tuple(words) for part in parts for words in part["tokens"].to_pylist()}
+    assert expected.phases["features"] == pytest.approx(WORD_PIECES * sum(map(len, different)) / 1024 / 1000)
+    # The teacher reads what is stored: it does not run the encoder again.
+    speed = words(sweep, "train", "unlabelled") * WORD_PIECES / 1024 / 3
+    assert expected.phases["precompute"] == pytest.approx(speed)
+    for reading in readings(sweep.storage, sweep.models()):
+        precompute(feature_plan(sweep.storage, [reading]), launch=here)
+        keep_reading(sweep.storage, reading)
+    with without_ray():
+        assert forecast(sweep, 1).phases["features"] == 0
