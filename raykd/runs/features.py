@@ -30,6 +30,9 @@ from raykd.signals import Sizes
 from raykd.storage import Storage
 from raykd.transfer import Text
 
+SHARDS = 64
+"""Into how many shards a text is cut at least, if these have `SMALLEST_SHARD` sentences or more."""
+SMALLEST_SHARD = 250
 LOADER = "raykd.runs.features:load_encoder"
 
 
@@ -79,7 +82,12 @@ def _is_whole(storage: Storage, config: Any, text: Text) -> bool:
 def feature_plan(storage: Storage, todo: Iterable[Reading]) -> PrecomputePlan | None:
     """The plan that computes what is missing; None where nothing is."""
     tasks = tuple(_task(storage, each.config, text) for each in todo for text in each.texts)
-    return PrecomputePlan(storage.uri, tasks) if tasks else None
+    if not tasks:
+        return None
+    # Encoders are slow: with few shards, some actors would wait for the last one.
+    longest = max(len(task.text) for task in tasks)
+    shard = min(max(longest // SHARDS, SMALLEST_SHARD), PrecomputePlan.shard_sentences)
+    return PrecomputePlan(storage.uri, tasks, shard_sentences=shard)
 
 
 def keep_reading(storage: Storage, reading: Reading) -> None:
