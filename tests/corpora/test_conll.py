@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from raykd.corpora import read_corpus
-from raykd.corpora.conll import ConllSource, read
+from raykd.corpora.conll import ConllSource
+from tests.corpora.parts import read
 from raykd.errors import CorpusError
 
 

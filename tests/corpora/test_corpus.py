@@ -22,6 +22,7 @@ from raykd.corpora.config import READERS
 from raykd.corpora.describe import describe
 from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import SourceConfig
+from tests.corpora.parts import read
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
 
@@ -146,7 +147,7 @@ def test_the_identity_is_over_content_not_format_or_path(root, tmp_path_factory)
     corpus = read_corpus(config(root))
     other = tmp_path_factory.mktemp("parquet")
     for part in ("train", "dev", "test"):
-        sentences = [s for s in READERS["conll"](config(root))[part] if s.language == "es"]
+        sentences = [s for s in read(config(root))[part] if s.language == "es"]
         pq.write_table(
             pa.table({"tokens": [s.tokens for s in sentences], "ner_tags": [s.tags for s in sentences]}),
             other / f"es.{part}.parquet",
