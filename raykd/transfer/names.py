@@ -2,7 +2,7 @@
 
     <store>/transfer/<signal id>/shard-<first>-<last>.arrow …, manifest.json
     <store>/transfer/<kbest id>/k<K>/shard-<first>-<last>.arrow …, manifest.json
-    <store>/transfer/<text id>/text.arrow                  the sentences themselves, as teachers read them
+    <store>/transfer/<text id>/text.arrow, hashes.bin      the sentences themselves, as teachers read them
 
 A shard's name holds which rows of its text are in it (`first` included, `last` not), so that shards cut at
 different places never overwrite each other.
