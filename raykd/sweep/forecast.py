@@ -70,7 +70,8 @@ def _trained_pieces(sweep: Sweep, run: Run) -> float:
         names = {"labelled": ["train"], "unlabelled": ["unlabelled"]}.get(
             stage["text"], ["train", "unlabelled"]
         )
-        one = WORD_PIECES * sum(len(parts[name]["tokens"].combine_chunks().flatten()) for name in names)
+        chunks = [chunk for name in names for chunk in parts[name]["tokens"].chunks]
+        one = WORD_PIECES * sum(len(chunk.flatten()) for chunk in chunks)
         batch = {**run.training, **stage["training"]}["batch_tokens"]
         schedule = stage["schedule"]
         limits = [

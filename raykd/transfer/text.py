@@ -21,11 +21,9 @@ from raykd.corpora.hashes import BLOCK, Lookup, distinct, first_of_each, sentenc
 from raykd.errors import StoreError
 from raykd.identity import identity
 from raykd.storage import Storage
-from raykd.transfer.names import FORMAT
+from raykd.transfer.names import FORMAT, HASHES
 
 _FILE = "text.arrow"
-HASHES = "hashes.bin"
-"""The sha256 of all that follows, then the hash of each sentence: 16 bytes."""
 _TYPE = pa.large_list(pa.large_string())
 _TYPES = (_TYPE, pa.list_(pa.string()))
 _SCHEMA = pa.schema({"tokens": _TYPE})
