@@ -60,14 +60,14 @@ def spelling(place: int) -> str:
 def lines(draw: np.random.Generator, words: list[str], sentences: int, tagged: bool) -> str:
     lengths = draw.poisson(11, sentences) + 1
     places = np.minimum(draw.zipf(1.2, lengths.sum()) - 1, draw.integers(0, WORDS, lengths.sum()))
-    tags = np.array(["O", "B-PER", "B-LOC", "B-ORG"])[draw.choice(4, lengths.sum(), p=[0.91, 0.03, 0.03, 0.03])]
+    tags = np.array(["O", "B-PER", "B-LOC", "B-ORG"])[
+        draw.choice(4, lengths.sum(), p=[0.91, 0.03, 0.03, 0.03])
+    ]
     rows = [words[place] for place in places.tolist()]
     if tagged:
         rows = [f"{word}\t{tag}" for word, tag in zip(rows, tags.tolist(), strict=True)]
     bounds = np.cumsum(lengths).tolist()
-    return "".join(
-        "\n".join(rows[a:b]) + "\n\n" for a, b in zip([0, *bounds[:-1]], bounds, strict=True)
-    )
+    return "".join("\n".join(rows[a:b]) + "\n\n" for a, b in zip([0, *bounds[:-1]], bounds, strict=True))
 
 
 def step(name: str, folder: Path, store: Path) -> dict[str, float]:
@@ -105,7 +105,12 @@ def measured(do) -> dict[str, float]:
     seconds, busy = time.perf_counter() - start, time.process_time() - busy
     ended.set()
     watcher.join()
-    return {"seconds": seconds, "busy": busy, "all": (peak() - before) / MIB, "own": (max(own) - own_before) / MIB}
+    return {
+        "seconds": seconds,
+        "busy": busy,
+        "all": (peak() - before) / MIB,
+        "own": (max(own) - own_before) / MIB,
+    }
 
 
 def peak() -> int:
@@ -128,19 +133,26 @@ def main() -> None:
     if given.step:
         print(json.dumps(step(given.step, given.folder, given.store)))
         return
-    print(f"{'sentences':>12} {'step':<6} {'seconds':>8} {'busy':>8} {'a second':>10} {'MiB':>7} {'unmapped':>9}")
+    print(
+        f"{'sentences':>12} {'step':<6} {'seconds':>8} {'busy':>8} {'a second':>10} {'MiB':>7} {'unmapped':>9}"
+    )
     for count in given.sentences:
         with tempfile.TemporaryDirectory() as own:
             folder = (given.folder or Path(own)) / f"corpus-{count}"
             make(folder, count)
             for name in STEPS:
                 words = ["--step", name, "--folder", str(folder), "--store", f"{own}/store"]
-                done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=False)
+                done = subprocess.run(
+                    [sys.executable, __file__, *words], capture_output=True, text=True, check=False
+                )
                 if done.returncode:
                     sys.exit(done.stderr)
                 found = json.loads(done.stdout)
-                rate = f"{count / found['seconds']:>10,.0f}"
-                print(f"{count:>12,} {name:<6} {found['seconds']:>8.2f} {found['busy']:>8.2f} {rate} {found['all']:>7.0f} {found['own']:>9.0f}")
+                seconds, busy = found["seconds"], found["busy"]
+                print(
+                    f"{count:>12,} {name:<6} {seconds:>8.2f} {busy:>8.2f} {count / seconds:>10,.0f} "
+                    f"{found['all']:>7.0f} {found['own']:>9.0f}"
+                )
 
 
 if __name__ == "__main__":

@@ -236,7 +236,10 @@ class Storage:
             raise self._unwritten(name, sink.size, failed.error) from failed.error
 
     def _upload(self, file: Path, name: str) -> None:
-        with file.open("rb") as source, self._system.open_output_stream(self._at(name), compression=None) as to:
+        with (
+            file.open("rb") as source,
+            self._system.open_output_stream(self._at(name), compression=None) as to,
+        ):
             shutil.copyfileobj(source, to, BLOCK)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:

@@ -50,9 +50,14 @@ def test_what_is_written_in_pieces_is_there_once_it_is_whole(storage):
 
 def test_what_is_broken_off_is_not_there(storage, tmp_path):
     storage.write("a/b/part.bin", b"old")
-    with pytest.raises(ZeroDivisionError), storage.writer("a/b/part.bin") as sink:
-        sink.write(b"new")
-        raise ZeroDivisionError
+
+    def broken_off():
+        with storage.writer("a/b/part.bin") as sink:
+            sink.write(b"new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        broken_off()
     assert storage.read("a/b/part.bin") == b"old"
     assert storage.names("a/b/") == ["a/b/part.bin"]
     assert not list(tmp_path.rglob("*.tmp"))
@@ -261,7 +266,9 @@ def test_a_disk_that_fills_in_the_middle_of_the_pieces_is_reported_too(tmp_path,
                 sink.write(b"1234")
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(StoreError, match=r"part: cannot be written \(no space left.*free some space") as caught:
+    with pytest.raises(
+        StoreError, match=r"part: cannot be written \(no space left.*free some space"
+    ) as caught:
         write()
     monkeypatch.undo()
     assert caught.value.passing
@@ -328,7 +335,10 @@ def test_a_failing_object_store_is_reported(monkeypatch):
         StoreError, match=r"mock:///bucket/part: cannot be written .*: 1 bytes needed; check the"
     ):
         remote.write("part", b"1")
-    with pytest.raises(StoreError, match=r"part: cannot be written .*: 2 bytes"), remote.writer("part") as sink:
+    with (
+        pytest.raises(StoreError, match=r"part: cannot be written .*: 2 bytes"),
+        remote.writer("part") as sink,
+    ):
         sink.write(b"12")
 
 

@@ -87,7 +87,9 @@ class Chunks:
     def take(self, rows: np.ndarray) -> pa.Array:
         """The values of `rows`, in that order; only the chunks that have them are looked at."""
         order = np.argsort(rows, kind="stable")
-        pieces = [self.chunks[number].take(pa.array(local)) for number, local in pieces_of(rows[order], self.bounds)]
+        pieces = [
+            self.chunks[number].take(pa.array(local)) for number, local in pieces_of(rows[order], self.bounds)
+        ]
         if not pieces:
             return pa.array([], self.type)
         back = np.empty_like(order)

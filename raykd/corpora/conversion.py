@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +61,9 @@ def _unit(pool: Pool, rows: np.ndarray) -> Unit:
     if len(others):
         here = units[int(by_sentence[others[0]])]
         problem = f"the tags before it are one per {first}, and here they are one per {here}"
-        raise _fault(pool, rows[others[0]], problem, "use one kind of tags in a corpus: remove these files")
+        raise _fault(
+            pool, int(rows[others[0]]), problem, "use one kind of tags in a corpus: remove these files"
+        )
     return first
 
 
@@ -99,7 +102,7 @@ def _rows_of(column: pa.ListArray) -> Iterator[np.ndarray]:
     """Each list of numbers; a null is an empty one."""
     bounds = _bounds(column).tolist()
     values = column.flatten().to_numpy()
-    return (values[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True))
+    return (values[start:end] for start, end in pairwise(bounds))
 
 
 def _bounds(column: pa.ListArray) -> np.ndarray:
@@ -207,7 +210,7 @@ def _different_schemes(pool: Pool, rows: np.ndarray, schemes: Mapping[str, FileS
 
 
 def _fault(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
-    sentence = pool.sentence(int(row))
+    sentence = pool.sentence(row)
     file, line = sentence.origin or (f"a sentence of {sentence.language}", None)
     words = " ".join(sentence.tokens)
     return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)

@@ -9,7 +9,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from io import BufferedIOBase
 
 from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import FilesConfig, Stream, TextConfig, for_language
@@ -71,7 +71,7 @@ def _below(storage: Storage, pattern: str) -> list[str]:
 
 
 @contextmanager
-def opened(storage: Storage, name: str) -> Iterator[BinaryIO]:
+def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
     """A file's bytes as a stream, unpacked when its name ends in .gz; CorpusError, also later, when it cannot be
     read."""
     try:
@@ -110,16 +110,19 @@ def _refuse_broken(lines: list[str], file: str, before: int) -> None:
                 raise CorpusError(file, number, problem, hint)
 
 
-def _texts(source: BinaryIO, file: str, encoding: str) -> Iterator[str]:
-    """The text of a file, block by block."""
+def _texts(source: BufferedIOBase, file: str, encoding: str) -> Iterator[str]:
+    """The text of a file, block by block; CorpusError where there is nothing but white space."""
     decoder, lines, empty = _decoder(encoding, file), 0, True
+    blank: list[str] = []
     while block := source.read(BLOCK):
-        empty = empty and not block.strip()
-        yield _decoded(decoder, block, lines, file, encoding)
+        blank.append(_decoded(decoder, block, lines, file, encoding))
         lines += block.count(b"\n")
-    yield _decoded(decoder, b"", lines, file, encoding)
+        if block.strip():
+            yield "".join(blank)
+            blank, empty = [], False
     if empty:
         raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
+    yield "".join([*blank, _decoded(decoder, b"", lines, file, encoding)])
 
 
 def _decoder(encoding: str, file: str) -> codecs.IncrementalDecoder:
@@ -133,9 +136,7 @@ def _decoder(encoding: str, file: str) -> codecs.IncrementalDecoder:
         raise CorpusError(file, None, problem, hint) from None
 
 
-def _decoded(
-    decoder: codecs.IncrementalDecoder, block: bytes, lines: int, file: str, encoding: str
-) -> str:
+def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, lines: int, file: str, encoding: str) -> str:
     """The text of a block (the last one is empty), before which `lines` lines have ended."""
     try:
         return decoder.decode(block, not block)

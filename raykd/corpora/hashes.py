@@ -43,7 +43,7 @@ def _digests(block: pa.Array) -> np.ndarray:
 
 def distinct(hashes: np.ndarray) -> np.ndarray:
     """A number for each sentence [N], int32: the same for the same sentences, from 0 on."""
-    order = np.lexsort((hashes[:, 1], hashes[:, 0]))
+    order = _ordered(hashes)
     new = np.zeros(len(order), dtype=bool)
     for half in (0, 1):
         ordered = hashes[order, half]
@@ -53,11 +53,21 @@ def distinct(hashes: np.ndarray) -> np.ndarray:
     return numbers
 
 
+def _ordered(hashes: np.ndarray) -> np.ndarray:
+    """Rows in ascending order of their hashes, equal ones in their own order."""
+    order = np.argsort(hashes[:, 0], kind="stable")
+    high, low = hashes[order, 0], hashes[order, 1]
+    # Different sentences that share the first half: then the second half has to be compared too.
+    if np.any((high[1:] == high[:-1]) & (low[1:] != low[:-1])):
+        order = np.lexsort((hashes[:, 1], hashes[:, 0]))
+    return order
+
+
 class Lookup:
     """Finds sentences by their hashes."""
 
     def __init__(self, hashes: np.ndarray):
-        self._rows = np.lexsort((hashes[:, 1], hashes[:, 0]))
+        self._rows = _ordered(hashes)
         self._high, self._low = hashes[self._rows, 0], hashes[self._rows, 1]
 
     def rows(self, hashes: np.ndarray) -> np.ndarray:

@@ -66,7 +66,9 @@ class Pool:
     bounds: np.ndarray
     """The first row of every batch of the file, and N."""
 
-    def batches(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    def batches(
+        self, rows: np.ndarray, columns: Sequence[str]
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
         """These columns of `rows`, in their order, in batches: (rows of the batch, batch)."""
         with pa.OSFile(str(self.path)) as file:
             reader, place, current, batch = opened(file, columns), 0, -1, None
@@ -144,9 +146,14 @@ class _Reading:
             np.concatenate(blocks) if blocks else np.zeros(0, np.int32) for blocks in self._by_column()
         )
         bounds = bounds_of(map(len, self.hashes))
-        sentence = distinct(np.concatenate([np.zeros((0, 2), "<u8"), *self.hashes]))
+        hashes = np.concatenate([np.zeros((0, 2), "<u8"), *self.hashes])
+        # The largest numbers of all: not twice.
+        self.hashes.clear()
+        sentence = distinct(hashes)
         columns = Columns(part, language, sentence, group, self.languages.values())
-        return Pool(columns, labelled.astype(bool), by_sentence.astype(bool), self.tags.values(), path, bounds)
+        return Pool(
+            columns, labelled.astype(bool), by_sentence.astype(bool), self.tags.values(), path, bounds
+        )
 
     def _by_column(self) -> list[list[np.ndarray]]:
         return [[block[place] for block in self.blocks] for place in range(5)]

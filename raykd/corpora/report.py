@@ -114,7 +114,12 @@ def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
     found: dict[str, np.ndarray] = {}
     for batch in table.select(["tags", "language"]).to_batches():
         for language in batch["language"].unique().to_pylist():
-            tags = batch["tags"].filter(pc.call_function("equal", [batch["language"], pa.scalar(language)])).flatten().to_numpy()
+            tags = (
+                batch["tags"]
+                .filter(pc.call_function("equal", [batch["language"], pa.scalar(language)]))
+                .flatten()
+                .to_numpy()
+            )
             counts = np.bincount(tags, minlength=len(tag_set))
             found[language] = found.get(language, 0) + counts
     return {language: _by_label(counts, tag_set) for language, counts in found.items()}

@@ -154,6 +154,8 @@ class _Selection:
         return self.columns.sentence[rows].astype(np.int64) * languages + self.columns.language[rows]
 
     def _without(self, rows: Rows, parts: dict[str, Rows], part: str) -> Rows:
-        kept = rows[~np.isin(self.columns.sentence[rows], self.columns.sentence[np.concatenate([*parts.values()])])]
+        kept = rows[
+            ~np.isin(self.columns.sentence[rows], self.columns.sentence[np.concatenate([*parts.values()])])
+        ]
         self.dropped.overlaps[part] += len(rows) - len(kept)
         return kept

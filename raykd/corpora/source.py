@@ -1,7 +1,8 @@
 """The settings of every corpus source: which sentences to take, and where its files are.
 
 A source is its configuration (frozen) and a function `read(config) -> Stream` beside it. Reading gives every
-sentence as the file has it, one after the other; selecting, splitting and converting is the same for all sources (`corpus.py`).
+sentence as the file has it, one after the other; selecting, splitting and converting is the same for all sources
+(`corpus.py`).
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ def sentences_of(
     labelled: bool,
     first: int = 0,
 ) -> list[Sentence]:
-    """The rows of `table`, a piece of a larger one from its row `first` on, without those of other languages where a column has the language.
+    """The rows of `table`, without those of other languages where a column has the language. The table is a piece of
+    a larger one, from row `first` on.
 
     `languages` is the one language of all rows, unless `columns.language` names a column. Rows without words
     are skipped.

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -121,10 +122,7 @@ def _missing(largest: Text, others: Sequence[Text]) -> list[np.ndarray]:
     rows = np.flatnonzero(largest._lookup.rows(hashes) < 0)
     rows = rows[first_of_each(distinct(hashes[rows]))]
     bounds = np.cumsum([0, *map(len, others)])
-    return [
-        rows[(rows >= first) & (rows < last)] - first
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True)
-    ]
+    return [rows[(rows >= first) & (rows < last)] - first for first, last in pairwise(bounds)]
 
 
 def _batches(
@@ -176,7 +174,7 @@ def read_hashes(folder: Storage) -> np.ndarray:
         hashes = content[32:].view("<u8").reshape(-1, 2)
     except (OSError, ValueError) as error:
         raise _damaged(name, f"cannot be read ({error})") from error
-    if hashlib.sha256(content[32:]).digest() != content[:32].tobytes():
+    if hashlib.sha256(content[32:].data).digest() != content[:32].tobytes():
         raise _damaged(name, "its content does not match its checksum")
     return hashes
 
@@ -195,7 +193,7 @@ def _identified(chunks: Iterable[pa.Array]) -> tuple[str, np.ndarray]:
             raise ValueError("every sentence of a text needs at least one token")
         lengths.append(own)
         for part, values in zip(parts, (own, *_spellings(chunk.flatten())), strict=True):
-            part.update(np.ascontiguousarray(values))
+            part.update(np.ascontiguousarray(values).data)
     every = np.concatenate(lengths)
     # Lengths are hashed with the bytes: ["ab"] and ["a", "b"] are different texts.
     content = hashlib.sha256(b"".join(part.digest() for part in parts))

@@ -12,8 +12,8 @@ from raykd.corpora import corpus_id, make_corpus
 from raykd.corpora.builtin import BuiltinSource, languages
 from raykd.corpora.builtin.grammar import Language
 from raykd.corpora.builtin.lexicon import grammars
-from tests.corpora.parts import read
 from raykd.corpora.tags import read_spans, to_bioes
+from tests.corpora.parts import read
 
 CODES = ("en", "de", "es", "nl")
 LANGUAGES = languages()

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from raykd.corpora import read_corpus
 from raykd.corpora.conll import ConllSource
-from tests.corpora.parts import read
 from raykd.errors import CorpusError
+from tests.corpora.parts import read
 
 
 def source(root, **settings):

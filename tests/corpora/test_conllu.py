@@ -6,8 +6,8 @@ import conllu
 import pytest
 
 from raykd.corpora.conllu import ConlluSource, parse
-from tests.corpora.parts import read
 from raykd.errors import CorpusError
+from tests.corpora.parts import read
 from tests.corpora_root import corpora_root
 
 REST = "_\t_\t0\troot\t_\t_"

@@ -7,7 +7,6 @@ import pytest
 from pydantic import TypeAdapter
 
 from raykd.corpora import CorpusConfig, read_corpus
-from raykd.corpora.config import READERS
 from tests.corpora.parts import read
 from tests.corpora_root import corpora_root
 

@@ -221,7 +221,8 @@ def asked(draw):
     plain = {
         "source": "tsv", "languages": languages, "train": "{lang}", "seed": draw(st.integers(0, 3)),
         "cap": draw(st.one_of(CAPS, st.just({"da": 4, "default": 2}))),
-        "cap_per_class": draw(CAPS), "unlabelled_cap": draw(CAPS), "duplicates": draw(st.sampled_from(["drop", "keep"])),
+        "cap_per_class": draw(CAPS), "unlabelled_cap": draw(CAPS),
+        "duplicates": draw(st.sampled_from(["drop", "keep"])),
         "unlabelled_languages": [name for name, role in roles.items() if role == "unlabelled"],
         "zero_shot_languages": [name for name, role in roles.items() if role == "zero-shot"],
     }  # fmt: skip
@@ -239,7 +240,8 @@ def corpora(draw, languages):
     """Few words, so that many sentences are the same."""
     sentence = st.builds(
         Sentence, st.lists(st.sampled_from("ab"), min_size=1, max_size=3),
-        st.sampled_from([["x"], ["y"], ["z"], None]), st.sampled_from(languages), unit=st.just("sentence"), origin=st.none(),
+        st.sampled_from([["x"], ["y"], ["z"], None]), st.sampled_from(languages),
+        origin=st.none(), unit=st.just("sentence"),
     )  # fmt: skip
     return {part: draw(st.lists(sentence, max_size=25)) for part in draw(st.permutations(PARTS))}
 

@@ -10,8 +10,8 @@ import pytest
 
 from raykd.corpora.huggingface import HuggingFaceSource
 from raykd.corpora.parquet import ParquetSource
-from tests.corpora.parts import read
 from raykd.errors import CorpusError
+from tests.corpora.parts import read
 
 NAMES = ["O", "B-PER", "I-PER"]
 WORDS = [["Ada", "Byron", "wrote"], ["Yes"]]

@@ -12,9 +12,9 @@ from raykd.corpora.describe import describe
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tsv import TsvSource
-from tests.corpora.parts import read
 from raykd.errors import CorpusError
 from raykd.storage import Storage
+from tests.corpora.parts import read
 from tests.corpora_root import corpora_root
 
 
