@@ -251,3 +251,22 @@ def test_parquet_whose_text_is_no_utf_8(tmp_path):
     pq.write_table(pa.table({"tokens": tokens, "ner_tags": [["O"]]}), tmp_path / "t.parquet")
     with pytest.raises(CorpusError, match="is damaged, or not a Parquet file"):
         read(parquet(tmp_path))
+
+
+@pytest.mark.parametrize("source", ["parquet", "huggingface"])
+def test_blocks_of_rows_give_the_same_sentences_and_rows(tmp_path, monkeypatch, source):
+    def written(tags):
+        table = pa.table({"tokens": [*WORDS, [], *WORDS], "ner_tags": tags})
+        if source == "parquet":
+            pq.write_table(table, tmp_path / "t.parquet", row_group_size=2)
+            return parquet(tmp_path)
+        datasets.DatasetDict({part: datasets.Dataset(table) for part in PARTS}).save_to_disk(tmp_path / "saved")
+        return huggingface(tmp_path / "saved", dev="dev", test="test")
+
+    config = written([*TAGS, [], *TAGS])
+    whole = read(config)
+    assert words_and_tags(whole["dev"]) == (WORDS * 2, TAGS * 2)
+    monkeypatch.setattr(f"raykd.corpora.{source}.ROWS", 2)
+    assert read(config) == whole
+    with pytest.raises(CorpusError, match="row 4 has 1 words and 2 tags"):
+        read(written([*TAGS, [], TAGS[0], ["O", "O"]]))
