@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import os
 import shutil
 import threading
 import time
-import uuid
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +25,16 @@ from pyarrow import fs
 from raykd.errors import StoreError
 from raykd.identity import canonical
 from raykd.redact import expanded, redacted
+from raykd.streams import (
+    BLOCK,
+    Blocks,
+    Sink,
+    WriteError,
+    collected,
+    sync_folder,
+    temporary_beside,
+    written_beside,
+)
 
 SCHEMES = ("file", "s3", "gs", "gcs", "mock")
 """`mock` is pyarrow's object store in memory, for tests."""
@@ -104,6 +114,13 @@ class Storage:
             raise self._missing(name)
         return int(info.size)
 
+    def stamp(self, name: str) -> tuple[int, int | None]:
+        """Bytes of the file `name`, and the time of its last change in ns where the store knows it."""
+        info = self._info(name)
+        if info.type != fs.FileType.File:
+            raise self._missing(name)
+        return int(info.size), info.mtime_ns
+
     def names(self, prefix: str = "") -> list[str]:
         """The names of all files below whose name starts with `prefix`, sorted; without temporary files."""
         folder = prefix.rpartition("/")[0]
@@ -133,6 +150,26 @@ class Storage:
             return self._tried(lambda: _read_whole(self._system, self._at(name)))
         except FileNotFoundError as error:
             raise self._missing(name) from error
+        except OSError as error:
+            raise self._failed(name, "read", error) from error
+
+    def open(self, name: str) -> io.BufferedReader:
+        """The file `name`, to be read block by block; each block is tried again as a whole file is.
+
+        Raises:
+            StoreError: it is missing, or cannot be read, also later.
+        """
+        try:
+            file = self._tried(lambda: self._system.open_input_file(self._at(name)))
+        except FileNotFoundError as error:
+            raise self._missing(name) from error
+        except OSError as error:
+            raise self._failed(name, "read", error) from error
+        return io.BufferedReader(Blocks(file, lambda read: self._block(name, read)), BLOCK)
+
+    def _block(self, name: str, read: Callable[[], bytes]) -> bytes:
+        try:
+            return self._tried(read)
         except OSError as error:
             raise self._failed(name, "read", error) from error
 
@@ -178,6 +215,32 @@ class Storage:
                 self._tried(lambda: _put(self._system, self._at(name), data))
         except OSError as error:
             raise self._unwritten(name, memoryview(data).nbytes, error) from error
+
+    @contextmanager
+    def writer(self, name: str) -> Iterator[Sink]:
+        """Write the file `name` piece by piece: it is there, whole, once the block has ended without an error.
+
+        A local file is written beside its place, under a temporary name; what goes to an object store is collected
+        in a temporary file of this machine first, so that nothing unfinished is ever put.
+
+        Raises:
+            StoreError: it cannot be written; no part of it and no temporary file remains.
+        """
+        sink = Sink()
+        try:
+            if self.is_local:
+                yield from written_beside(Path(self._at(name)), sink)
+            else:
+                yield from collected(sink, lambda file: self._tried(lambda: self._upload(file, name)))
+        except WriteError as failed:
+            raise self._unwritten(name, sink.size, failed.error) from failed.error
+
+    def _upload(self, file: Path, name: str) -> None:
+        with (
+            file.open("rb") as source,
+            self._system.open_output_stream(self._at(name), compression=None) as to,
+        ):
+            shutil.copyfileobj(source, to, BLOCK)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write `value` as a JSON object with its checksum, readable by people; NaN is refused."""
@@ -326,7 +389,7 @@ def _put(system: fs.FileSystem, path: str, data: bytes) -> None:
 
 def _write_whole(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
+    temporary = temporary_beside(path)
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
@@ -340,17 +403,7 @@ def _write_whole(path: Path, data: bytes) -> None:
     finally:
         # It exists only after a failure, an interrupt included.
         temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename permanent through a power cut; some network file systems do not allow it, and do not need it."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    sync_folder(path.parent)
 
 
 def _is_temporary(name: str) -> bool:

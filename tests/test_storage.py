@@ -1,9 +1,12 @@
 import errno
+import hashlib
 import os
 import pickle
 import subprocess
 import sys
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from raykd.errors import StoreError
@@ -33,6 +36,47 @@ def test_what_is_written_is_read(storage):
     assert storage.exists("a/b/part.bin")
     assert not storage.exists("a/b")
     assert not storage.exists("a/b/part")
+
+
+def test_what_is_written_in_pieces_is_there_once_it_is_whole(storage):
+    storage.write("a/b/part.bin", b"old")
+    with storage.writer("a/b/part.bin") as sink:
+        sink.write(b"\x00")
+        sink.write(memoryview(np.arange(3, dtype="<i2")))
+        assert storage.read("a/b/part.bin") == b"old"
+    assert storage.read("a/b/part.bin") == b"\x00" + np.arange(3, dtype="<i2").tobytes()
+    assert (sink.size, sink.sha256) == (7, hashlib.sha256(storage.read("a/b/part.bin")).hexdigest())
+
+
+def test_what_is_broken_off_is_not_there(storage, tmp_path):
+    storage.write("a/b/part.bin", b"old")
+
+    def broken_off():
+        with storage.writer("a/b/part.bin") as sink:
+            sink.write(b"new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        broken_off()
+    assert storage.read("a/b/part.bin") == b"old"
+    assert storage.names("a/b/") == ["a/b/part.bin"]
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_arrow_files_go_through_the_writer(storage):
+    table = pa.table({"x": [[1, 2], None, [3]]})
+    with storage.writer("a/b/x.arrow") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    with storage.open("a/b/x.arrow") as file:
+        assert pa.ipc.open_file(file).read_all().equals(table)
+
+
+def test_a_file_is_read_in_blocks_lines_and_from_anywhere(storage):
+    storage.write("a/b/text", "\n".join(map(str, range(400_000))).encode())
+    with storage.open("a/b/text") as file:
+        assert sum(map(int, file)) == sum(range(400_000))
+        assert (file.seek(-2, 2), file.read()) == (storage.size("a/b/text") - 2, b"99")
+    assert storage.stamp("a/b/text")[0] == storage.size("a/b/text")
 
 
 def test_names_are_sorted_relative_and_complete(storage):
@@ -119,7 +163,7 @@ def test_removing_twice_is_no_error(storage):
     assert not storage.exists("top")
 
 
-@pytest.mark.parametrize("verb", ["read", "size", "local_path", "read_json"])
+@pytest.mark.parametrize("verb", ["read", "size", "stamp", "open", "local_path", "read_json"])
 def test_a_missing_file_is_named(storage, verb):
     with pytest.raises(StoreError, match=r"/store/a/none: does not exist"):
         getattr(storage, verb)("a/none")
@@ -199,6 +243,40 @@ def test_a_full_disk_is_reported_with_the_arithmetic_and_leaves_nothing(tmp_path
     assert leftovers(tmp_path) == ["part"]
 
 
+@pytest.mark.parametrize("arrow", [False, True])
+def test_a_disk_that_fills_in_the_middle_of_the_pieces_is_reported_too(tmp_path, monkeypatch, arrow):
+    storage = Storage(str(tmp_path))
+    storage.write("part", b"old")
+    really_write, pieces = os.write, []
+
+    def full(descriptor, data):
+        pieces.append(len(data))
+        if len(pieces) > 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return really_write(descriptor, data)
+
+    table = pa.table({"x": [1]})
+
+    def write():
+        with storage.writer("part") as sink:
+            if arrow:
+                with pa.ipc.new_file(sink, table.schema) as writer:
+                    writer.write_table(table)
+            for _ in range(3):
+                sink.write(b"1234")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(
+        StoreError, match=r"part: cannot be written \(no space left.*free some space"
+    ) as caught:
+        write()
+    monkeypatch.undo()
+    assert caught.value.passing
+    assert f" {sum(pieces):,} bytes needed" in str(caught.value)
+    assert storage.read("part") == b"old"
+    assert leftovers(tmp_path) == ["part"]
+
+
 def test_a_real_limit_on_file_size_leaves_nothing(tmp_path):
     code = (
         "import resource, signal\n"
@@ -243,6 +321,11 @@ def test_a_file_in_place_of_a_folder_is_reported(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreError, match=r"file/part: cannot be written \((not a directory|file exists)\)"):
         Storage(str(tmp_path)).write("file/part", b"1")
+    with (
+        pytest.raises(StoreError, match=r"file/part: cannot be written \((not a directory|file exists)\)"),
+        Storage(str(tmp_path)).writer("file/part"),
+    ):
+        pass
     assert leftovers(tmp_path) == ["file"]
 
 
@@ -252,6 +335,11 @@ def test_a_failing_object_store_is_reported(monkeypatch):
         StoreError, match=r"mock:///bucket/part: cannot be written .*: 1 bytes needed; check the"
     ):
         remote.write("part", b"1")
+    with (
+        pytest.raises(StoreError, match=r"part: cannot be written .*: 2 bytes"),
+        remote.writer("part") as sink,
+    ):
+        sink.write(b"12")
 
 
 def repository():
@@ -297,6 +385,24 @@ def test_a_store_that_goes_out_of_reach_is_awaited_for_half_a_minute(away, verb)
     with pytest.raises(StoreError, match=r"network is unreachable.*check the address, the network") as caught:
         getattr(below, verb)(*words)
     assert caught.value.passing
+
+
+def test_every_block_of_a_stream_is_tried_again(away):
+    remote, pauses = away
+    remote.write("a/x", b"1")
+    with remote.open("a/x") as file:
+        file.raw._file = Away(file.raw._file)
+        file.raw._file.failures = 2
+        assert file.read() == b"1"
+        file.raw._file.failures = 99
+        with pytest.raises(StoreError, match="x: cannot be read"):
+            file.read(1)
+        file.raw._file.failures = 0
+    with remote.writer("a/x") as sink:
+        sink.write(b"2")
+        remote._system.failures = 3
+    assert remote.read("a/x") == b"2"
+    assert pauses == [1, 2, 1, 2, 4, 8, 16, 1, 2, 4]
 
 
 def test_a_store_that_never_answered_is_reported_at_once(away):

@@ -14,7 +14,7 @@ from raykd.corpora.conll import ConllSource
 from raykd.corpora.conllu import ConlluSource
 from raykd.corpora.huggingface import HuggingFaceSource
 from raykd.corpora.parquet import ParquetSource
-from raykd.corpora.source import Parts, SourceConfig
+from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tsv import TsvSource
 
 SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
@@ -28,7 +28,7 @@ SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
     }
 )
 
-READERS: Mapping[str, Callable[[Any], Parts]] = MappingProxyType(
+READERS: Mapping[str, Callable[[Any], Stream]] = MappingProxyType(
     {
         "builtin": builtin.read,
         "conll": conll.read,

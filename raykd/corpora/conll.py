@@ -7,6 +7,7 @@ comments, more columns after the tag) and similar files. Columns count from 0, o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from operator import methodcaller
 from typing import Annotated, Literal, NamedTuple
 
@@ -15,12 +16,14 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_unknown_languages
+from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.corpora.tags import TagSet, from_bioes
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
 DOCUMENT_START = "-DOCSTART-"
+HEAD = 100
+"""The sentences of a file that are looked at together."""
 Cells = list[str]
 
 cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
@@ -76,7 +79,7 @@ class Layout(NamedTuple):
         return self.token > 0 or len(self.cut(line)) != self.width
 
 
-def read(config: ConllSource) -> Parts:
+def read(config: ConllSource) -> Stream:
     """Every part of the corpus, sentence by sentence, tags as the files write them.
 
     Raises:
@@ -86,18 +89,23 @@ def read(config: ConllSource) -> Parts:
 
 
 def parse(
-    config: ConllSource, lines: list[str], *, file: str, language: str, labelled: bool
-) -> list[Sentence]:
+    config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+) -> Iterator[Sentence]:
     """The sentences of one file's lines. Without `labelled` the tag column is not read."""
-    layout = layout_of(config, lines, file=file, language=language, labelled=labelled)
-    sentences = []
+    layout, lines = layout_of(config, lines, file=file, language=language, labelled=labelled)
+    sentences = _sentences(layout, lines, file, language)
+    head = list(islice(sentences, HEAD))
+    _refuse_running_numbers(head, layout, file)
+    yield from head
+    yield from sentences
+
+
+def _sentences(layout: Layout, lines: Iterable[str], file: str, language: str) -> Iterator[Sentence]:
     for numbers, rows in sentence_rows(lines, layout):
         check_rows(rows, numbers, layout, file)
         tokens = [row[layout.token] for row in rows]
         tags = None if layout.tag is None else [row[layout.tag] for row in rows]
-        sentences.append(Sentence(tokens, tags, language, (file, numbers[0])))
-    _refuse_running_numbers(sentences, layout, file)
-    return sentences
+        yield Sentence(tokens, tags, language, (file, numbers[0]))
 
 
 def conll_text(table: pa.Table, tag_set: TagSet) -> str:
@@ -116,9 +124,11 @@ def conll_text(table: pa.Table, tag_set: TagSet) -> str:
 
 def layout_of(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
-) -> Layout:
-    """The layout of a file, found from its first line with a word."""
-    first, number = _first_word_line(lines, config.comment)
+) -> tuple[Layout, Iterable[str]]:
+    """The layout of a file, found from its first line with a word; and all of its lines."""
+    lines = iter(lines)
+    before, first = _until_first_word(lines, config.comment)
+    number = len(before)
     tabs = config.separator == "tab" or (config.separator == "auto" and "\t" in first)
     cut = cut_at_tabs if tabs else _cut_at_spaces
     width = len(cut(first))
@@ -138,7 +148,8 @@ def layout_of(
         problem = f"one column cannot be both word and tag: {first!r}"
         raise CorpusError(file, number, problem, "set corpus.columns and corpus.separator")
     exact = min(columns.values()) < 0
-    return Layout(cut, width, resolved["token"], resolved.get("tag"), exact, config.comment)
+    layout = Layout(cut, width, resolved["token"], resolved.get("tag"), exact, config.comment)
+    return layout, chain(before, lines)
 
 
 def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Cells]]]:
@@ -179,20 +190,19 @@ def _cut_at_spaces(line: str) -> Cells:
     return [cell for cell in line.replace("\t", " ").split(" ") if cell]
 
 
-def _first_word_line(lines: Iterable[str], comment: str) -> tuple[str, int | None]:
-    for number, line in enumerate(lines, start=1):
-        if (
-            line.strip()
-            and not line.startswith(DOCUMENT_START)
-            and not (comment and line.startswith(comment))
-        ):
-            return line, number
-    return "", None
+def _until_first_word(lines: Iterator[str], comment: str) -> tuple[list[str], str]:
+    """The lines up to the first one with a word, and that line; empty where there is none."""
+    taken = []
+    for line in lines:
+        taken.append(line)
+        is_comment = bool(comment) and line.startswith(comment)
+        if line.strip() and not line.startswith(DOCUMENT_START) and not is_comment:
+            return taken, line
+    return taken, ""
 
 
-def _refuse_running_numbers(sentences: list[Sentence], layout: Layout, file: str) -> None:
-    """A column of 0, 1, 2… in every sentence is the index, not the word."""
-    head = sentences[:100]
+def _refuse_running_numbers(head: list[Sentence], layout: Layout, file: str) -> None:
+    """A column of 0, 1, 2… in every one of a file's first sentences is the index, not the word."""
     if sum(len(sentence.tokens) for sentence in head) <= len(head):
         return
     for sentence in head:

@@ -7,13 +7,14 @@ is not used: it accepts a line of two columns and reports no line numbers.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import Literal
 
 from raykd.corpora.conll import Cells, Layout, check_rows, cut_at_tabs, sentence_rows
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Parts, TextConfig
+from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.tags import FileScheme
 from raykd.errors import CorpusError
 
@@ -30,7 +31,7 @@ class ConlluSource(TextConfig):
     scheme: FileScheme | dict[str, FileScheme] = "flat"
 
 
-def read(config: ConlluSource) -> Parts:
+def read(config: ConlluSource) -> Stream:
     """Every part of the corpus, sentence by sentence.
 
     Raises:
@@ -40,12 +41,11 @@ def read(config: ConlluSource) -> Parts:
 
 
 def parse(
-    config: ConlluSource, lines: list[str], *, file: str, language: str, labelled: bool
-) -> list[Sentence]:
+    config: ConlluSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+) -> Iterator[Sentence]:
     """The sentences of one file's lines. Without `labelled` the tag column is not read."""
     tag = COLUMNS[config.tag] if labelled else None
     layout = Layout(cut_at_tabs, width=10, token=1, tag=tag, exact=True, comment="#", hint=HINT)
-    sentences = []
     for numbers, rows in sentence_rows(lines, layout):
         check_rows(rows, numbers, layout, file)
         # Multi-word tokens and empty nodes are no words; an id of any other form is checked as a word's.
@@ -54,8 +54,7 @@ def parse(
         ]
         _check_words(words, config.tag if labelled else None, file)
         tags = None if tag is None else [row[tag] for row, _ in words]
-        sentences.append(Sentence([row[1] for row, _ in words], tags, language, (file, numbers[0])))
-    return sentences
+        yield Sentence([row[1] for row, _ in words], tags, language, (file, numbers[0]))
 
 
 def _check_words(words: list[tuple[Cells, int]], tag: str | None, file: str) -> None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from raykd.corpora.chunks import mapped, on_disk, write_batches
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.conversion import convert
+from raykd.corpora.digest import table_digest
+from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.report import CorpusReport, sentence_counts, unseen_labels
-from raykd.corpora.selection import select, text_of
-from raykd.corpora.sentence import PARTS, Unit
-from raykd.corpora.source import Parts, SourceConfig
+from raykd.corpora.selection import select
+from raykd.corpora.sentence import PARTS, Sentence, Unit
+from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.identity import identity
@@ -59,13 +64,17 @@ class Corpus:
         return tuple(language for language in self.languages if language not in self.sources)
 
     def restricted(self, languages: Iterable[str]) -> Corpus:
-        """The corpus without other languages. The tag set stays, so that tag numbers mean the same."""
+        """The corpus without other languages, its tables mapped from files of their own. The tag set stays, so that
+        tag numbers mean the same."""
         wanted = set(languages)
         kept = tuple(language for language in self.languages if language in wanted)
-        parts = {
-            part: table.filter(pc.field("language").isin(list(kept))) for part, table in self.parts.items()
-        }
+        parts = {part: _of_languages(table, kept) for part, table in self.parts.items()}
         return Corpus(self.tag_set, kept, parts, self.report.restricted(kept), self.unit)
+
+
+def _of_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:
+    wanted = pc.field("language").isin(list(languages))
+    return on_disk(table.schema, (batch.filter(wanted) for batch in table.to_batches()))
 
 
 def read_corpus(config: CorpusConfig) -> Corpus:
@@ -75,23 +84,29 @@ def read_corpus(config: CorpusConfig) -> Corpus:
         CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, or no sentence is left to
             train on.
     """
-    return make_corpus(READERS[config.source](config), config)
+    return corpus_from(READERS[config.source](config), config)
 
 
-def make_corpus(parts: Parts, config: SourceConfig) -> Corpus:
-    """A corpus of sentences already read; see `read_corpus`."""
-    parts = {part: [s for s in sentences if s.tokens] for part, sentences in parts.items()}
-    selected, dropped = select(parts, config)
-    _refuse_empty(parts, selected, config)
-    converted = convert(selected, config)
-    test = {text_of(sentence) for sentence in selected["test"]}
+def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -> Corpus:
+    """A corpus of sentences already read, by part; see `read_corpus`."""
+    return corpus_from(((part, each) for part, sentences in parts.items() for each in sentences), config)
+
+
+def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
+    """A corpus of the sentences of `stream`, its tables mapped from temporary files; see `read_corpus`."""
+    with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
+        pool = read_pool(stream, Path(folder))
+        selected, dropped = select(pool.columns, config)
+        _refuse_empty(pool, selected, config)
+        converted = convert(pool, selected, config)
+    dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
     report = CorpusReport(
         sentence_counts(converted.tables, config.languages),
         converted.schemes,
         converted.repairs,
         dropped.overlaps,
         dropped.duplicates,
-        sum(text_of(sentence) in test for sentence in selected["dev"]),
+        int(np.isin(dev, test).sum()),
         unseen_labels(converted.tables, converted.tag_set),
         {language: config.role(language) for language in config.languages},
     )
@@ -104,7 +119,7 @@ def corpus_id(corpus: Corpus) -> str:
 
     Where the text was read from and in which format does not matter.
     """
-    parts = {part: _digest(corpus.parts[part]) for part in PARTS}
+    parts = {part: table_digest(corpus.parts[part]) for part in PARTS}
     tags = {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)}
     targets = {"targets": list(corpus.targets)} if corpus.targets else {}
     content = {"format": FORMAT, "parts": parts, "tag_set": tags, **targets, **_plain_unit(corpus)}
@@ -119,9 +134,10 @@ def write_corpus(corpus: Corpus, storage: Storage) -> str:
         return name
     files = {}
     for part in PARTS:
-        data = _to_ipc(corpus.parts[part])
-        folder.write(f"{part}.arrow", data)
-        files[part] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        table = corpus.parts[part]
+        with folder.writer(f"{part}.arrow") as sink:
+            write_batches(sink, table.schema, table.to_batches())
+        files[part] = {"bytes": sink.size, "sha256": sink.sha256}
     manifest = {
         "format": FORMAT,
         "languages": list(corpus.languages),
@@ -161,55 +177,23 @@ def _plain_unit(corpus: Corpus) -> dict[str, str]:
     return {} if corpus.unit == Corpus.unit else {"unit": corpus.unit}
 
 
-def _refuse_empty(read: Parts, selected: Parts, config: SourceConfig) -> None:
-    sentences = read.get("train", [])
+def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> None:
+    languages = pool.columns.languages
+    labelled = np.array([config.role(language) == "labelled" for language in languages], dtype=bool)
     for part in ("train", "dev", "test"):
-        if not any(config.role(sentence.language) == "labelled" for sentence in selected[part]):
-            origin = next((s.origin[0] for s in sentences if s.origin), "corpus")
-            problem = f"no sentence is left for {part} (of {len(sentences)} training sentences read)"
-            raise CorpusError(origin, None, problem, "add text, raise corpus.cap, or change corpus.split")
-
-
-def _digest(table: pa.Table) -> str:
-    """sha256 over the values of a table, the same for every Arrow layout (chunks, slices, buffers)."""
-    digest = hashlib.sha256(f"{table.num_rows}".encode())
-    for name in sorted(table.column_names):
-        digest.update(f";{name}:".encode())
-        for level in _flat_bytes(table[name].combine_chunks()):
-            digest.update(level)
-    return digest.hexdigest()
-
-
-def _flat_bytes(column: pa.Array) -> Iterable[bytes]:
-    """Validity, lengths and values of a column, level by level, each as plain bytes."""
-    yield np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes()
-    if pa.types.is_list(column.type):
-        yield _plain(column.value_lengths())
-        yield from _flat_bytes(column.flatten())
-    elif pa.types.is_string(column.type):
-        yield _plain(pc.call_function("binary_length", [column]))
-        yield "".join(text or "" for text in column.to_pylist()).encode()
-    else:
-        yield _plain(column)
-
-
-def _plain(numbers: pa.Array) -> bytes:
-    return numbers.fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes()
-
-
-def _to_ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    # One record batch: readers flatten whole columns, and joining batches would copy mapped memory.
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return sink.getvalue().to_pybytes()
+        if not labelled[pool.columns.language[selected[part]]].any():
+            read = pool.columns.of_part("train")
+            origin = pool.sentence(int(read[0])).origin if len(read) else None
+            problem = f"no sentence is left for {part} (of {len(read)} training sentences read)"
+            hint = "add text, raise corpus.cap, or change corpus.split"
+            raise CorpusError(origin[0] if origin else "corpus", None, problem, hint)
 
 
 def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
-    source = pa.memory_map(str(folder.local_path(f"{part}.arrow")))
-    found = hashlib.sha256(source.read_buffer()).hexdigest()
+    path = folder.local_path(f"{part}.arrow")
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != written["sha256"]:
         problem = f"is damaged: its checksum is {found[:12]}…, it was written with {written['sha256'][:12]}…"
         raise StoreError(f"{folder.address}/{part}.arrow", problem, DOCTOR)
-    source.seek(0)
-    return pa.ipc.open_file(source).read_all()
+    return mapped(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,14 +37,13 @@ def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
     labels = label_counts(table, corpus.tag_set)
     rows = []
     for language in corpus.languages:
-        tokens = table.filter(pc.field("language") == language)["tokens"].combine_chunks()
-        if len(tokens):
-            lengths = tokens.value_lengths().to_numpy()
+        lengths = _lengths(table, language)
+        if len(lengths):
             rows.append(
                 {
                     "part": part,
                     "language": language,
-                    "sentences": len(tokens),
+                    "sentences": len(lengths),
                     "tokens": int(lengths.sum()),
                     "mean_length": float(lengths.mean()),
                     "longest": int(lengths.max()),
@@ -51,3 +51,12 @@ def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _lengths(table: pa.Table, language: str) -> np.ndarray:
+    """The words of each sentence of a language."""
+    lengths = [np.zeros(0, np.int64)]
+    for batch in table.to_batches():
+        own = pc.call_function("equal", [batch["language"], pa.scalar(language)])
+        lengths.append(batch["tokens"].value_lengths().filter(own).to_numpy())
+    return np.concatenate(lengths)

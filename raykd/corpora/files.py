@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import fnmatch
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from io import BufferedIOBase
 
 from raykd.corpora.sentence import PARTS, Sentence
-from raykd.corpora.source import FilesConfig, Parts, TextConfig, for_language
+from raykd.corpora.source import FilesConfig, Stream, TextConfig, for_language
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
+from raykd.streams import BLOCK
 
 WILD = "*?["
 BROKEN = (
@@ -66,61 +70,111 @@ def _below(storage: Storage, pattern: str) -> list[str]:
         return []
 
 
-def read_bytes(storage: Storage, name: str) -> bytes:
-    """A file's bytes, unpacked when its name ends in .gz; CorpusError when it cannot be read or is empty."""
+@contextmanager
+def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
+    """A file's bytes as a stream, unpacked when its name ends in .gz; CorpusError, also later, when it cannot be
+    read."""
     try:
-        data = storage.read(name)
-        data = gzip.decompress(data) if name.endswith(".gz") else data
+        with storage.open(name) as file:
+            yield gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file
     except (OSError, EOFError, zlib.error, StoreError) as error:
         raise CorpusError(
             place(storage, name), None, f"cannot be read ({error})", "correct the file"
         ) from None
-    if not data.strip():
-        raise CorpusError(place(storage, name), None, "the file is empty", "fill it, or remove its part")
-    return data
 
 
-def read_lines(storage: Storage, name: str, encoding: str) -> list[str]:
+def read_lines(storage: Storage, name: str, encoding: str) -> Iterator[str]:
     """The lines of a text file, with Unix or Windows line ends, with or without a byte-order mark.
 
     Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
 
     Raises:
-        CorpusError: the bytes are not text of `encoding`, or a line holds a carriage return or a zero byte; the error
-            names the line.
+        CorpusError: the file is empty, the bytes are not text of `encoding`, or a line holds a carriage return or a
+            zero byte; the error names the line.
     """
-    data = read_bytes(storage, name)
+    file, number = place(storage, name), 0
+    with opened(storage, name) as source:
+        for lines, ended in _lines(_texts(source, file, encoding)):
+            together = "".join(lines)
+            if any(sign in together for sign, _, _ in BROKEN):
+                lines = [line.removesuffix("\r") for line in lines] if ended else lines
+                _refuse_broken(lines, file, number)
+            yield from lines
+            number += len(lines)
+
+
+def _refuse_broken(lines: list[str], file: str, before: int) -> None:
+    for number, line in enumerate(lines, start=before + 1):
+        for sign, problem, hint in BROKEN:
+            if sign in line:
+                raise CorpusError(file, number, problem, hint)
+
+
+def _texts(source: BufferedIOBase, file: str, encoding: str) -> Iterator[str]:
+    """The text of a file, block by block; CorpusError where there is nothing but white space."""
+    decoder, lines, empty = _decoder(encoding, file), 0, True
+    blank: list[str] = []
+    while block := source.read(BLOCK):
+        blank.append(_decoded(decoder, block, lines, file, encoding))
+        lines += block.count(b"\n")
+        if block.strip():
+            yield "".join(blank)
+            blank, empty = [], False
+    if empty:
+        raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
+    yield "".join([*blank, _decoded(decoder, b"", lines, file, encoding)])
+
+
+def _decoder(encoding: str, file: str) -> codecs.IncrementalDecoder:
     try:
-        text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        problem = f"byte 0x{data[error.start]:02x} is not {encoding}"
-        raise CorpusError(
-            place(storage, name), line, problem, "set corpus.encoding, for example latin-1"
-        ) from None
+        return codecs.getincrementaldecoder(
+            "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        )()
     except LookupError:
         problem = f"there is no text encoding {encoding!r}"
-        raise CorpusError(
-            place(storage, name), None, problem, "set corpus.encoding, for example utf-8 or latin-1"
-        ) from None
-    lines = text.replace("\r\n", "\n").split("\n")
-    for sign, problem, hint in BROKEN:
-        if sign in text:
-            for number, line in enumerate(lines, start=1):
-                if sign in line:
-                    raise CorpusError(place(storage, name), number, problem, hint)
-    return lines[:-1] if not lines[-1] else lines
+        hint = "set corpus.encoding, for example utf-8 or latin-1"
+        raise CorpusError(file, None, problem, hint) from None
 
 
-def read_text_files(config: TextConfig, parse: Callable[..., list[Sentence]]) -> Parts:
-    """Every file of `config` through `parse(config, lines, file, language, labelled)`, joined by part."""
-    storage, parts = Storage(config.root), Parts()
+def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, lines: int, file: str, encoding: str) -> str:
+    """The text of a block (the last one is empty), before which `lines` lines have ended."""
+    try:
+        return decoder.decode(block, not block)
+    except UnicodeDecodeError as error:
+        # What a block before this one left undecided was decoded again, and its lines were counted before.
+        left = error.object[: max(len(error.object) - len(block), 0)]
+        line = lines - left.count(b"\n") + error.object.count(b"\n", 0, error.start) + 1
+        problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
+        raise CorpusError(file, line, problem, "set corpus.encoding, for example latin-1") from None
+
+
+def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
+    """The lines of a text that comes in pieces, some at a time, without their line feeds; and whether they had one:
+    a file's last line may have none."""
+    rest: list[str] = []
+    for text in texts:
+        lines = text.split("\n")
+        rest.append(lines[0])
+        if len(lines) > 1:
+            lines[0] = "".join(rest)
+            rest = [lines.pop()]
+            yield lines, True
+    if last := "".join(rest):
+        yield [last], False
+
+
+def read_text_files(config: TextConfig, parse: Callable[..., Iterator[Sentence]]) -> Stream:
+    """Every file of `config` through `parse(config, lines, file, language, labelled)`, one after the other."""
+    storage = Storage(config.root)
     for part, language, name in files_of(config):
         lines = read_lines(storage, name, for_language(config.encoding, language) or "utf-8")
         file = place(storage, name)
-        labelled = config.reads_tags(part, language)
-        sentences = parse(config, lines, file=file, language=language, labelled=labelled)
-        if not sentences:
+        sentences = parse(
+            config, lines, file=file, language=language, labelled=config.reads_tags(part, language)
+        )
+        empty = True
+        for sentence in sentences:
+            empty = False
+            yield part, sentence
+        if empty:
             raise CorpusError(file, None, "the file has no sentence", "fill it, or remove its part")
-        parts.setdefault(part, []).extend(sentences)
-    return parts

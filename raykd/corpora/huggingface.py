@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from raykd.corpora.sentence import PARTS
-from raykd.corpora.source import Name, Parts, PartsConfig, Pattern
+from raykd.corpora.chunks import ROWS
+from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.source import Name, PartsConfig, Pattern, Stream
 from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
 from raykd.errors import CorpusError
 
@@ -47,13 +48,13 @@ class HuggingFaceSource(PartsConfig):
         return self
 
 
-def read(config: HuggingFaceSource) -> Parts:
+def read(config: HuggingFaceSource) -> Stream:
     """Every part of the corpus, row by row.
 
     Raises:
         CorpusError: the data set cannot be loaded, a split or column is missing, or a word has no tag.
     """
-    package, parts = _package(), Parts()
+    package = _package()
     for path, subset, languages in _data_sets(config):
         splits = _load(package, config, path, subset)
         for part, split, wanted in _splits(config, languages):
@@ -61,8 +62,8 @@ def read(config: HuggingFaceSource) -> Parts:
             if split not in splits:
                 hint = f"set corpus.{part} to one of its splits ({', '.join(splits)})"
                 raise CorpusError(file, None, f"there is no split {split!r}", hint)
-            parts.setdefault(part, []).extend(_sentences(config, splits[split], file, wanted, part))
-    return parts
+            for sentence in _sentences(config, splits[split], file, wanted, part):
+                yield part, sentence
 
 
 def _data_sets(config: HuggingFaceSource) -> list[tuple[str, str | None, list[str]]]:
@@ -105,17 +106,23 @@ def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str
         raise CorpusError(path, None, problem, hint) from None
 
 
-def _sentences(config: HuggingFaceSource, split: Any, file: str, languages: list[str], part: str) -> list:
+def _sentences(
+    config: HuggingFaceSource, split: Any, file: str, languages: list[str], part: str
+) -> Iterator[Sentence]:
     names = config.tag_names or class_names(split.features.to_dict().get(config.columns.tag))
-    table = split.with_format("arrow")[:]
-    labelled = any(config.reads_tags(part, language) for language in languages)
-    sentences = sentences_of(
-        table, config.columns, file=file, languages=languages, names=names, labelled=labelled
-    )
-    if not sentences:
+    labelled, empty = any(config.reads_tags(part, language) for language in languages), True
+    rows = split.with_format("arrow")
+    # Also once for a split without rows, whose columns are checked too.
+    for first in range(0, max(len(rows), 1), ROWS):
+        for sentence in sentences_of(
+            rows[first : first + ROWS], config.columns, file=file, languages=languages, names=names,
+            labelled=labelled, first=first,
+        ):  # fmt: skip
+            empty = False
+            yield sentence
+    if empty:
         problem = f"it has no sentence of {', '.join(languages)}"
         raise CorpusError(file, None, problem, f"set corpus.{part}, or corpus.languages")
-    return sentences
 
 
 def _package() -> ModuleType:

@@ -6,15 +6,17 @@ Files written by the `datasets` package have the names of their tag numbers; oth
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import model_validator
 
-from raykd.corpora.files import files_of, place, read_bytes
+from raykd.corpora.chunks import ROWS
+from raykd.corpora.files import files_of, opened, place
 from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import FilesConfig, Parts
+from raykd.corpora.source import FilesConfig, Stream
 from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
 from raykd.errors import CorpusError
 from raykd.storage import Storage
@@ -34,18 +36,25 @@ class ParquetSource(FilesConfig):
         return self
 
 
-def read(config: ParquetSource) -> Parts:
+def read(config: ParquetSource) -> Stream:
     """Every part of the corpus, row by row.
 
     Raises:
         CorpusError: a file is missing or not Parquet, a column is missing, or a row does not have one tag per word.
     """
-    parts = Parts()
     for part, name, languages in _files(config):
         labelled = any(config.reads_tags(part, language) for language in languages)
-        sentences = _read_file(config, name, languages, labelled=labelled)
-        parts.setdefault(part, []).extend(sentences)
-    return parts
+        empty = True
+        for sentence in _read_file(config, name, languages, labelled=labelled):
+            empty = False
+            yield part, sentence
+        if empty:
+            problem = f"the file has no sentence of {', '.join(languages)}"
+            raise CorpusError(_place(config, name), None, problem, "fill it, or remove its part")
+
+
+def _place(config: ParquetSource, name: str) -> str:
+    return place(Storage(config.root), name)
 
 
 def _files(config: ParquetSource) -> list[tuple[str, str, list[str]]]:
@@ -56,26 +65,36 @@ def _files(config: ParquetSource) -> list[tuple[str, str, list[str]]]:
     return [(part, name, languages) for (part, name), languages in found.items()]
 
 
-def _read_file(config: ParquetSource, name: str, languages: list[str], *, labelled: bool) -> list[Sentence]:
+def _read_file(
+    config: ParquetSource, name: str, languages: list[str], *, labelled: bool
+) -> Iterator[Sentence]:
+    file, first = _place(config, name), 0
+    for table in _tables(config, name, file):
+        names = config.tag_names or _stored_names(table, config.columns.tag, file)
+        yield from sentences_of(
+            table, config.columns, file=file, languages=languages, names=names, labelled=labelled, first=first
+        )
+        first += table.num_rows
+
+
+def _tables(config: ParquetSource, name: str, file: str) -> Iterator[pa.Table]:
+    """A file as tables of some rows each; one without rows where it has none."""
     storage = Storage(config.root)
-    file = place(storage, name)
-    data = read_bytes(storage, name)
-    try:
-        table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True)
-        # Text that is not UTF-8, and offsets beyond the data, are found only so.
-        table.validate(full=True)
-    # A damaged file can make the reader raise anything.
-    except Exception as error:
-        problem = f"it is damaged, or not a Parquet file ({_first_line(error)})"
-        raise CorpusError(file, None, problem, "write it again") from None
-    names = config.tag_names or _stored_names(table, config.columns.tag, file)
-    sentences = sentences_of(
-        table, config.columns, file=file, languages=languages, names=names, labelled=labelled
-    )
-    if not sentences:
-        problem = f"the file has no sentence of {', '.join(languages)}"
-        raise CorpusError(file, None, problem, "fill it, or remove its part")
-    return sentences
+    if storage.size(name) == 0:
+        raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
+    with opened(storage, name) as source:
+        try:
+            whole = pq.ParquetFile(source, page_checksum_verification=True)
+            yield whole.schema_arrow.empty_table()
+            for batch in whole.iter_batches(ROWS):
+                table = pa.Table.from_batches([batch]).replace_schema_metadata(whole.schema_arrow.metadata)
+                # Text that is not UTF-8, and offsets beyond the data, are found only so.
+                table.validate(full=True)
+                yield table
+        # A damaged file can make the reader raise anything.
+        except Exception as error:
+            problem = f"it is damaged, or not a Parquet file ({_first_line(error)})"
+            raise CorpusError(file, None, problem, "write it again") from None
 
 
 def _stored_names(table: pa.Table, column: str, file: str) -> list[str] | None:

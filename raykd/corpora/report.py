@@ -111,17 +111,27 @@ def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) ->
 
 def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
     """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class."""
-    counts: dict[str, dict[str, int]] = {}
-    for language in table["language"].unique().to_pylist():
-        rows = table.filter(pc.field("language") == language)
-        numbers = rows["tags"].combine_chunks().flatten().to_numpy()
-        found: dict[str, int] = {}
-        for tag, count in zip(tag_set.tags, np.bincount(numbers, minlength=len(tag_set)), strict=True):
-            label = _label_of(tag, tag_set)
-            if label is not None and count:
-                found[label] = found.get(label, 0) + int(count)
-        counts[language] = found
-    return counts
+    found: dict[str, np.ndarray] = {}
+    for batch in table.select(["tags", "language"]).to_batches():
+        for language in batch["language"].unique().to_pylist():
+            tags = (
+                batch["tags"]
+                .filter(pc.call_function("equal", [batch["language"], pa.scalar(language)]))
+                .flatten()
+                .to_numpy()
+            )
+            counts = np.bincount(tags, minlength=len(tag_set))
+            found[language] = found.get(language, 0) + counts
+    return {language: _by_label(counts, tag_set) for language, counts in found.items()}
+
+
+def _by_label(counts: np.ndarray, tag_set: TagSet) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for tag, count in zip(tag_set.tags, counts.tolist(), strict=True):
+        label = _label_of(tag, tag_set)
+        if label is not None and count:
+            found[label] = found.get(label, 0) + count
+    return found
 
 
 def unseen_labels(tables: Mapping[str, pa.Table], tag_set: TagSet) -> dict[str, dict[str, dict[str, int]]]:

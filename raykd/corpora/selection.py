@@ -2,21 +2,27 @@
 
 Everything random is drawn per language from (seed, language) alone: a language's sentences stay the same whatever
 other languages a corpus has, and a smaller cap takes a subset of what a larger one takes.
+
+Selection looks at numbers only (`pool.Columns`): sentences are rows of what was read, equal where their words are.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from raykd.corpora.sentence import Sentence
-from raykd.corpora.source import Cap, Parts, Role, SourceConfig, Split, for_language
+from raykd.corpora.hashes import first_of_each
+from raykd.corpora.pool import Columns
+from raykd.corpora.source import Cap, Role, SourceConfig, Split, for_language
 
 TRAINING = ("train", "unlabelled")
 HELD_OUT = ("dev", "test")
+
+Rows = np.ndarray
+"""Sentences by their rows: int64."""
 
 
 @dataclass
@@ -29,57 +35,16 @@ class Dropped:
     """Their text was read before in the same language."""
 
 
-def text_of(sentence: Sentence) -> str:
-    """What makes two sentences the same: their words."""
-    return "\0".join(sentence.tokens)
-
-
-def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
+def select(columns: Columns, config: SourceConfig) -> tuple[dict[str, Rows], Dropped]:
     """The sentences that `config` asks for, by part, in the order in which they were read.
 
     A training sentence whose text also occurs in dev or test, of any language, is dropped before the caps are
     filled; so is one whose text its own language already has. Dev and test stay as they are.
 
     Of a language without labels every training sentence that is not drawn for its test is unlabelled text; of
-    a zero-shot language only the test is kept. Neither has a dev.
+    a zero-shot language only the test is kept. Neither has a dev. Tags of the unlabelled part are not to be used.
     """
-    dropped, parts = Dropped(), _by_role(parts, config)
-    labelled, text_only = _with_role(config, "labelled"), _with_role(config, "unlabelled")
-    held_out = {part: _capped(parts[part], part, config) for part in HELD_OUT}
-    pool = _distinct(parts["train"], "train", config, dropped)
-    pool = _without(pool, _texts(held_out), "train", dropped)
-    if config.split is None:
-        train, rest = _cap_each(pool, config.cap, config, per_class=config.cap_per_class)
-    else:
-        train, rest = _cap_each(pool, config.cap, config)
-        train, held_out = _split_each(train, config.split, config)
-        train, beyond = _cap_each(train, None, config, per_class=config.cap_per_class)
-        # Nothing is selected on a target: its share of dev is text like the rest.
-        rest = [*rest, *beyond, *_of(held_out["dev"], text_only)]
-        held_out["dev"] = _of(held_out["dev"], labelled)
-    text = _of([*train, *rest], text_only) + parts["unlabelled"]
-    # A split is drawn per language: a text may still be in the train part of one and in the test of another.
-    train = _without(_of(train, labelled), _texts(held_out), "train", dropped)
-    text += _of(rest, {language for language in labelled if config.takes_rest(language)})
-    unlabelled = [sentence._replace(tags=None) for sentence in text]
-    unlabelled = _distinct(unlabelled, "unlabelled", config, dropped, seen=train)
-    unlabelled = _without(unlabelled, _texts(held_out), "unlabelled", dropped)
-    unlabelled, _ = _cap_each(unlabelled, config.unlabelled_cap, config)
-    return {"train": train, "unlabelled": unlabelled, **held_out}, dropped
-
-
-def _by_role(parts: Parts, config: SourceConfig) -> Parts:
-    """What each language gives by its role. Where a split is drawn, it is drawn from targets' train too."""
-    labelled, text_only = _with_role(config, "labelled"), _with_role(config, "unlabelled")
-    train, text = parts.get("train", []), _of(parts.get("unlabelled", []), labelled | text_only)
-    if config.split is None:
-        train, text = _of(train, labelled), text + _of(train, text_only)
-    return {
-        "train": train,
-        "unlabelled": text,
-        "dev": _of(parts.get("dev", []), labelled),
-        "test": parts.get("test", []),
-    }
+    return _Selection(columns, config).parts()
 
 
 def draw_order(count: int, seed: int, language: str) -> np.ndarray:
@@ -94,90 +59,103 @@ def shares(count: int, split: Split) -> tuple[int, int, int]:
     return count - dev - test, dev, test
 
 
-def _capped(sentences: Sequence[Sentence], part: str, config: SourceConfig) -> list[Sentence]:
-    cap = {"dev": config.dev_cap, "test": config.test_cap}[part]
-    return _cap_each(sentences, cap, config)[0]
+class _Selection:
+    def __init__(self, columns: Columns, config: SourceConfig):
+        self.columns, self.config, self.dropped = columns, config, Dropped()
 
-
-def _cap_each(
-    sentences: Sequence[Sentence], cap: Cap | None, config: SourceConfig, *, per_class: Cap | None = None
-) -> tuple[list[Sentence], list[Sentence]]:
-    """At most `cap` sentences of each language and, among these, `per_class` of each of its classes; then the others.
-    Both lists are in reading order."""
-    taken = np.zeros(len(sentences), dtype=bool)
-    for language, places in _places(sentences).items():
-        order = places[draw_order(len(places), config.seed, language)]
-        drawn, most = order[: for_language(cap, language)], for_language(per_class, language)
-        taken[drawn if most is None else _first_of_each_class(sentences, drawn, most)] = True
-    return _at(sentences, taken), _at(sentences, ~taken)
-
-
-def _first_of_each_class(sentences: Sequence[Sentence], order: np.ndarray, most: int) -> list[int]:
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for place in order.tolist():
-        groups.setdefault(tuple(sentences[place].tags or ()), []).append(place)
-    return [place for group in groups.values() for place in group[:most]]
-
-
-def _split_each(
-    sentences: Sequence[Sentence], split: Split, config: SourceConfig
-) -> tuple[list[Sentence], dict[str, list[Sentence]]]:
-    masks = np.zeros((3, len(sentences)), dtype=bool)
-    for language, places in _places(sentences).items():
-        order = places[draw_order(len(places), config.seed, language)]
-        train, dev, _ = shares(len(order), split)
-        for mask, drawn in zip(masks, np.split(order, [train, train + dev]), strict=True):
-            mask[drawn] = True
-    train, dev, test = (_at(sentences, mask) for mask in masks)
-    return train, {"dev": dev, "test": test}
-
-
-def _distinct(
-    sentences: Iterable[Sentence],
-    part: str,
-    config: SourceConfig,
-    dropped: Dropped,
-    *,
-    seen: Iterable[Sentence] = (),
-) -> list[Sentence]:
-    if config.duplicates == "keep":
-        return list(sentences)
-    known = {(sentence.language, text_of(sentence)) for sentence in seen}
-    kept = []
-    for sentence in sentences:
-        text = (sentence.language, text_of(sentence))
-        if text in known:
-            dropped.duplicates[part] += 1
+    def parts(self) -> tuple[dict[str, Rows], Dropped]:
+        config, read = self.config, self._by_role()
+        labelled, text_only = self._with_role("labelled"), self._with_role("unlabelled")
+        held_out = {
+            "dev": self._cap_each(read["dev"], config.dev_cap)[0],
+            "test": self._cap_each(read["test"], config.test_cap)[0],
+        }
+        pool = self._distinct(read["train"], "train")
+        pool = self._without(pool, held_out, "train")
+        if config.split is None:
+            train, rest = self._cap_each(pool, config.cap, config.cap_per_class)
         else:
-            known.add(text)
-            kept.append(sentence)
-    return kept
+            train, rest = self._cap_each(pool, config.cap)
+            train, held_out = self._split_each(train, config.split)
+            train, beyond = self._cap_each(train, None, config.cap_per_class)
+            # Nothing is selected on a target: its share of dev is text like the rest.
+            rest = np.concatenate([rest, beyond, self._of(held_out["dev"], text_only)])
+            held_out["dev"] = self._of(held_out["dev"], labelled)
+        text = [self._of(np.concatenate([train, rest]), text_only), read["unlabelled"]]
+        # A split is drawn per language: a text may still be in the train part of one and in the test of another.
+        train = self._without(self._of(train, labelled), held_out, "train")
+        text.append(self._of(rest, {language for language in labelled if config.takes_rest(language)}))
+        unlabelled = self._distinct(np.concatenate(text), "unlabelled", seen=train)
+        unlabelled = self._without(unlabelled, held_out, "unlabelled")
+        unlabelled, _ = self._cap_each(unlabelled, config.unlabelled_cap)
+        return {"train": train, "unlabelled": unlabelled, **held_out}, self.dropped
 
+    def _by_role(self) -> dict[str, Rows]:
+        """What each language gives by its role. Where a split is drawn, it is drawn from targets' train too."""
+        labelled, text_only = self._with_role("labelled"), self._with_role("unlabelled")
+        train = self.columns.of_part("train")
+        text = self._of(self.columns.of_part("unlabelled"), labelled | text_only)
+        if self.config.split is None:
+            train, text = self._of(train, labelled), np.concatenate([text, self._of(train, text_only)])
+        dev = self._of(self.columns.of_part("dev"), labelled)
+        return {"train": train, "unlabelled": text, "dev": dev, "test": self.columns.of_part("test")}
 
-def _without(sentences: list[Sentence], texts: set[str], part: str, dropped: Dropped) -> list[Sentence]:
-    kept = [sentence for sentence in sentences if text_of(sentence) not in texts]
-    dropped.overlaps[part] += len(sentences) - len(kept)
-    return kept
+    def _with_role(self, role: Role) -> set[str]:
+        return {language for language in self.config.languages if self.config.role(language) == role}
 
+    def _of(self, rows: Rows, languages: set[str]) -> Rows:
+        wanted = np.array([name in languages for name in self.columns.languages], dtype=bool)
+        return rows[wanted[self.columns.language[rows]]] if len(wanted) else rows
 
-def _texts(parts: Parts) -> set[str]:
-    return {text_of(sentence) for sentences in parts.values() for sentence in sentences}
+    def _places(self, rows: Rows) -> Iterator[tuple[str, np.ndarray]]:
+        """Of each language the order in which its sentences are drawn: places in `rows`."""
+        codes = self.columns.language[rows]
+        for code in np.unique(codes).tolist():
+            places, language = np.flatnonzero(codes == code), self.columns.languages[code]
+            yield language, places[draw_order(len(places), self.config.seed, language)]
 
+    def _cap_each(self, rows: Rows, cap: Cap | None, per_class: Cap | None = None) -> tuple[Rows, Rows]:
+        """At most `cap` sentences of each language and, among these, `per_class` of each of its classes; then the
+        others. Both are in the order of `rows`."""
+        taken = np.zeros(len(rows), dtype=bool)
+        for language, order in self._places(rows):
+            drawn, most = order[: for_language(cap, language)], for_language(per_class, language)
+            taken[drawn if most is None else self._first_of_each_class(rows, drawn, most)] = True
+        return rows[taken], rows[~taken]
 
-def _with_role(config: SourceConfig, role: Role) -> set[str]:
-    return {language for language in config.languages if config.role(language) == role}
+    def _first_of_each_class(self, rows: Rows, drawn: np.ndarray, most: int) -> np.ndarray:
+        groups = self.columns.group[rows[drawn]]
+        order = np.argsort(groups, kind="stable")
+        firsts = np.searchsorted(groups[order], groups[order], side="left")
+        return drawn[order[np.arange(len(order)) - firsts < most]]
 
+    def _split_each(self, rows: Rows, split: Split) -> tuple[Rows, dict[str, Rows]]:
+        masks = np.zeros((3, len(rows)), dtype=bool)
+        for _, order in self._places(rows):
+            train, dev, _ = shares(len(order), split)
+            for mask, drawn in zip(masks, np.split(order, [train, train + dev]), strict=True):
+                mask[drawn] = True
+        train, dev, test = (rows[mask] for mask in masks)
+        return train, {"dev": dev, "test": test}
 
-def _of(sentences: Iterable[Sentence], languages: set[str]) -> list[Sentence]:
-    return [sentence for sentence in sentences if sentence.language in languages]
+    def _distinct(self, rows: Rows, part: str, *, seen: Rows | None = None) -> Rows:
+        """`rows` without what stands in `seen`, or before, in the same language."""
+        if self.config.duplicates == "keep":
+            return rows
+        keys = self._keys(rows)
+        fresh = rows if seen is None else rows[~np.isin(keys, self._keys(seen))]
+        kept = fresh[first_of_each(self._keys(fresh))]
+        self.dropped.duplicates[part] += len(rows) - len(kept)
+        return kept
 
+    def _keys(self, rows: Rows) -> np.ndarray:
+        """Equal for equal words in one language, int64."""
+        languages = max(len(self.columns.languages), 1)
+        return self.columns.sentence[rows].astype(np.int64) * languages + self.columns.language[rows]
 
-def _places(sentences: Iterable[Sentence]) -> dict[str, np.ndarray]:
-    places: dict[str, list[int]] = {}
-    for place, sentence in enumerate(sentences):
-        places.setdefault(sentence.language, []).append(place)
-    return {language: np.array(found) for language, found in places.items()}
-
-
-def _at(sentences: Sequence[Sentence], mask: np.ndarray) -> list[Sentence]:
-    return [sentences[place] for place in np.flatnonzero(mask).tolist()]
+    def _without(self, rows: Rows, parts: dict[str, Rows], part: str) -> Rows:
+        kept = rows[
+            ~np.isin(self.columns.sentence[rows], self.columns.sentence[np.concatenate([*parts.values()])])
+        ]
+        self.dropped.overlaps[part] += len(rows) - len(kept)
+        return kept

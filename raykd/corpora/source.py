@@ -1,12 +1,13 @@
 """The settings of every corpus source: which sentences to take, and where its files are.
 
-A source is its configuration (frozen) and a function `read(config) -> Parts` beside it. Reading gives every
-sentence as the file has it; selecting, splitting and converting is the same for all sources (`corpus.py`).
+A source is its configuration (frozen) and a function `read(config) -> Stream` beside it. Reading gives every
+sentence as the file has it, one after the other; selecting, splitting and converting is the same for all sources
+(`corpus.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, TypeVar
 
@@ -16,7 +17,8 @@ from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.tags import FileScheme
 from raykd.spec import Frozen
 
-Parts = dict[str, list[Sentence]]
+Stream = Iterator[tuple[str, Sentence]]
+"""(part, sentence), one after the other as they are read."""
 Value = TypeVar("Value")
 Weight = Annotated[int, Field(ge=1)]
 Sentences = Annotated[int, Field(ge=1)]

@@ -35,8 +35,10 @@ def sentences_of(
     languages: Sequence[str],
     names: Sequence[str] | None,
     labelled: bool,
+    first: int = 0,
 ) -> list[Sentence]:
-    """The rows of `table`, without those of other languages where a column has the language.
+    """The rows of `table`, without those of other languages where a column has the language. The table is a piece of
+    a larger one, from row `first` on.
 
     `languages` is the one language of all rows, unless `columns.language` names a column. Rows without words
     are skipped.
@@ -44,12 +46,12 @@ def sentences_of(
     Raises:
         CorpusError: a column is missing or of another type, or a row does not have one tag per word.
     """
-    tokens = _words(table, columns.token, file)
-    tags = _tags(table, columns.tag, names, file) if labelled else [None] * table.num_rows
+    tokens = _words(table, columns.token, file, first)
+    tags = _tags(table, columns.tag, names, file, first) if labelled else [None] * table.num_rows
     row_languages = (
         _strings(table, columns.language, file) if columns.language else [languages[0]] * table.num_rows
     )
-    return list(_rows(tokens, tags, row_languages, set(languages), file))
+    return list(_rows(tokens, tags, row_languages, set(languages), file, first))
 
 
 def class_names(feature: Any) -> list[str] | None:
@@ -69,8 +71,9 @@ def _rows(
     row_languages: Sequence[str],
     languages: set[str],
     file: str,
+    first: int,
 ) -> Iterator[Sentence]:
-    for row, (words, row_tags, language) in enumerate(zip(tokens, tags, row_languages, strict=True)):
+    for row, (words, row_tags, language) in enumerate(zip(tokens, tags, row_languages, strict=True), first):
         if language not in languages or not words:
             continue
         if row_tags is not None and len(words) != len(row_tags):
@@ -79,18 +82,20 @@ def _rows(
         yield Sentence(words, row_tags, language, (f"{file} row {row}", None))
 
 
-def _words(table: pa.Table, name: str, file: str) -> list[list[str] | None]:
+def _words(table: pa.Table, name: str, file: str, first: int) -> list[list[str] | None]:
     column = _column(table, name, "token", file)
     if not _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
         problem = f"column {name!r} has {column.type}, not lists of words"
         raise CorpusError(file, None, problem, f"set corpus.columns.token ({', '.join(table.column_names)})")
-    return _rows_without_nulls(column, file)
+    return _rows_without_nulls(column, file, first)
 
 
-def _tags(table: pa.Table, name: str, names: Sequence[str] | None, file: str) -> list[list[str] | None]:
+def _tags(
+    table: pa.Table, name: str, names: Sequence[str] | None, file: str, first: int
+) -> list[list[str] | None]:
     column = _column(table, name, "tag", file)
     if _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
-        return [tags or [] for tags in _rows_without_nulls(column, file)]
+        return [tags or [] for tags in _rows_without_nulls(column, file, first)]
     if not _is_list_of(column.type, pa.types.is_integer):
         problem = f"column {name!r} has {column.type}, not lists of tags"
         raise CorpusError(file, None, problem, f"set corpus.columns.tag ({', '.join(table.column_names)})")
@@ -99,7 +104,7 @@ def _tags(table: pa.Table, name: str, names: Sequence[str] | None, file: str) ->
         raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
     return [
         _named(numbers or [], names, file, row)
-        for row, numbers in enumerate(_rows_without_nulls(column, file))
+        for row, numbers in enumerate(_rows_without_nulls(column, file, first), first)
     ]
 
 
@@ -110,11 +115,11 @@ def _named(numbers: Sequence[int], names: Sequence[str], file: str, row: int) ->
     raise CorpusError(file, None, problem, "correct the row, or set corpus.tag_names")
 
 
-def _rows_without_nulls(column: pa.ChunkedArray, file: str) -> list[Any]:
+def _rows_without_nulls(column: pa.ChunkedArray, file: str, first: int) -> list[Any]:
     """The rows of a list column; a row may be null as a whole, a value inside a row may not."""
     rows = column.to_pylist()
     if column.combine_chunks().flatten().null_count:
-        row = next(place for place, values in enumerate(rows) if values and None in values)
+        row = next(place for place, values in enumerate(rows, first) if values and None in values)
         raise CorpusError(file, None, f"row {row} has a null", "give every word and every tag")
     return rows
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.files import read_text_files
 from raykd.corpora.sentence import Sentence, Unit
-from raykd.corpora.source import Parts, TextConfig, for_language, form_of, refuse_unknown_languages
+from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -44,7 +45,7 @@ class TsvSource(TextConfig):
         return self
 
 
-def read(config: TsvSource) -> Parts:
+def read(config: TsvSource) -> Stream:
     """Every part of the corpus: sentences with one tag, their class.
 
     Raises:
@@ -53,19 +54,23 @@ def read(config: TsvSource) -> Parts:
     return read_text_files(config, parse)
 
 
-def parse(config: TsvSource, lines: list[str], *, file: str, language: str, labelled: bool) -> list[Sentence]:
+def parse(
+    config: TsvSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+) -> Iterator[Sentence]:
     """The sentences of one file's lines; empty lines are skipped. Without `labelled` the class is not read."""
-    sentences, columns = [], for_language(config.columns, language) or Columns()
-    width = len(next((line for line in lines if line.strip()), "").split("\t"))
+    columns, width = for_language(config.columns, language) or Columns(), 0
     for number, line in enumerate(lines, start=1):
-        if line.strip() and not (config.header and number == 1):
-            cells = line.split("\t")
-            tokens, tags = _cells(columns, cells, file, number, labelled)
-            if len(cells) != width:
-                problem = f"{len(cells)} columns between tabs where the first line has {width}"
-                raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
-            sentences.append(Sentence(tokens, tags, language, (file, number), TsvSource.unit))
-    return sentences
+        if not line.strip():
+            continue
+        cells = line.split("\t")
+        width = width or len(cells)
+        if config.header and number == 1:
+            continue
+        tokens, tags = _cells(columns, cells, file, number, labelled)
+        if len(cells) != width:
+            problem = f"{len(cells)} columns between tabs where the first line has {width}"
+            raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
+        yield Sentence(tokens, tags, language, (file, number), TsvSource.unit)
 
 
 def _cells(

@@ -264,11 +264,27 @@ VocabularyConfig = Annotated[WordConfig | WordPieceConfig | PretrainedConfig, Fi
 def words_of(sentences: pa.Table | Iterable[Sequence[str]]) -> Iterable[str]:
     """All words of a table's `tokens` column, or of token lists, in order."""
     column = table_column(sentences, "tokens")
-    return chain.from_iterable(sentences) if column is None else flatten_lists(column)[0].to_pylist()
+    if column is None:
+        return chain.from_iterable(sentences)
+    return (word for chunk in column.chunks for word in flatten_lists(chunk)[0].to_pylist())
+
+
+def count_words(sentences: pa.Table | Iterable[Sequence[str]]) -> Counter[str]:
+    """How often each word occurs in a table's `tokens` column, or in token lists; a table is counted chunk by chunk,
+    and what builds a vocabulary from words takes such counts as well."""
+    column = table_column(sentences, "tokens")
+    if column is None:
+        return Counter(words_of(sentences))
+    counts: Counter[str] = Counter()
+    for chunk in column.chunks:
+        found = flatten_lists(chunk)[0].value_counts()
+        for word, count in zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True):
+            counts[word] += count
+    return counts
 
 
 def build_vocabulary(
     config: WordConfig | WordPieceConfig | PretrainedConfig, sentences: pa.Table | Iterable[Sequence[str]]
 ) -> WordVocabulary | WordPieceVocabulary | HFVocabulary:
     """The vocabulary a configuration asks for, from a table with a `tokens` column or from token lists."""
-    return config.build(words_of(sentences))
+    return config.build(count_words(sentences))

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,13 +64,14 @@ def _reading(storage: Storage, config: Any, corpora: Sequence[str]) -> Reading:
     # Where it lies may have changed since another sweep.
     storage.child(FOLDER, config.id).write_json(CONFIG, {"config": config.model_dump(mode="json")})
     text, known = _text_of(storage, corpora), stored_texts(storage, config.id)
-    new = np.ones(len(text), bool)
+    new = different = text.first_rows
     for stored in known:
-        new &= stored.find(text.tokens) < 0
+        new = new[stored.rows(text.hashes[new]) < 0]
     broken = tuple(stored for stored in known if not _is_whole(storage, config, stored))
-    if not new.any():
-        return Reading(config, len(text), broken)
-    return Reading(config, len(text), (*broken, text if new.all() else text.only(np.flatnonzero(new))))
+    if not len(new):
+        return Reading(config, len(different), broken)
+    left = text if len(new) == len(text) else text.only(new)
+    return Reading(config, len(different), (*broken, left))
 
 
 def _is_whole(storage: Storage, config: Any, text: Text) -> bool:

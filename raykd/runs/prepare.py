@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
 from raykd.corpora.source import REST
+from raykd.corpora.sources import find_corpus, restricted_corpus
 from raykd.errors import CorpusError, SignalError, StoreError
 from raykd.needs import to_store
 from raykd.objectives import Gold
@@ -79,61 +80,63 @@ class Preparation:
 
     def of_languages(self, languages: tuple[str, ...]) -> tuple[Corpus, str]:
         """The corpus of some languages, and its id in the store."""
-        if set(languages) == set(self.corpus.languages):
-            return self.corpus, self.corpus_id
         if languages not in self.parts:
-            own = self.corpus.restricted(languages)
-            self.parts[languages] = own, write_corpus(own, self.storage)
+            self.parts[languages] = restricted_corpus(self.corpus, self.corpus_id, languages, self.storage)
         return self.parts[languages]
 
     def text_of(self, languages: tuple[str, ...]) -> Text:
         """What students of these languages are trained on."""
         if languages not in self.texts:
-            self.texts[languages] = training_text(self.corpus.restricted(languages))
+            stored = self.parts.get(languages)
+            self.texts[languages] = training_text(stored[0] if stored else self.corpus.restricted(languages))
         return self.texts[languages]
 
 
 def prepare(recipe: Recipe, storage: Storage, read: Read = read_corpus) -> Preparation:
-    """Read the corpus, keep it in the store, and name the teachers. `read` replaces `read_corpus`.
+    """Find the corpus in the store, or read it and keep it there, and name the teachers. `read` replaces `read_corpus`.
 
     Raises:
         CorpusError: if the corpus cannot be read, or does not fit the task.
     """
-    corpus = read(recipe.corpus)
+    corpus, name = find_corpus(recipe.corpus, storage, read)
     recipe.labels.check(corpus, redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source))))
-    name = write_corpus(corpus, storage)
-    return Preparation(storage, corpus, name, tuple(_teachers(recipe, corpus, name, storage, read)))
+    ready = Preparation(storage, corpus, name, ())
+    return replace(ready, teachers=tuple(_teachers(recipe, ready, read)))
 
 
-def _teachers(
-    recipe: Recipe, corpus: Corpus, name: str, storage: Storage, read: Read
-) -> Iterable[PlannedTeacher]:
+def _teachers(recipe: Recipe, ready: Preparation, read: Read) -> Iterable[PlannedTeacher]:
+    corpus, storage = ready.corpus, ready.storage
     per_language = recipe.teachers.scope == "language" and len(corpus.languages) > 1
     # Without labels a language has no teacher of its own.
     groups = [(language,) for language in corpus.sources] if per_language else [tuple(corpus.languages)]
-    trained_on = _teacher_corpus(recipe, corpus, read)
+    trained_on, trained_id = _teacher_corpus(recipe, ready, read)
     for languages in groups:
-        own = trained_on.restricted(languages) if per_language else trained_on
-        own_id = name if own is corpus else write_corpus(own, storage)
+        if trained_id == ready.corpus_id:
+            own, own_id = ready.of_languages(languages)
+        else:
+            own, own_id = restricted_corpus(trained_on, trained_id, languages, storage)
         # What is given is named by its weights, not by where it is.
         teacher = recipe.teachers.pinned(_one(languages))
         run = model_run("teacher", recipe, teacher, own, own_id, storage)
-        text = training_text(corpus.restricted(languages) if per_language else corpus)
-        yield PlannedTeacher(run, languages, text, teacher)
+        yield PlannedTeacher(run, languages, ready.text_of(languages), teacher)
 
 
-def _teacher_corpus(recipe: Recipe, corpus: Corpus, read: Read) -> Corpus:
-    """What teachers are trained on: the students' corpus, unless `teacher_corpus` says otherwise."""
+def _teacher_corpus(recipe: Recipe, ready: Preparation, read: Read) -> tuple[Corpus, str]:
+    """What teachers are trained on, and its id: the students' corpus, unless `teacher_corpus` says otherwise."""
+    corpus = ready.corpus
     if not recipe.teachers.trained:
         # What is given is evaluated only, so it is the same whatever text students are trained on.
         none = {part: corpus.parts[part].slice(0, 0) for part in ("train", "unlabelled")}
-        return replace(corpus, parts={**corpus.parts, **none})
+        evaluated = replace(corpus, parts={**corpus.parts, **none})
+        return evaluated, write_corpus(evaluated, ready.storage)
     own = {} if recipe.teacher_corpus is None else plain(recipe.teacher_corpus)
     own = {name: value for name, value in own.items() if value != "same"}
     if not own:
-        return corpus
+        return corpus, ready.corpus_id
     config = {**plain(recipe.corpus), **own, **(_uncapped(recipe) if "cap" in own else {})}
-    return _same_tags(read(TypeAdapter(CorpusConfig).validate_json(json.dumps(config))), corpus, recipe)
+    asked = TypeAdapter(CorpusConfig).validate_json(json.dumps(config))
+    other, name = find_corpus(asked, ready.storage, read)
+    return _same_tags(other, corpus, recipe), name
 
 
 def _uncapped(recipe: Recipe) -> dict[str, Any]:

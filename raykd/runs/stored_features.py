@@ -14,6 +14,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
+from raykd.corpora.hashes import sentence_hashes
 from raykd.layers.contextual import FrozenConfig
 from raykd.runs.run import Run
 from raykd.signals import Need
@@ -61,9 +62,9 @@ def open_features(
     """The stored features of these sentences; None where there is an encoder that has not read them all."""
     if not encoders:
         return None
-    opened = []
+    opened, hashes = [], sentence_hashes(tokens)
     for encoder_id in encoders:
-        covered = list(_covering(storage, encoder_id, tokens))
+        covered = list(_covering(storage, encoder_id, hashes))
         if sum(len(each.rows) for each in covered) < len(tokens):
             return None
         opened.append(TransferSet.open(storage, covered, [FEATURES]))
@@ -82,13 +83,11 @@ def text_ids(storage: Storage, encoder_id: str) -> list[str]:
     return [name.removesuffix(".json") for name in names if name.startswith("text-")]
 
 
-def _covering(
-    storage: Storage, encoder_id: str, tokens: pa.ChunkedArray | Sequence[Sequence[str]]
-) -> Iterator[Covered]:
+def _covering(storage: Storage, encoder_id: str, hashes: np.ndarray) -> Iterator[Covered]:
     """Which of the sentences are in which text that the encoder has read; each in the first that has it."""
-    left = np.ones(len(tokens), bool)
+    left = np.ones(len(hashes), bool)
     for text in stored_texts(storage, encoder_id):
-        found = text.find(tokens)
+        found = text.rows(hashes)
         rows = np.flatnonzero(left & (found >= 0))
         if len(rows):
             left[rows] = False

@@ -15,9 +15,8 @@ from raykd.corpora.vocabulary import (
     CharacterVocabulary,
     Vocabulary,
     VocabularyConfig,
-    build_vocabulary,
+    count_words,
     from_json,
-    words_of,
 )
 from raykd.identity import identity
 from raykd.layers.contextual import parts_of
@@ -67,8 +66,9 @@ def store_vocabulary(
                 if part in corpus.parts
             ]
         )
-        pieces = build_vocabulary(config, text)
-        letters = CharacterVocabulary.build(words_of(text)) if characters else None
+        words = count_words(text)
+        pieces = config.build(words)
+        letters = CharacterVocabulary.build(words) if characters else None
         plain = {
             "pieces": pieces.to_json(),
             "characters": letters.to_json() if letters else None,

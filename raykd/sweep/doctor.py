@@ -17,6 +17,7 @@ import torch
 from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.corpus import open_corpus
 from raykd.corpora.sentence import PARTS
+from raykd.corpora.sources import SOURCES, read_note
 from raykd.errors import RaykdError, StoreError
 from raykd.results import Cost, RunResult
 from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
@@ -30,8 +31,8 @@ from raykd.storage import DOCTOR, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held
 from raykd.sweep.records import SweepRecords
-from raykd.transfer import open_text, read_manifest, signal_id, verify_shards
-from raykd.transfer.names import MANIFEST
+from raykd.transfer import open_text, read_hashes, read_manifest, signal_id, verify_shards
+from raykd.transfer.names import HASHES, MANIFEST
 
 
 @dataclass(frozen=True)
@@ -94,11 +95,21 @@ def _damage(
 
 
 def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    if part == SOURCES:
+        for name in (f"corpora/{name}" for name in names):
+            read = partial(read_note, storage, _key(name))
+            yield from _damage(read, name, "the corpus is read again from where it came from")
+        return
     # Without its manifest it was never finished, and is written anew.
     if f"{part}/{CORPUS}" in names:
         files = [f"corpora/{name}" for name in names]
         again = "the corpus is read again from where it came from"
         yield from _damage(lambda: open_corpus(storage, part), f"corpora/{part}", again, files)
+
+
+def _key(name: str) -> str:
+    """The key of a source, from the name of the file that notes it."""
+    return name.rpartition("/")[2].removesuffix(".json")
 
 
 def _vocabulary(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
@@ -140,6 +151,9 @@ def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     if f"{part}/text.arrow" in names:
         again = "the text is written again"
         yield from _damage(lambda: open_text(storage, part), f"transfer/{part}/text.arrow", again)
+    if f"{part}/{HASHES}" in names:
+        read = partial(read_hashes, storage.child("transfer", part))
+        yield from _damage(read, f"transfer/{part}/{HASHES}", "its sentences are hashed again")
     for manifest in (name for name in names if name.endswith(f"/{MANIFEST}")):
         where = manifest.removesuffix(f"/{MANIFEST}")
         folder = storage.child("transfer", *where.split("/"))
@@ -236,10 +250,14 @@ def unused(storage: Storage) -> dict[str, int]:
     """
     used = _used(storage)
     names = [name for kind in used for name in storage.names(f"{kind}/")]
-    free = [
-        name for name in names if name.split("/")[1].removesuffix(".json") not in used[name.split("/")[0]]
-    ]
+    free = [name for name in names if _part(storage, name) not in used[name.split("/")[0]]]
     return {name: storage.size(name) for name in free}
+
+
+def _part(storage: Storage, name: str) -> str:
+    """The stored part that a file belongs to: a note of a source to its corpus."""
+    part = name.split("/")[1]
+    return read_note(storage, _key(name)) if part == SOURCES else part.removesuffix(".json")
 
 
 def _used(storage: Storage) -> dict[str, set[str]]:

@@ -11,7 +11,7 @@ from raykd.transfer.manifest import Manifest, Origin, ShardEntry, read_manifest,
 from raykd.transfer.names import RowRange, row_ranges, signal_id
 from raykd.transfer.shard import decode_columns, encode_columns, find_shard, open_shard, write_shard
 from raykd.transfer.signal_store import SignalStore
-from raykd.transfer.text import Text, open_text, write_text
+from raykd.transfer.text import Text, open_text, read_hashes, write_text
 from raykd.transfer.transfer_set import Covered, TransferSet
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "open_shard",
     "open_text",
     "origin_folder",
+    "read_hashes",
     "read_manifest",
     "row_ranges",
     "signal_id",

@@ -2,7 +2,7 @@
 
     <store>/transfer/<signal id>/shard-<first>-<last>.arrow …, manifest.json
     <store>/transfer/<kbest id>/k<K>/shard-<first>-<last>.arrow …, manifest.json
-    <store>/transfer/<text id>/text.arrow                  the sentences themselves, as teachers read them
+    <store>/transfer/<text id>/text.arrow, hashes.bin      the sentences themselves, as teachers read them
 
 A shard's name holds which rows of its text are in it (`first` included, `last` not), so that shards cut at
 different places never overwrite each other.
@@ -24,6 +24,8 @@ FORMAT = 2
 """Version of the shards and manifests; another version is another signal id and is never read as this one."""
 
 MANIFEST = "manifest.json"
+HASHES = "hashes.bin"
+"""Beside a text: the sha256 of all that follows, then the hash of each sentence, 16 bytes."""
 _KBEST_MANIFEST = re.compile(r"k(\d+)/manifest\.json")
 
 

@@ -1,26 +1,33 @@
 """The sentences that a teacher reads, in the store under the hash of their content.
 
 Tags, languages and file formats are no part of it: a teacher sees tokens only. So the same sentences from any source
-are one text, and sweeps that share a language share what its teacher gave.
+are one text, and sweeps that share a language share what its teacher gave. Sentences are found by 128-bit hashes, which
+are stored beside them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from raykd.corpora.chunks import Chunks, on_disk, read_batches, write_batches
+from raykd.corpora.chunks import mapped as map_file
+from raykd.corpora.hashes import BLOCK, Lookup, distinct, first_of_each, sentence_hashes
 from raykd.errors import StoreError
 from raykd.identity import identity
 from raykd.storage import Storage
-from raykd.transfer.names import FORMAT
+from raykd.transfer.names import FORMAT, HASHES
 
 _FILE = "text.arrow"
 _TYPE = pa.large_list(pa.large_string())
+_TYPES = (_TYPE, pa.list_(pa.string()))
+_SCHEMA = pa.schema({"tokens": _TYPE})
 
 
 @dataclass(frozen=True)
@@ -28,78 +35,121 @@ class Text:
     """Sentences as lists of tokens, in the order of their rows; `id` is the hash of their content."""
 
     id: str
-    tokens: pa.LargeListArray
+    tokens: pa.ChunkedArray
     lengths: np.ndarray
+    folder: Storage | None = field(default=None, repr=False, compare=False)
+    """Where it is stored, if it is."""
 
     @staticmethod
     def of(tokens: pa.ChunkedArray | pa.Array | Sequence[Sequence[str]]) -> Text:
         """A text from a `tokens` column or token lists. Raises ValueError for a null or empty sentence."""
         column = pa.array(tokens, _TYPE) if isinstance(tokens, Sequence) else tokens
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        column = column.cast(_TYPE)
-        # A null list has no length; as an empty one it is refused with the others.
-        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        if np.any(lengths < 1):
-            raise ValueError("every sentence of a text needs at least one token")
-        return Text(_text_id(column, lengths), column, lengths)
+        column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        column = column if column.type in _TYPES else column.cast(_TYPE)
+        text_id, lengths = _identified(column.chunks)
+        return Text(text_id, column, lengths)
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @cached_property
+    def hashes(self) -> np.ndarray:
+        """The hash of each sentence, uint64 [N, 2]; mapped where it is stored.
+
+        Raises:
+            StoreError: the stored hashes are damaged.
+        """
+        if self.folder is None or not self.folder.exists(HASHES):
+            return sentence_hashes(self.tokens)
+        hashes = read_hashes(self.folder)
+        if len(hashes) != len(self):
+            problem = f"it has {len(hashes):,} sentences, the text {len(self):,}"
+            raise _damaged(f"{self.folder.address}/{HASHES}", problem)
+        return hashes
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup(self.hashes)
+
+    @cached_property
+    def _chunks(self) -> Chunks:
+        return Chunks(self.tokens)
 
     @staticmethod
     def union(texts: Sequence[Text]) -> Text:
         """All sentences of `texts`, each once: the longest text as it is, then what only the others have."""
         largest = max(texts, key=len)
         others = [text for text in texts if text.id != largest.id]
-        known, more = set(largest.spelled()), dict[str, list[str]]()
-        for text in others:
-            missing = [row for row, sentence in enumerate(text.spelled()) if sentence not in known]
-            more |= {"\0".join(tokens): tokens for tokens in text.sentences(np.array(missing, np.int64))}
-        if not more:
+        missing = _missing(largest, others)
+        if not any(map(len, missing)):
             return largest
-        return Text.of(pa.chunked_array([largest.tokens, pa.array(list(more.values()), _TYPE)]))
+        kind = largest.tokens.type
+        more = on_disk(pa.schema({"tokens": kind}), _batches(others, missing, kind))["tokens"]
+        return Text.of(pa.chunked_array([*largest.tokens.chunks, *more.chunks], kind))
 
     def rows_of(self, other: Text) -> np.ndarray:
         """For each sentence of `other`, a row of this text that holds it [N].
 
         Raises ValueError where a sentence is missing.
         """
-        places = {sentence: row for row, sentence in enumerate(self.spelled())}
-        try:
-            return np.fromiter((places[sentence] for sentence in other.spelled()), np.int64, len(other))
-        except KeyError as error:
-            raise ValueError(f"the text lacks a sentence: {error.args[0][:60]!r}") from None
+        rows = self._lookup.rows(other.hashes)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            (words,) = other.sentences(missing[:1])
+            raise ValueError(f"the text lacks a sentence: {chr(0).join(words)[:60]!r}")
+        return rows
 
-    def find(self, tokens: pa.ChunkedArray | pa.Array | Sequence[Sequence[str]]) -> np.ndarray:
-        """For each sentence a row of this text that holds it, -1 where there is none [N]."""
-        places = {sentence: row for row, sentence in enumerate(self.spelled())}
-        rows = tokens if isinstance(tokens, Sequence) else tokens.to_pylist()
-        return np.fromiter((places.get("\0".join(words), -1) for words in rows), np.int64, len(rows))
+    def rows(self, hashes: np.ndarray) -> np.ndarray:
+        """For each hash of a sentence a row that holds it, -1 where there is none: int64 [N]."""
+        return self._lookup.rows(hashes)
+
+    @cached_property
+    def first_rows(self) -> np.ndarray:
+        """The rows without those whose sentence stands in a row before: ascending, int64."""
+        return first_of_each(distinct(self.hashes))
 
     def only(self, rows: np.ndarray) -> Text:
         """The text of these rows alone."""
-        return Text.of(self.tokens.take(pa.array(rows)))
-
-    def spelled(self) -> list[str]:
-        """Each sentence as one string, its tokens apart by a NUL."""
-        return pc.call_function("binary_join", [self.tokens, pa.scalar("\0", pa.large_string())]).to_pylist()
+        kind = self.tokens.type
+        return Text.of(on_disk(pa.schema({"tokens": kind}), _batches([self], [rows], kind))["tokens"])
 
     def sentences(self, rows: np.ndarray) -> list[list[str]]:
         """The token lists of `rows`, in that order."""
-        return self.tokens.take(pa.array(rows)).to_pylist()
+        return self._chunks.take(np.asarray(rows)).to_pylist()
+
+
+def _missing(largest: Text, others: Sequence[Text]) -> list[np.ndarray]:
+    """Of each of `others` the rows that neither `largest` nor a row before has."""
+    if not others:
+        return []
+    hashes = np.concatenate([text.hashes for text in others])
+    rows = np.flatnonzero(largest._lookup.rows(hashes) < 0)
+    rows = rows[first_of_each(distinct(hashes[rows]))]
+    bounds = np.cumsum([0, *map(len, others)])
+    return [rows[(rows >= first) & (rows < last)] - first for first, last in pairwise(bounds)]
+
+
+def _batches(
+    texts: Sequence[Text], rows: Sequence[np.ndarray], kind: pa.DataType
+) -> Iterator[pa.RecordBatch]:
+    for text, own in zip(texts, rows, strict=True):
+        for first in range(0, len(own), BLOCK):
+            tokens = text._chunks.take(own[first : first + BLOCK])
+            yield pa.record_batch({"tokens": tokens.cast(kind)})
 
 
 def write_text(store: Storage, text: Text) -> None:
-    """Put `text` into the store, unless it is there."""
+    """Put `text` into the store, with its hashes, unless it is there."""
     folder = store.child("transfer", text.id)
-    if folder.exists(_FILE):
-        return
-    table = pa.table({"tokens": text.tokens})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    folder.write(_FILE, sink.getvalue().to_pybytes())
+    if not folder.exists(HASHES):
+        hashes = np.ascontiguousarray(text.hashes, "<u8").data.cast("B")
+        with folder.writer(HASHES) as sink:
+            sink.write(hashlib.sha256(hashes).digest())
+            sink.write(hashes)
+    if not folder.exists(_FILE):
+        batches = (pa.record_batch({"tokens": chunk.cast(_TYPE)}) for chunk in text.tokens.chunks)
+        with folder.writer(_FILE) as sink:
+            write_batches(sink, _SCHEMA, batches)
 
 
 def open_text(store: Storage, text_id: str) -> Text:
@@ -109,34 +159,59 @@ def open_text(store: Storage, text_id: str) -> Text:
     if not folder.exists(_FILE):
         raise StoreError(name, "the text is not in the store", "run raykd precompute again")
     try:
-        with pa.memory_map(str(folder.local_path(_FILE))) as source:
-            text = Text.of(pa.ipc.open_file(source).read_all()["tokens"])
+        path = folder.local_path(_FILE)
+        # Not mapped: what is only hashed would stay in memory.
+        found, lengths = _identified(batch["tokens"] for batch in read_batches(path))
+        tokens = map_file(path)["tokens"]
     except (pa.ArrowInvalid, OSError, ValueError) as error:
         raise _damaged(name, f"cannot be read ({error})") from error
-    if text.id != text_id:
+    if found != text_id:
         raise _damaged(name, "its content does not match its checksum")
-    return text
+    return Text(found, tokens, lengths, folder)
+
+
+def read_hashes(folder: Storage) -> np.ndarray:
+    """The hashes that are stored beside a text, mapped: uint64 [N, 2]. Raises StoreError where they are damaged."""
+    name = f"{folder.address}/{HASHES}"
+    try:
+        content = np.memmap(folder.local_path(HASHES), np.uint8, "r")
+        hashes = content[32:].view("<u8").reshape(-1, 2)
+    except (OSError, ValueError) as error:
+        raise _damaged(name, f"cannot be read ({error})") from error
+    if hashlib.sha256(content[32:].data).digest() != content[:32].tobytes():
+        raise _damaged(name, "its content does not match its checksum")
+    return hashes
 
 
 def _damaged(name: str, problem: str) -> StoreError:
     return StoreError(name, f"the text is damaged: {problem}", "remove it and run raykd precompute again")
 
 
-def _text_id(column: pa.LargeListArray, lengths: np.ndarray) -> str:
-    words = column.flatten()
+def _identified(chunks: Iterable[pa.Array]) -> tuple[str, np.ndarray]:
+    """The id of the sentences in `chunks`, and their lengths in tokens [N]."""
+    lengths, parts = [np.zeros(0, np.int64)], [hashlib.sha256() for _ in range(3)]
+    for chunk in chunks:
+        # A null list has no length; as an empty one it is refused with the others.
+        own = chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        if np.any(own < 1):
+            raise ValueError("every sentence of a text needs at least one token")
+        lengths.append(own)
+        for part, values in zip(parts, (own, *_spellings(chunk.flatten())), strict=True):
+            part.update(np.ascontiguousarray(values).data)
+    every = np.concatenate(lengths)
+    # Lengths are hashed with the bytes: ["ab"] and ["a", "b"] are different texts.
+    content = hashlib.sha256(b"".join(part.digest() for part in parts))
+    plain = {"format": FORMAT, "sentences": len(every), "sha256": content.hexdigest()}
+    return identity("text", plain), every
+
+
+def _spellings(words: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The byte length of every token, int64, and the bytes of all."""
     if words.null_count:
         raise ValueError("a token of a text must not be null")
-    # Lengths are hashed with the bytes: ["ab"] and ["a", "b"] are different texts.
-    content = hashlib.sha256()
-    for part in (lengths, *_spellings(words)):
-        content.update(hashlib.sha256(part.tobytes()).digest())
-    return identity("text", {"format": FORMAT, "sentences": len(lengths), "sha256": content.hexdigest()})
-
-
-def _spellings(words: pa.LargeStringArray) -> tuple[np.ndarray, np.ndarray]:
-    """The byte length of every token, and the bytes of all."""
     if not len(words):
         return np.zeros(0, np.int64), np.zeros(0, np.uint8)
     _, ends, data = words.buffers()
-    offsets = np.frombuffer(ends, np.int64)[words.offset : words.offset + len(words) + 1]
+    kind = np.int64 if pa.types.is_large_string(words.type) else np.int32
+    offsets = np.frombuffer(ends, kind)[words.offset : words.offset + len(words) + 1].astype(np.int64)
     return np.diff(offsets), np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]

@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from raykd.cli.corpus import app, summary_table
 from raykd.corpora import Sentence, make_corpus
-from raykd.corpora.builtin import BuiltinSource, read
+from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
-from raykd.corpora.conll import read as read_conll
 from raykd.corpora.describe import describe
 from raykd.corpora.source import SourceConfig
 from raykd.errors import StoreError
+from tests.corpora.parts import read
 
 
 def run(*arguments):
@@ -31,7 +31,7 @@ def test_the_files_that_it_makes_are_the_built_in_corpus(folder):
     settings = {"languages": ("en", "nl"), "train": 20, "dev": 5, "test": 5}
     expected = read(BuiltinSource(source="builtin", **settings))
     names = {part: f"{{lang}}/{part}.conll" for part in expected}
-    found = read_conll(ConllSource(source="conll", root=str(folder), languages=("en", "nl"), **names))
+    found = read(ConllSource(source="conll", root=str(folder), languages=("en", "nl"), **names))
     for part, sentences in expected.items():
         assert [(s.language, s.tokens) for s in found[part]] == [(s.language, s.tokens) for s in sentences]
 

@@ -7,8 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from raykd.corpora import read_corpus
-from raykd.corpora.conll import ConllSource, read
+from raykd.corpora.conll import ConllSource
 from raykd.errors import CorpusError
+from tests.corpora.parts import read
 
 
 def source(root, **settings):

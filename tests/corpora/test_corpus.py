@@ -12,9 +12,12 @@ from pydantic import TypeAdapter
 from raykd.corpora import (
     SOURCES,
     CorpusConfig,
+    chunks,
+    conversion,
     corpus_id,
     make_corpus,
     open_corpus,
+    pool,
     read_corpus,
     write_corpus,
 )
@@ -24,6 +27,7 @@ from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
+from tests.corpora.parts import read
 
 FILES = {
     # CoNLL-2003 as published is IOB1, CoNLL-2002 is IOB2: one corpus holds both.
@@ -146,7 +150,7 @@ def test_the_identity_is_over_content_not_format_or_path(root, tmp_path_factory)
     corpus = read_corpus(config(root))
     other = tmp_path_factory.mktemp("parquet")
     for part in ("train", "dev", "test"):
-        sentences = [s for s in READERS["conll"](config(root))[part] if s.language == "es"]
+        sentences = [s for s in read(config(root))[part] if s.language == "es"]
         pq.write_table(
             pa.table({"tokens": [s.tokens for s in sentences], "ner_tags": [s.tags for s in sentences]}),
             other / f"es.{part}.parquet",
@@ -199,6 +203,31 @@ def test_the_identity_does_not_see_how_arrow_holds_the_values():
     )
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_blocks_of_any_size_give_the_same_corpus(root, monkeypatch, rows):
+    settings = {"unlabelled": "{lang}.train", "scheme": {"en": "iob1", "es": "iob1"}}
+    whole = read_corpus(config(root, **settings))
+    monkeypatch.setattr(pool, "ROWS", rows)
+    monkeypatch.setattr(chunks, "ROWS", rows)
+    monkeypatch.setattr(conversion, "KNOWN", rows)
+    cut = read_corpus(config(root, **settings))
+    assert max(table["tokens"].num_chunks for table in cut.parts.values()) > 1
+    assert (corpus_id(cut), cut.report) == (corpus_id(whole), whole.report)
+    assert describe(cut) == describe(whole)
+    assert describe(cut.restricted(["es"])) == describe(whole.restricted(["es"]))
+
+
+def test_reading_leaves_no_file_behind(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    read_corpus(config(root)).restricted(["es"])
+    for text, problem in (("a S-PER\n", "not of scheme iob1"), ("a O\nb\n", "1 columns")):
+        (root / "es.test").write_text(text)
+        with pytest.raises(CorpusError, match=problem):
+            read_corpus(config(root, scheme="iob1"))
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
 def test_written_and_opened_again(root, tmp_path):
     corpus = read_corpus(config(root, unlabelled="{lang}.train", duplicates="keep"))
     store = Storage(str(tmp_path / "store"))
@@ -218,7 +247,7 @@ def test_written_and_opened_again(root, tmp_path):
 def test_a_stored_corpus_is_not_written_again(tmp_path, monkeypatch):
     store = Storage(str(tmp_path))
     name = write_corpus(small(), store)
-    monkeypatch.setattr(Storage, "write", lambda *_: pytest.fail("written again"))
+    monkeypatch.setattr(Storage, "writer", lambda *_: pytest.fail("written again"))
     assert write_corpus(small(), store) == name
 
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from raykd.corpora import CorpusConfig, read_corpus
-from raykd.corpora.config import READERS
+from tests.corpora.parts import read
 from tests.corpora_root import corpora_root
 
 UNER = {"columns": {"token": 1, "tag": 2}} | {
@@ -44,7 +44,7 @@ def config(source, languages, **settings):
 )
 def test_every_sentence_is_read(folder, source, settings):
     asked = config(source, SENTENCES[folder], **settings)
-    parts = READERS[source](asked)
+    parts = read(asked)
     for part, place in (("train", 0), ("dev", 1), ("test", 2)):
         counts = Counter(sentence.language for sentence in parts[part])
         assert counts == {language: expected[place] for language, expected in SENTENCES[folder].items()}

@@ -3,13 +3,16 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.corpora.conll import ConllSource
-from raykd.corpora.selection import draw_order, select, shares, text_of
+from raykd.corpora.selection import draw_order, shares
 from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import SourceConfig, Split
+from raykd.corpora.tsv import TsvSource
+from tests.corpora.parts import select
+from tests.oracles import selection as oracle
 
 
 def config(**settings):
@@ -129,8 +132,8 @@ def test_no_text_of_a_drawn_dev_or_test_ever_stands_in_training(pairs, seed, cap
     parts = {"train": [Sentence(list(text), ["O"] * len(text), language) for language, text in pairs]}
     settings = {"split": {}, "seed": seed, "cap": cap}
     selected, dropped = select(parts, rest_config(**settings) if cap else config(**settings))
-    held_out = {text_of(s) for part in ("dev", "test") for s in selected[part]}
-    training = [text_of(s) for part in ("train", "unlabelled") for s in selected[part]]
+    held_out = {oracle.text_of(s) for part in ("dev", "test") for s in selected[part]}
+    training = [oracle.text_of(s) for part in ("train", "unlabelled") for s in selected[part]]
     assert not held_out & set(training)
     lost = sum(dropped.overlaps.values()) + sum(dropped.duplicates.values())
     assert sum(len(part) for part in selected.values()) + lost == len(pairs)
@@ -195,7 +198,8 @@ def test_the_test_of_a_zero_shot_language_guards_all_training_text():
 
 
 def test_words_not_their_joined_text_make_sentences_equal():
-    assert text_of(Sentence(["a b"], None, "da")) != text_of(Sentence(["a", "b"], None, "da"))
+    parts = {"train": [Sentence(["a b"], ["O"], "da"), Sentence(["a", "b"], ["O", "O"], "da")]}
+    assert len(select(parts, config())[0]["train"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -204,3 +208,46 @@ def test_words_not_their_joined_text_make_sentences_equal():
 def test_settings_out_of_range_are_refused(setting):
     with pytest.raises(ValueError, match=r"greater|at least"):
         config(**setting)
+
+
+CAPS = st.one_of(st.none(), st.integers(1, 6))
+
+
+@st.composite
+def asked(draw):
+    """A configuration with any of its settings, for sentences with a class each."""
+    languages = ["da", "sv", "nb"][: draw(st.integers(1, 3))]
+    roles = {name: draw(st.sampled_from(["labelled", "unlabelled", "zero-shot"])) for name in languages[1:]}
+    plain = {
+        "source": "tsv", "languages": languages, "train": "{lang}", "seed": draw(st.integers(0, 3)),
+        "cap": draw(st.one_of(CAPS, st.just({"da": 4, "default": 2}))),
+        "cap_per_class": draw(CAPS), "unlabelled_cap": draw(CAPS),
+        "duplicates": draw(st.sampled_from(["drop", "keep"])),
+        "unlabelled_languages": [name for name, role in roles.items() if role == "unlabelled"],
+        "zero_shot_languages": [name for name, role in roles.items() if role == "zero-shot"],
+    }  # fmt: skip
+    if draw(st.booleans()):
+        plain["split"] = draw(st.sampled_from([{}, {"train": 1}, {"train": 1, "dev": 2, "test": 3}]))
+    else:
+        plain |= {"dev": "d{lang}", "test": "t{lang}", "dev_cap": draw(CAPS), "test_cap": draw(CAPS)}
+    rest = plain["cap"] or plain["cap_per_class"]
+    plain["unlabelled"] = draw(st.sampled_from([None, "u{lang}", *(["rest"] if rest else [])]))
+    return TsvSource.model_validate_json(json.dumps(plain))
+
+
+@st.composite
+def corpora(draw, languages):
+    """Few words, so that many sentences are the same."""
+    sentence = st.builds(
+        Sentence, st.lists(st.sampled_from("ab"), min_size=1, max_size=3),
+        st.sampled_from([["x"], ["y"], ["z"], None]), st.sampled_from(languages),
+        origin=st.none(), unit=st.just("sentence"),
+    )  # fmt: skip
+    return {part: draw(st.lists(sentence, max_size=25)) for part in draw(st.permutations(PARTS))}
+
+
+@settings(max_examples=300)
+@given(st.data(), asked())
+def test_the_same_sentences_as_from_lists(data, config):
+    parts = data.draw(corpora(config.languages))
+    assert select(parts, config) == oracle.select(parts, config)

@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from raykd.corpora.huggingface import HuggingFaceSource
-from raykd.corpora.huggingface import read as read_huggingface
 from raykd.corpora.parquet import ParquetSource
-from raykd.corpora.parquet import read as read_parquet
 from raykd.errors import CorpusError
+from tests.corpora.parts import read
 
 NAMES = ["O", "B-PER", "I-PER"]
 WORDS = [["Ada", "Byron", "wrote"], ["Yes"]]
@@ -54,7 +53,7 @@ def words_and_tags(sentences):
 def test_parquet_tags_as_text_or_numbers(tmp_path, words, tags, kind, settings):
     table = pa.table({"tokens": pa.array(WORDS, words), "ner_tags": pa.array(tags, kind)})
     pq.write_table(table, tmp_path / "t.parquet")
-    parts = read_parquet(parquet(tmp_path, **settings))
+    parts = read(parquet(tmp_path, **settings))
     assert words_and_tags(parts["train"]) == (WORDS, TAGS)
 
 
@@ -68,7 +67,7 @@ def test_parquet_with_a_language_column(tmp_path):
     )
     pq.write_table(table, tmp_path / "t.parquet")
     columns = {"token": "w", "tag": "t", "language": "l"}
-    parts = read_parquet(parquet(tmp_path, languages=["en", "de"], columns=columns, unlabelled="t.parquet"))
+    parts = read(parquet(tmp_path, languages=["en", "de"], columns=columns, unlabelled="t.parquet"))
     assert [(s.language, s.tokens, s.tags) for s in parts["dev"]] == [
         ("de", ["a"], ["O"]),
         ("en", ["b"], ["O"]),
@@ -78,7 +77,7 @@ def test_parquet_with_a_language_column(tmp_path):
 
 def test_parquet_written_by_datasets_names_its_tags(tmp_path):
     dataset().to_parquet(tmp_path / "t.parquet")
-    assert words_and_tags(read_parquet(parquet(tmp_path))["test"]) == (WORDS, TAGS)
+    assert words_and_tags(read(parquet(tmp_path))["test"]) == (WORDS, TAGS)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
 def test_parquet_faults(tmp_path, columns, settings, problem, hint):
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(CorpusError) as caught:
-        read_parquet(parquet(tmp_path, **settings))
+        read(parquet(tmp_path, **settings))
     assert caught.value.file == str(tmp_path / "t.parquet")
     assert problem in caught.value.problem
     assert hint in caught.value.hint
@@ -132,7 +131,7 @@ def test_parquet_faults(tmp_path, columns, settings, problem, hint):
 def test_a_file_that_is_not_parquet_is_reported(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"not parquet at all")
     with pytest.raises(CorpusError, match=r"t\.parquet: it is damaged, or not a Parquet file"):
-        read_parquet(parquet(tmp_path))
+        read(parquet(tmp_path))
 
 
 def test_languages_must_differ(tmp_path):
@@ -159,7 +158,7 @@ def dataset(words=WORDS, numbers=NUMBERS):
 def test_a_saved_data_set_with_class_labels(tmp_path):
     splits = {"train": dataset(), "validation": dataset([["x"]], [[0]]), "test": dataset([["y"]], [[1]])}
     datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
-    parts = read_huggingface(huggingface(tmp_path / "saved"))
+    parts = read(huggingface(tmp_path / "saved"))
     assert words_and_tags(parts["train"]) == (WORDS, TAGS)
     assert words_and_tags(parts["dev"]) == ([["x"]], [["O"]])
     assert words_and_tags(parts["test"]) == ([["y"]], [["B-PER"]])
@@ -169,7 +168,7 @@ def test_a_saved_single_split_is_drawn_from(tmp_path):
     # An indices mapping (shuffle, select) must be followed.
     dataset().select([1, 0]).save_to_disk(tmp_path / "en")
     config = huggingface("{lang}", root=str(tmp_path), split={"train": 3, "dev": 1, "test": 1})
-    parts = read_huggingface(config)
+    parts = read(config)
     assert set(parts) == {"train"}
     assert words_and_tags(parts["train"]) == (WORDS[::-1], TAGS[::-1])
 
@@ -179,7 +178,7 @@ def test_a_folder_of_files(tmp_path, form):
     for split in ("train", "validation", "test"):
         getattr(dataset(), f"to_{form}")(tmp_path / f"{split}.{form}")
     names = {} if form == "parquet" else {"tag_names": NAMES}
-    parts = read_huggingface(huggingface(tmp_path, **names))
+    parts = read(huggingface(tmp_path, **names))
     assert {part: words_and_tags(sentences) for part, sentences in parts.items()} == dict.fromkeys(
         PARTS, (WORDS, TAGS)
     )
@@ -189,7 +188,7 @@ def test_splits_per_language(tmp_path):
     splits = {f"{part}.{lang}": dataset([[lang]], [[0]]) for part in PARTS for lang in ("da", "sv")}
     datasets.DatasetDict(splits).save_to_disk(tmp_path)
     names = {part: f"{part}.{{lang}}" for part in PARTS}
-    parts = read_huggingface(huggingface(tmp_path, languages=["sv", "da"], **names))
+    parts = read(huggingface(tmp_path, languages=["sv", "da"], **names))
     assert [(s.language, s.tokens) for s in parts["train"]] == [("sv", ["sv"]), ("da", ["da"])]
 
 
@@ -198,13 +197,13 @@ def test_faults_of_a_data_set(tmp_path):
     with pytest.raises(
         CorpusError, match=r"no split 'validation'; set corpus.dev to one of its splits \(train\)"
     ):
-        read_huggingface(huggingface(tmp_path / "saved"))
+        read(huggingface(tmp_path / "saved"))
     with pytest.raises(CorpusError, match=r"no such folder; set corpus.root and corpus.path"):
-        read_huggingface(huggingface("nowhere", root=str(tmp_path)))
+        read(huggingface("nowhere", root=str(tmp_path)))
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "train.json").write_text("{not json")
     with pytest.raises(CorpusError, match="the data set cannot be loaded"):
-        read_huggingface(huggingface("broken", root=str(tmp_path)))
+        read(huggingface("broken", root=str(tmp_path)))
 
 
 def test_a_data_set_of_the_hub_is_asked_for_by_name_subset_and_revision(monkeypatch):
@@ -216,7 +215,7 @@ def test_a_data_set_of_the_hub_is_asked_for_by_name_subset_and_revision(monkeypa
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     settings = {"subset": "{lang}", "revision": "abc", "languages": ["nl", "de"]}
-    parts = read_huggingface(huggingface("an-owner/a-data-set-of-the-hub", **settings))
+    parts = read(huggingface("an-owner/a-data-set-of-the-hub", **settings))
     assert asked == [("an-owner/a-data-set-of-the-hub", lang, "abc") for lang in ("nl", "de")]
     assert [s.language for s in parts["train"]] == ["nl", "nl", "de", "de"]
 
@@ -224,7 +223,7 @@ def test_a_data_set_of_the_hub_is_asked_for_by_name_subset_and_revision(monkeypa
 def test_a_missing_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(CorpusError, match=r"not installed; run pip install 'raykd\[datasets\]'"):
-        read_huggingface(huggingface("anything"))
+        read(huggingface("anything"))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +240,7 @@ def test_parquet_with_damaged_names_of_its_tags(tmp_path, features):
     table = pa.table({"tokens": WORDS, "ner_tags": NUMBERS}).replace_schema_metadata(about)
     pq.write_table(table, tmp_path / "t.parquet")
     with pytest.raises(CorpusError, match=r"names of .*tags.*tag_names"):
-        read_parquet(parquet(tmp_path))
+        read(parquet(tmp_path))
 
 
 def test_parquet_whose_text_is_no_utf_8(tmp_path):
@@ -251,4 +250,25 @@ def test_parquet_whose_text_is_no_utf_8(tmp_path):
     tokens = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), words)
     pq.write_table(pa.table({"tokens": tokens, "ner_tags": [["O"]]}), tmp_path / "t.parquet")
     with pytest.raises(CorpusError, match="is damaged, or not a Parquet file"):
-        read_parquet(parquet(tmp_path))
+        read(parquet(tmp_path))
+
+
+@pytest.mark.parametrize("source", ["parquet", "huggingface"])
+def test_blocks_of_rows_give_the_same_sentences_and_rows(tmp_path, monkeypatch, source):
+    def written(tags):
+        table = pa.table({"tokens": [*WORDS, [], *WORDS], "ner_tags": tags})
+        if source == "parquet":
+            pq.write_table(table, tmp_path / "t.parquet", row_group_size=2)
+            return parquet(tmp_path)
+        datasets.DatasetDict({part: datasets.Dataset(table) for part in PARTS}).save_to_disk(
+            tmp_path / "saved"
+        )
+        return huggingface(tmp_path / "saved", dev="dev", test="test")
+
+    config = written([*TAGS, [], *TAGS])
+    whole = read(config)
+    assert words_and_tags(whole["dev"]) == (WORDS * 2, TAGS * 2)
+    monkeypatch.setattr(f"raykd.corpora.{source}.ROWS", 2)
+    assert read(config) == whole
+    with pytest.raises(CorpusError, match="row 4 has 1 words and 2 tags"):
+        read(written([*TAGS, [], TAGS[0], ["O", "O"]]))

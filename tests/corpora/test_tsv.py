@@ -11,9 +11,10 @@ from raykd.corpora.corpus import corpus_id, make_corpus, open_corpus, read_corpu
 from raykd.corpora.describe import describe
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import SourceConfig
-from raykd.corpora.tsv import TsvSource, read
+from raykd.corpora.tsv import TsvSource
 from raykd.errors import CorpusError
 from raykd.storage import Storage
+from tests.corpora.parts import read
 from tests.corpora_root import corpora_root
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +24,7 @@ from raykd.corpora.vocabulary import (
     WordPieceVocabulary,
     WordVocabulary,
     build_vocabulary,
+    count_words,
     from_json,
     words_of,
 )
@@ -188,3 +190,12 @@ def test_configuration_is_chosen_by_kind(config, kind):
     assert isinstance(adapter.validate_json(json.dumps(config)), kind)
     with pytest.raises(ValidationError):
         adapter.validate_json(json.dumps(config | {"colour": "red"}))
+
+
+def test_words_are_counted_chunk_by_chunk():
+    column = pa.chunked_array([[["b", "a", "b"]], [], [["a"], ["c", "b"]]], pa.list_(pa.string()))
+    table = pa.table({"tokens": column})
+    assert count_words(table) == count_words(column.to_pylist()) == Counter(b=3, a=2, c=1)
+    for config in (WordConfig(kind="word"), WordPieceConfig(kind="wordpiece", size=100)):
+        assert build_vocabulary(config, table) == config.build([*words_of(table)])
+    assert CharacterVocabulary.build(count_words(table)) == CharacterVocabulary.build(words_of(table))

@@ -30,6 +30,7 @@ baseline: gold
 """
 READ = (
     "corpora/*/corpus.json",
+    "corpora/sources/*.json",
     "corpora/*/train.arrow",
     "corpora/*/dev.arrow",
     "vocabularies/*.json",
@@ -50,6 +51,7 @@ KEPT = (
     "teachers/*/labels.json",
     "teachers/*/model.json",
     "transfer/text-*/text.arrow",
+    "transfer/text-*/hashes.bin",
     "runs/*/model.safetensors",
     "runs/*/vocabulary.json",
     "runs/*/model.json",

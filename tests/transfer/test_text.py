@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raykd.corpora.hashes import sentence_hashes
 from raykd.errors import StoreError
 from raykd.storage import Storage
 from raykd.transfer import Text, open_text, write_text
@@ -122,3 +123,55 @@ def test_each_text_finds_its_sentences_in_the_union(several):
 def test_rows_of_a_text_that_lacks_a_sentence_are_refused():
     with pytest.raises(ValueError, match="lacks a sentence: 'a"):
         Text.of(SENTENCES[:2]).rows_of(Text.of(SENTENCES))
+
+
+def test_sentences_are_found_or_absent():
+    text = Text.of(forms_in_chunks())
+    asked = [["日本"], ["ja"], SENTENCES[2], ["a", "b", ""], SENTENCES[0]]
+    assert text.rows(sentence_hashes(asked)).tolist() == [1, -1, 2, -1, 0]
+    assert text.rows(sentence_hashes([])).tolist() == []
+
+
+def test_a_text_of_some_rows_has_these_sentences_alone():
+    text = Text.of(forms_in_chunks())
+    rows = np.array([2, 0])
+    assert text.only(rows).sentences(np.arange(2)) == text.sentences(rows)
+    twice = Text.of([*SENTENCES, *SENTENCES[:2]])
+    assert twice.first_rows.tolist() == list(range(len(SENTENCES)))
+
+
+def forms_in_chunks():
+    return pa.chunked_array([pa.array([sentence], pa.list_(pa.string())) for sentence in SENTENCES])
+
+
+def test_stored_hashes_are_not_computed_again_unless_they_are_missing(tmp_path, monkeypatch):
+    store, text = Storage(str(tmp_path)), Text.of(forms_in_chunks())
+    write_text(store, text)
+    (path,) = tmp_path.rglob("hashes.bin")
+    with monkeypatch.context() as patch:
+        patch.setattr("raykd.transfer.text.sentence_hashes", lambda *_: pytest.fail("hashed again"))
+        assert np.array_equal(open_text(store, text.id).hashes, text.hashes)
+    path.unlink()
+    assert np.array_equal(open_text(store, text.id).hashes, text.hashes)
+    write_text(store, text)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("place", [5, 40])
+def test_damaged_hashes_are_refused_by_name(tmp_path, place):
+    store, text = Storage(str(tmp_path)), Text.of(SENTENCES)
+    write_text(store, text)
+    (path,) = tmp_path.rglob("hashes.bin")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    with pytest.raises(StoreError, match=r"hashes\.bin: the text is damaged: its content"):
+        open_text(store, text.id).rows_of(text)
+    for short in (b"", whole[:31], whole[:-3]):
+        path.write_bytes(short)
+        with pytest.raises(StoreError, match=r"hashes\.bin: the text is damaged"):
+            open_text(store, text.id).rows_of(text)
+
+
+def test_ids_stay_what_they_are():
+    """Signals in existing stores are named by them."""
+    assert Text.of(SENTENCES).id == "text-86594e7f4974115a"

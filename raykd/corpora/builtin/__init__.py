@@ -18,12 +18,12 @@ from ruamel.yaml import YAML
 
 from raykd.corpora.builtin.grammar import Language
 from raykd.corpora.builtin.lexicon import grammars
-from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import SourceConfig
 
 if TYPE_CHECKING:
     from raykd.corpora.builtin.grammar import Grammar, Words
-    from raykd.corpora.source import Parts
+    from raykd.corpora.source import Stream
 
 Code = Literal["en", "de", "es", "nl"]
 # Beyond this the rules begin to repeat themselves.
@@ -50,13 +50,12 @@ def languages() -> tuple[Language, ...]:
     return tuple(Language.parse(code, **loader.load(text)) for code, text in texts.items())
 
 
-def read(config: BuiltinSource) -> Parts:
+def read(config: BuiltinSource) -> Stream:
     """Make the sentences of all parts, language by language; no sentence occurs twice.
 
     A language's sentences do not depend on the other languages, nor test on the sizes of the other parts,
     nor dev on train's: scores stay comparable when the corpus grows.
     """
-    parts: Parts = {part: [] for part in PARTS}
     seen: set[tuple[str, str]] = set()
     for part in ("test", "dev", "train", "unlabelled"):
         by_language = grammars(languages(), part, config.seed)
@@ -65,8 +64,7 @@ def read(config: BuiltinSource) -> Parts:
             for _ in range(getattr(config, part)):
                 words = _new_sentence(by_language[language], language, random, seen)
                 tokens, tags = map(list, zip(*words, strict=True))
-                parts[part].append(Sentence(tokens, None if part == "unlabelled" else tags, language))
-    return parts
+                yield part, Sentence(tokens, None if part == "unlabelled" else tags, language)
 
 
 def _new_sentence(grammar: Grammar, language: str, random: Random, seen: set[tuple[str, str]]) -> Words:

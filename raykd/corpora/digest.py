@@ -1,0 +1,66 @@
+"""The digest of a table: over its values, level by level, the same for every Arrow layout."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def table_digest(table: pa.Table) -> str:
+    """sha256 over the values of a table, the same for every Arrow layout (chunks, slices, buffers).
+
+    A column is gone through once for each of its levels, a chunk at a time.
+    """
+    digest = hashlib.sha256(f"{table.num_rows}".encode())
+    for name in sorted(table.column_names):
+        digest.update(f";{name}:".encode())
+        _update(digest, table[name].chunks, table.schema.field(name).type)
+    return digest.hexdigest()
+
+
+def _update(digest: Any, chunks: Iterable[pa.Array], kind: pa.DataType) -> None:
+    """Add validity, lengths and values of a column, level by level, each as plain bytes."""
+    chunks = list(chunks)
+    for block in _bits(chunks):
+        digest.update(block)
+    if pa.types.is_list(kind):
+        _numbers(digest, (chunk.value_lengths() for chunk in chunks))
+        # Flat values of a chunk share its memory.
+        _update(digest, (chunk.flatten() for chunk in chunks), kind.value_type)
+    elif pa.types.is_string(kind):
+        _numbers(digest, (pc.call_function("binary_length", [chunk]) for chunk in chunks))
+        for chunk in chunks:
+            digest.update(_text(chunk))
+    else:
+        _numbers(digest, chunks)
+
+
+def _bits(chunks: Iterable[pa.Array]) -> Iterator[bytes]:
+    """Which values are there, eight to a byte as if all chunks were one."""
+    rest = np.zeros(0, dtype=bool)
+    for chunk in chunks:
+        bits = np.concatenate([rest, chunk.is_valid().to_numpy(zero_copy_only=False)])
+        whole = len(bits) - len(bits) % 8
+        yield np.packbits(bits[:whole]).tobytes()
+        rest = bits[whole:]
+    yield np.packbits(rest).tobytes()
+
+
+def _numbers(digest: Any, chunks: Iterable[pa.Array]) -> None:
+    for chunk in chunks:
+        digest.update(chunk.fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+
+
+def _text(chunk: pa.Array) -> memoryview:
+    """The bytes of all strings of a chunk, one after the other."""
+    chunk = chunk.fill_null("") if chunk.null_count else chunk
+    _, ends, data = chunk.buffers()
+    if not len(chunk) or data is None:
+        return memoryview(b"")
+    bounds = np.frombuffer(ends, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+    return memoryview(data)[bounds[0] : bounds[-1]]

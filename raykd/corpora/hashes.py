@@ -1,0 +1,94 @@
+"""128-bit hashes of sentences: equal words, equal hash. Two of some billion different sentences share one with a chance
+below 10⁻¹⁹, so sentences are compared by them.
+
+N sentences: hashes are uint64 [N, 2].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+BLOCK = 16_384
+"""Sentences whose words are joined at once."""
+
+
+def sentence_hashes(sentences: pa.Array | pa.ChunkedArray | Sequence[Sequence[str]]) -> np.ndarray:
+    """The hash of each sentence of a `tokens` column or of token lists [N, 2]: over its words, apart by a NUL."""
+    if isinstance(sentences, pa.ChunkedArray):
+        chunks = sentences.chunks
+    else:
+        chunks = [
+            sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.list_(pa.string()))
+        ]
+    blocks = [chunk.slice(first, BLOCK) for chunk in chunks for first in range(0, len(chunk), BLOCK)]
+    digests = np.empty((sum(map(len, blocks)), 2), dtype="<u8")
+    first = 0
+    for block in blocks:
+        digests[first : first + len(block)] = _digests(block)
+        first += len(block)
+    return digests
+
+
+def _digests(block: pa.Array) -> np.ndarray:
+    large = pa.types.is_large_string(block.type.value_type)
+    separator = pa.scalar("\0", pa.large_string() if large else pa.string())
+    spelled = pc.call_function("binary_join", [block, separator])
+    _, ends, data = spelled.buffers()
+    bounds = np.frombuffer(ends, np.int64 if large else np.int32)[spelled.offset :][: len(spelled) + 1]
+    view = memoryview(data if data is not None else b"")
+    found = b"".join(blake2b(view[a:b], digest_size=16).digest() for a, b in pairwise(bounds.tolist()))
+    return np.frombuffer(found, "<u8").reshape(-1, 2)
+
+
+def distinct(hashes: np.ndarray) -> np.ndarray:
+    """A number for each sentence [N], int32: the same for the same sentences, from 0 on."""
+    order = _ordered(hashes)
+    new = np.zeros(len(order), dtype=bool)
+    for half in (0, 1):
+        ordered = hashes[order, half]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    numbers = np.empty(len(order), dtype=np.int32)
+    numbers[order] = np.cumsum(new, dtype=np.int32)
+    return numbers
+
+
+def _ordered(hashes: np.ndarray) -> np.ndarray:
+    """Rows in ascending order of their hashes, equal ones in their own order."""
+    order = np.argsort(hashes[:, 0], kind="stable")
+    high, low = hashes[order, 0], hashes[order, 1]
+    # Different sentences that share the first half: then the second half has to be compared too.
+    if np.any((high[1:] == high[:-1]) & (low[1:] != low[:-1])):
+        order = np.lexsort((hashes[:, 1], hashes[:, 0]))
+    return order
+
+
+class Lookup:
+    """Finds sentences by their hashes."""
+
+    def __init__(self, hashes: np.ndarray):
+        self._rows = _ordered(hashes)
+        self._high, self._low = hashes[self._rows, 0], hashes[self._rows, 1]
+
+    def rows(self, hashes: np.ndarray) -> np.ndarray:
+        """For each hash the last row that has it, -1 where there is none: int64."""
+        places = np.searchsorted(self._high, hashes[:, 0], side="right") - 1
+        if not len(self._rows):
+            return places
+        while True:
+            same = (places >= 0) & (self._high[places] == hashes[:, 0])
+            other = same & (self._low[places] != hashes[:, 1])
+            if not other.any():
+                return np.where(same, self._rows[places], -1)
+            # Half of a hash may be shared by chance: what is sought stands before.
+            places = places - other
+
+
+def first_of_each(values: Iterable[int] | np.ndarray) -> np.ndarray:
+    """The places at which a value occurs for the first time, ascending: int64."""
+    return np.sort(np.unique(np.asarray(values), return_index=True)[1])

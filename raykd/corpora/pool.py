@@ -1,0 +1,185 @@
+"""All sentences that a source gives, before some of them are selected: words, tags and origins in a temporary file,
+a few numbers of each in memory.
+
+N sentences in the order in which they were read; a row is a sentence's place in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from raykd.corpora.chunks import bounds_of, opened, pieces_of
+from raykd.corpora.hashes import distinct, sentence_hashes
+from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.source import Stream
+
+SCHEMA = pa.schema(
+    {
+        "tokens": pa.list_(pa.string()),
+        "tags": pa.list_(pa.int32()),
+        "file": pa.string(),
+        "line": pa.int64(),
+    }
+)
+"""Tags are numbers in `Pool.tags`, not yet those of a tag set."""
+ROWS, WORDS = 4096, 2**16
+"""Most sentences, and about how many words, that are held as Python objects at once."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The numbers of N sentences that selection looks at, each [N]."""
+
+    part: np.ndarray
+    """The place in PARTS, int8."""
+    language: np.ndarray
+    """The place in `languages`, int16."""
+    sentence: np.ndarray
+    """Equal for equal words, int32."""
+    group: np.ndarray
+    """Equal for sentences of one class, where a sentence has a class, int32."""
+    languages: tuple[str, ...]
+
+    def of_part(self, part: str) -> np.ndarray:
+        """The rows of a part, in reading order."""
+        return np.flatnonzero(self.part == PARTS.index(part))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Sentences that were read, some numbers of each in memory."""
+
+    columns: Columns
+    labelled: np.ndarray
+    """Which sentences have tags, bool [N]."""
+    by_sentence: np.ndarray
+    """Which have one tag for the whole sentence, bool [N]."""
+    tags: tuple[str, ...]
+    """The distinct tags, as the files write them."""
+    path: Path
+    bounds: np.ndarray
+    """The first row of every batch of the file, and N."""
+
+    def batches(
+        self, rows: np.ndarray, columns: Sequence[str]
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """These columns of `rows`, in their order, in batches: (rows of the batch, batch)."""
+        with pa.OSFile(str(self.path)) as file:
+            reader, place, current, batch = opened(file, columns), 0, -1, None
+            for number, local in pieces_of(rows, self.bounds):
+                if number != current:
+                    current, batch = number, reader.get_batch(number)
+                assert batch is not None
+                whole = len(local) == len(batch) and bool(np.all(np.diff(local) == 1))
+                yield rows[place : place + len(local)], batch if whole else batch.take(pa.array(local))
+                place += len(local)
+
+    def sentence(self, row: int) -> Sentence:
+        """One sentence as it was read."""
+        _, batch = next(self.batches(np.array([row]), SCHEMA.names))
+        tokens, tags, file, line = (column[0].as_py() for column in batch.columns)
+        return Sentence(
+            tokens,
+            None if tags is None else [self.tags[tag] for tag in tags],
+            self.columns.languages[self.columns.language[row]],
+            None if file is None else (file, line),
+            "sentence" if self.by_sentence[row] else "word",
+        )
+
+
+class _Numbers:
+    """Numbers for values in the order in which they are first seen."""
+
+    def __init__(self) -> None:
+        self._known: dict = {}
+
+    def of(self, values: Iterable) -> list[int]:
+        known = self._known
+        return [known.setdefault(value, len(known)) for value in values]
+
+    def values(self) -> tuple:
+        return tuple(self._known)
+
+
+class _Reading:
+    """What is collected while sentences are read; a block of them becomes a batch."""
+
+    def __init__(self) -> None:
+        self.languages, self.tags, self.groups = _Numbers(), _Numbers(), _Numbers()
+        self.blocks: list[tuple[np.ndarray, ...]] = []
+        self.hashes: list[np.ndarray] = []
+
+    def batch(self, parts: list[str], sentences: list[Sentence]) -> pa.RecordBatch:
+        labelled = np.array([sentence.tags is not None for sentence in sentences])
+        by_sentence = np.array([sentence.unit == "sentence" for sentence in sentences])
+        classes = (tuple(s.tags or ()) if s.unit == "sentence" else () for s in sentences)
+        self.blocks.append(
+            (
+                np.array([PARTS.index(part) for part in parts], dtype=np.int8),
+                np.array(self.languages.of(s.language for s in sentences), dtype=np.int16),
+                np.array(self.groups.of(classes), dtype=np.int32),
+                labelled,
+                by_sentence,
+            )
+        )
+        tokens = pa.array([sentence.tokens for sentence in sentences], SCHEMA.field("tokens").type)
+        self.hashes.append(sentence_hashes(tokens))
+        origins = [sentence.origin or (None, None) for sentence in sentences]
+        file = pa.array([file for file, _ in origins], pa.string())
+        line = pa.array([line for _, line in origins], pa.int64())
+        return pa.record_batch([tokens, self._tags(sentences, labelled), file, line], schema=SCHEMA)
+
+    def _tags(self, sentences: list[Sentence], labelled: np.ndarray) -> pa.Array:
+        tags = [sentence.tags or () for sentence in sentences]
+        numbers = pa.array(np.array(self.tags.of(chain.from_iterable(tags)), dtype=np.int32))
+        bounds = pa.array(bounds_of(map(len, tags)).astype(np.int32))
+        return pa.ListArray.from_arrays(bounds, numbers, mask=pa.array(~labelled))
+
+    def pool(self, path: Path) -> Pool:
+        part, language, group, labelled, by_sentence = (
+            np.concatenate(blocks) if blocks else np.zeros(0, np.int32) for blocks in self._by_column()
+        )
+        bounds = bounds_of(map(len, self.hashes))
+        hashes = np.concatenate([np.zeros((0, 2), "<u8"), *self.hashes])
+        # The largest numbers of all: not twice.
+        self.hashes.clear()
+        sentence = distinct(hashes)
+        columns = Columns(part, language, sentence, group, self.languages.values())
+        return Pool(
+            columns, labelled.astype(bool), by_sentence.astype(bool), self.tags.values(), path, bounds
+        )
+
+    def _by_column(self) -> list[list[np.ndarray]]:
+        return [[block[place] for block in self.blocks] for place in range(5)]
+
+
+def read_pool(stream: Stream, folder: Path) -> Pool:
+    """Read all sentences of `stream` that have words, with a file in `folder` that the pool reads from later."""
+    reading, path = _Reading(), folder / "read.arrow"
+    with pa.ipc.new_file(str(path), SCHEMA) as writer:
+        for parts, sentences in _blocks(stream):
+            writer.write_batch(reading.batch(parts, sentences))
+    return reading.pool(path)
+
+
+def _blocks(stream: Stream) -> Iterator[tuple[list[str], list[Sentence]]]:
+    parts: list[str] = []
+    sentences: list[Sentence] = []
+    words = 0
+    for part, sentence in stream:
+        if not sentence.tokens:
+            continue
+        parts.append(part)
+        sentences.append(sentence)
+        words += len(sentence.tokens)
+        if len(sentences) == ROWS or words > WORDS:
+            yield parts, sentences
+            parts, sentences, words = [], [], 0
+    if sentences:
+        yield parts, sentences

@@ -1,0 +1,95 @@
+"""Corpora in the store by where they came from: what was read once is opened again, not read again.
+
+    <store>/corpora/sources/<key>.json      the id of the corpus that was read from there
+
+A key is over the configuration and the size and time of last change of every file that it names, so a changed, added or
+removed file has another key. Two keys may lead to one corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from raykd.corpora.corpus import FORMAT, MANIFEST, Corpus, open_corpus, read_corpus, write_corpus
+from raykd.corpora.files import files_of
+from raykd.corpora.source import FilesConfig, SourceConfig
+from raykd.identity import identity
+from raykd.storage import Storage
+
+SOURCES = "sources"
+
+
+def find_corpus(
+    config: SourceConfig, storage: Storage, read: Callable[[Any], Corpus] = read_corpus
+) -> tuple[Corpus, str]:
+    """The corpus that `config` describes, in the store, and its id. `read` is called unless the same files were read
+    into this store before.
+
+    Raises:
+        CorpusError: the corpus cannot be read.
+        StoreError: it cannot be stored, or is damaged there.
+    """
+    key = source_key(config)
+    name = None if key is None else known_corpus(storage, key)
+    if name is None:
+        name = write_corpus(read(config), storage)
+        # A file that changed while it was read is read again the next time.
+        if key is not None and source_key(config) == key:
+            note_corpus(storage, key, name)
+    return open_corpus(storage, name), name
+
+
+def restricted_corpus(
+    corpus: Corpus, corpus_id: str, languages: tuple[str, ...], storage: Storage
+) -> tuple[Corpus, str]:
+    """The corpus of some languages of `corpus`, in the store, and its id; it is made once."""
+    if set(languages) == set(corpus.languages):
+        return corpus, corpus_id
+    key = identity("source", {"format": FORMAT, "corpus": corpus_id, "languages": sorted(languages)})
+    name = known_corpus(storage, key)
+    if name is None:
+        name = write_corpus(corpus.restricted(languages), storage)
+        note_corpus(storage, key, name)
+    return open_corpus(storage, name), name
+
+
+def source_key(config: SourceConfig) -> str | None:
+    """The key of the files that `config` describes; None for a source without files.
+
+    Raises:
+        CorpusError: a file is missing.
+    """
+    if not isinstance(config, FilesConfig):
+        return None
+    storage = Storage(config.root)
+    files = [[part, language, name, *storage.stamp(name)] for part, language, name in files_of(config)]
+    # How languages are sampled has no effect on what is read.
+    plain = config.model_dump(mode="json", exclude={"sampling_alpha"}) | {"root": storage.uri}
+    return identity("source", {"format": FORMAT, "config": plain, "files": files})
+
+
+def known_corpus(storage: Storage, key: str) -> str | None:
+    """The id of the stored corpus that `key` leads to; None where there is none.
+
+    Raises:
+        StoreError: the note of it is damaged.
+    """
+    if not storage.exists(_note(key)):
+        return None
+    name = read_note(storage, key)
+    return name if storage.exists(f"corpora/{name}/{MANIFEST}") else None
+
+
+def note_corpus(storage: Storage, key: str, name: str) -> None:
+    """Note that `key` leads to the corpus `name`."""
+    storage.write_json(_note(key), {"corpus_id": name})
+
+
+def read_note(storage: Storage, key: str) -> str:
+    """The id of the corpus that was noted. Raises StoreError where the note is missing or damaged."""
+    return storage.read_json(_note(key), lambda plain: str(plain["corpus_id"]))
+
+
+def _note(key: str) -> str:
+    return f"corpora/{SOURCES}/{key}.json"

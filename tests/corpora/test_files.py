@@ -1,0 +1,63 @@
+"""Lines of text files, read in blocks of any size."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raykd.corpora import files
+from raykd.corpora.files import read_lines
+from raykd.errors import CorpusError
+from raykd.storage import Storage
+
+
+def lines_of(folder, data, block, encoding="utf-8", name="t"):
+    (folder / name).write_bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BLOCK", block)
+        return list(read_lines(Storage(str(folder)), name, encoding))
+
+
+@given(
+    st.text("aé\n\r日 ", max_size=30),
+    st.integers(1, 9),
+    st.sampled_from(["utf-8", "utf-16", "latin-1"]),
+    st.booleans(),
+)
+def test_blocks_of_any_size_give_the_same_lines(tmp_path_factory, text, block, encoding, packed):
+    folder = tmp_path_factory.getbasetemp()
+    data = text.encode(encoding, "replace")
+    text = data.decode(encoding)
+    expected = text.replace("\r\n", "\n").split("\n")
+    expected = expected[:-1] if not expected[-1] else expected
+    name, data = ("t.gz", gzip.compress(data)) if packed else ("t", data)
+    if not text.encode(encoding).strip():
+        with pytest.raises(CorpusError, match="the file is empty"):
+            lines_of(folder, data, block, encoding, name)
+    elif any("\r" in line for line in expected):
+        number = next(number for number, line in enumerate(expected, start=1) if "\r" in line)
+        with pytest.raises(CorpusError, match="a carriage return is inside the line") as caught:
+            lines_of(folder, data, block, encoding, name)
+        assert caught.value.line == number
+    else:
+        assert lines_of(folder, data, block, encoding, name) == expected
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 4, 5, 100])
+def test_a_byte_that_is_no_text_is_reported_with_its_line_from_any_block(tmp_path, block):
+    for data, line in (
+        (b"\xef\xbb\xbfa\n\xc3\xa9\n\xc3\nb\n", 3),
+        (b"a\nb\n\nc\xfc", 4),
+        (b"a\nb\xe6\x97", 2),
+    ):
+        with pytest.raises(CorpusError, match="is not utf-8") as caught:
+            lines_of(tmp_path, data, block)
+        assert caught.value.line == line
+
+
+def test_several_packed_members_and_one_that_is_cut(tmp_path):
+    data = gzip.compress(b"a\n" * 100) + gzip.compress(b"b\n" * 100)
+    assert lines_of(tmp_path, data, 64, name="t.gz") == ["a"] * 100 + ["b"] * 100
+    with pytest.raises(CorpusError, match="cannot be read"):
+        lines_of(tmp_path, data[:-3], 64, name="t.gz")
