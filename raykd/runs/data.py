@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from raykd.corpora.batching import plan_batches
 from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch
 from raykd.corpora.targets import LabelColumn, Targets
@@ -49,6 +50,32 @@ class TrainingData:
         self.part, self.transfer = part, transfer
         self.rows = np.arange(len(part)) if rows is None else rows
         """The rows of `part` that the stage is trained on."""
+
+    def plan(
+        self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
+    ) -> list[np.ndarray]:
+        """The global batches of an epoch over `rows`, window by window where the signals are more than one."""
+        lengths = self.part.text.piece_lengths[rows]
+        windows = [np.arange(len(rows))]
+        if self.transfer is not None:
+            windows = self.transfer.plan(rows, seed=seed, epoch=epoch, shuffle=shuffle)
+        return [
+            rows[window[batch]]
+            for number, window in enumerate(windows)
+            for batch in plan_batches(
+                lengths[window],
+                batch_tokens=batch_tokens,
+                seed=seed,
+                epoch=epoch,
+                shuffle=shuffle,
+                window=number,
+            )
+        ]
+
+    def close(self) -> None:
+        """Let go of the teachers' signals."""
+        if self.transfer is not None:
+            self.transfer.close()
 
     def gather(self, rows: np.ndarray, device: torch.device) -> Batch:
         """The batch of `rows` of the part, padded, on `device`."""

@@ -26,8 +26,8 @@ from raykd.storage import DOCTOR, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held
 from raykd.sweep.records import SweepRecords
-from raykd.transfer import open_text, read_manifest, verify_shards
-from raykd.transfer.names import MANIFEST
+from raykd.transfer import open_shard, open_text, read_index, read_manifest
+from raykd.transfer.names import INDEX, MANIFEST
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,16 @@ def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
             )
         )
         yield from found
+        if not found and f"{where}/{INDEX}" in names:
+            index, again = f"transfer/{where}/{INDEX}", "the index is written again"
+            yield from _damage(lambda folder=folder: read_index(folder, read_manifest(folder)), index, again)
         # A shard that is not there is computed by the next sweep.
         there = (
             () if found else (shard for shard in read_manifest(folder).shards if folder.exists(shard.name))
         )
         for entry in there:
             yield from _damage(
-                lambda folder=folder, entry=entry: verify_shards(folder, [entry]),
+                lambda folder=folder, entry=entry: open_shard(folder, entry),
                 f"transfer/{where}/{entry.name}",
                 f"{len(entry.rows):,} sentences are given to the teacher again",
             )
