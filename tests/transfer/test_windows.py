@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from raykd import cache
 from raykd.errors import StoreError
 from raykd.runs.precompute import PrecomputePlan, estimate, precompute
 from raykd.signals import Need
@@ -169,6 +170,27 @@ def test_one_window_and_the_next_are_mapped_and_closing_leaves_no_thread(folder,
 def keys_of(transfer: TransferSet, rows: np.ndarray) -> list:
     units = set(transfer._units.of(*transfer._located(rows)).tolist())
     return [key for unit in units for key in transfer._units.shards(unit)]
+
+
+def test_an_object_stores_shards_go_through_a_cache_that_holds_a_part_of_them(folder, monkeypatch):
+    whole = opened(folder).gather(np.arange(116)).chain.emissions_BTY
+    local, remote = Storage(str(folder)), Storage("mock:///bucket")
+    for name in local.names("transfer/"):
+        remote._system.create_dir(f"bucket/{name.rpartition('/')[0]}")
+        remote.write(name, local.read(name))
+    monkeypatch.setenv("RAYKD_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("RAYKD_CACHE_BYTES", "30000")
+    monkeypatch.setattr(cache, "_room", {})
+    monkeypatch.setattr(module, "WINDOW_BYTES", 12_000)
+    covered = [Covered(Source.of(name, text), ROWS[name]) for name, text in TEXTS.items()]
+    transfer = TransferSet.open(remote, covered, NEEDS)
+    for window in transfer.plan(np.arange(116), seed=0, epoch=0):
+        found = transfer.gather(window).chain.emissions_BTY
+        assert torch.equal(found, whole[window, : found.shape[1]])
+    transfer.close()
+    assert background() == []
+    held = sum(path.stat().st_size for path in (folder / "cache").rglob("*") if path.is_file())
+    assert held < 30_000 + 30_000 // 16 < sum(local.size(name) for name in local.names("transfer/"))
 
 
 def test_ranges_are_halved_where_a_signal_is_too_large_and_else_left_as_they_are():
