@@ -16,12 +16,13 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pyarrow import fs
 
+from raykd.cache import cached_copy
 from raykd.errors import StoreError
 from raykd.identity import canonical
 from raykd.redact import expanded, redacted
@@ -46,6 +47,9 @@ SEAL = "sha256"
 """The key of a JSON file's checksum, over the canonical form of its other keys."""
 
 ABANDONED_S = 600.0
+
+CHUNK_BYTES = 16 * 2**20
+"""What is asked of an object store at once where a file is copied to this node."""
 
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds before each further try where a store that has answered before is out of reach."""
@@ -250,13 +254,16 @@ class Storage:
     def local_path(self, name: str) -> Path:
         """A path to read `name` from: its own if local, else a copy in this node's cache.
 
-        Each call checks the copy against its checksum and against the original's size and time, and fetches it
-        again where it differs. `RAYKD_CACHE` is the folder of the cache (else ~/.cache/raykd).
+        A copy that does not have its checksum, or the original's size and time, is fetched again. It may be removed
+        later, to make room for others (`cache.py`): open it at once, and ask again where it is gone.
         """
         info = self._info(name)
         if info.type != fs.FileType.File:
             raise self._missing(name)
-        return Path(self._at(name)) if self.is_local else self._cached(name, info)
+        if self.is_local:
+            return Path(self._at(name))
+        original = {"size": int(info.size), "modified_ns": info.mtime_ns}
+        return cached_copy(self._address(name), original, lambda: self._chunks(name, original["size"]))
 
     def remove(self, name: str) -> None:
         """Remove the file `name`; nothing happens if it does not exist."""
@@ -289,23 +296,20 @@ class Storage:
             return error.errno in _OUT_OF_REACH
         return not any(answer in str(error) for answer in _REFUSED)
 
-    def _cached(self, name: str, info: fs.FileInfo) -> Path:
-        folder = _cache_folder() / hashlib.sha256(self._address(name).encode()).hexdigest()[:32]
-        copy, note = folder / Path(name).name, folder / "checked.json"
-        original = {"size": info.size, "modified_ns": info.mtime_ns}
-        with suppress(OSError, ValueError):
-            checked = json.loads(note.read_bytes())
-            if checked == {**original, "sha256": _sha256(copy)}:
-                return copy
-        data = self.read(name)
-        checked = {**original, "sha256": hashlib.sha256(data).hexdigest()}
+    def _chunks(self, name: str, size: int) -> Iterator[bytes]:
+        """The bytes of the file `name`, piece by piece; each is asked for again where the store is out of reach."""
         try:
-            _write_whole(copy, data)
-            _write_whole(note, json.dumps(checked).encode())
+            with self._tried(lambda: self._system.open_input_file(self._at(name))) as file:
+                for start in range(0, size, CHUNK_BYTES):
+                    wanted = min(CHUNK_BYTES, size - start)
+                    chunk = self._tried(lambda wanted=wanted, start=start: file.read_at(wanted, start))
+                    if len(chunk) != wanted:
+                        raise OSError("it was changed while it was read")
+                    yield chunk
+        except FileNotFoundError as error:
+            raise self._missing(name) from error
         except OSError as error:
-            hint = "set RAYKD_CACHE to a folder with free space"
-            raise StoreError(str(copy), f"cannot be cached ({_reason(error)})", hint) from error
-        return copy
+            raise self._failed(name, "read", error) from error
 
     def _info(self, name: str) -> fs.FileInfo:
         try:
@@ -419,14 +423,3 @@ def _free_bytes(path: Path) -> int:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower() if error.errno else redacted(str(error))
-
-
-def _cache_folder() -> Path:
-    if chosen := os.environ.get("RAYKD_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raykd"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

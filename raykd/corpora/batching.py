@@ -1,7 +1,8 @@
 """The plan of global batches: which sentences are in one batch, in which order, and which worker takes which.
 
 A plan depends on lengths, budget, seed and epoch alone, never on the number of workers: one worker or four take
-the same steps.
+the same steps. Where what is read beside the text is larger than memory should hold, batches are planned window by
+window.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ if TYPE_CHECKING:
 # every epoch, while there is little more padding than with exact sorting.
 LENGTH_NOISE = 0.1
 
+# Beside the numbers of windows: the order of the parts is drawn apart from the batches of each window.
+_ORDER_OF_PARTS = 2**32 - 1
+
 
 def plan_batches(
-    lengths: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
+    lengths: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True, window: int = 0
 ) -> list[np.ndarray]:
     """Global batches for one epoch: arrays of indices into `lengths`, every index exactly once.
 
     A batch takes at most `batch_tokens` tokens *with padding* (sentences × longest); a sentence longer than
     that is a batch of its own. With `shuffle`, sentences of similar length are combined at random and the
-    batches are in random order, both drawn from (seed, epoch); without, batches ascend in length and are the
+    batches are in random order, both drawn from (seed, epoch, window); without, batches ascend in length and are the
     same in every epoch. Raises ValueError for a length or a budget below 1.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
@@ -35,12 +39,35 @@ def plan_batches(
         raise ValueError(f"batches need a budget and lengths of at least 1 token, got {got}")
     if not shuffle:
         return _cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
-    generator = np.random.default_rng([seed, epoch])
+    generator = np.random.default_rng([seed, epoch, window])
     noisy = lengths * generator.uniform(1 - LENGTH_NOISE, 1 + LENGTH_NOISE, size=len(lengths))
     # Short sentences stay equal under a share: half a token separates them.
     noisy += generator.uniform(-0.5, 0.5, size=len(lengths))
     batches = _cut(np.argsort(noisy, kind="stable"), lengths, batch_tokens)
     return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def plan_windows(
+    sizes: np.ndarray, *, most: int, seed: int, epoch: int, shuffle: bool = True
+) -> list[np.ndarray]:
+    """Groups of parts of a corpus (its shards) that are trained on one after another: arrays of indices into `sizes`,
+    every index exactly once.
+
+    A group takes at most `most` bytes; a larger part is a group of its own. All in one group where they fit; else the
+    parts are in random order, drawn from (seed, epoch), or as they are without `shuffle`. There is always one group.
+    """
+    order = np.arange(len(sizes))
+    if int(np.sum(sizes)) <= most:
+        return [order]
+    if shuffle:
+        order = np.random.default_rng([seed, epoch, _ORDER_OF_PARTS]).permutation(len(sizes))
+    bounds, filled = [], 0
+    for place, size in enumerate(sizes[order].tolist()):
+        filled += size
+        if place and filled > most:
+            bounds.append(place)
+            filled = size
+    return np.split(order, bounds)
 
 
 def _cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

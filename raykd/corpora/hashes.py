@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,11 @@ BLOCK = 16_384
 
 def sentence_hashes(sentences: pa.Array | pa.ChunkedArray | Sequence[Sequence[str]]) -> np.ndarray:
     """The hash of each sentence of a `tokens` column or of token lists [N, 2]: over its words, apart by a NUL."""
-    if isinstance(sentences, pa.ChunkedArray):
+    chunks: list[Any] = [sentences]
+    if isinstance(sentences, Sequence):
+        chunks = [pa.array(sentences, pa.list_(pa.string()))]
+    elif isinstance(sentences, pa.ChunkedArray):
         chunks = sentences.chunks
-    else:
-        chunks = [
-            sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.list_(pa.string()))
-        ]
     blocks = [chunk.slice(first, BLOCK) for chunk in chunks for first in range(0, len(chunk), BLOCK)]
     digests = np.empty((sum(map(len, blocks)), 2), dtype="<u8")
     first = 0

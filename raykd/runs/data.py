@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from raykd.corpora.batching import plan_batches
 from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
 from raykd.corpora.targets import LabelColumn, Targets
 from raykd.runs.encoded import encoded_text
 from raykd.runs.run import Run
-from raykd.runs.stored_features import encoder_ids, open_features
+from raykd.runs.stored_features import StoredFeatures, encoder_ids, open_features
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
@@ -51,6 +52,41 @@ class TrainingData:
         self.part, self.transfer = part, transfer
         self.rows = np.arange(len(part)) if rows is None else rows
         """The rows of `part` that the stage is trained on."""
+
+    def plan(
+        self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
+    ) -> list[np.ndarray]:
+        """The global batches of an epoch over `rows`, window by window where the signals are more than one."""
+        lengths = self.part.text.piece_lengths[rows]
+        windows = [np.arange(len(rows))]
+        if self._signals:
+            # What else is read is read by these windows too.
+            largest = max(self._signals, key=lambda signals: signals.bytes)
+            windows = largest.plan(rows, seed=seed, epoch=epoch, shuffle=shuffle)
+        return [
+            rows[window[batch]]
+            for number, window in enumerate(windows)
+            for batch in plan_batches(
+                lengths[window],
+                batch_tokens=batch_tokens,
+                seed=seed,
+                epoch=epoch,
+                shuffle=shuffle,
+                window=number,
+            )
+        ]
+
+    def close(self) -> None:
+        """Let go of the signals."""
+        for signals in self._signals:
+            signals.close()
+
+    @property
+    def _signals(self) -> list[TransferSet]:
+        """All that is read beside text and labels: what teachers give, and each frozen encoder."""
+        features = self.part.text.features
+        encoders = features.encoders if isinstance(features, StoredFeatures) else ()
+        return [*([] if self.transfer is None else [self.transfer]), *encoders]
 
     def gather(self, rows: np.ndarray, device: torch.device) -> Batch:
         """The batch of `rows` of the part, padded, on `device`."""

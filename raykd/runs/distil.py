@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from raykd.corpora.batching import language_sampling, plan_batches, worker_slice
+from raykd.corpora.batching import language_sampling, worker_slice
 from raykd.errors import RunError
 from raykd.layers import Model
 from raykd.results import Score
@@ -115,17 +116,17 @@ class Distiller:
         for index in range(self.progress.stage, len(self.plan.stages)):
             self._open_stage(index)
             steps = self.stage.steps(self.model)
-            for step in range(self.progress.step, len(steps)):
-                self._open_step(steps[step], state)
-                state = None
-                self._train_step(report)
-                self._close_step(last=step + 1 == len(steps))
+            with closing(self.data):
+                for step in range(self.progress.step, len(steps)):
+                    self._open_step(steps[step], state)
+                    state = None
+                    self._train_step(report)
+                    self._close_step(last=step + 1 == len(steps))
         return self.progress
 
     def _open_stage(self, index: int) -> None:
         self.stage = self.plan.stages[index]
         self.data = self.stage.data()
-        self._lengths = self.data.part.text.piece_lengths
         self._rows, self._held_out = split_held_out(self.data.rows, self.stage)
         objective, transfer = self.stage.objective, self.data.transfer
         layers = {need.layer for need in objective.needs if need.layer is not None}
@@ -191,11 +192,10 @@ class Distiller:
             progress.first_epoch, progress.best, progress.steps = progress.epoch, -float("inf"), 0
 
     def _batches(self, epoch: int) -> list[np.ndarray]:
-        training, drawn = self.stage.training, self._drawn(epoch)
-        batches = plan_batches(
-            self._lengths[drawn], batch_tokens=training.batch_tokens, seed=training.seed, epoch=epoch
+        training = self.stage.training
+        return self.data.plan(
+            self._drawn(epoch), batch_tokens=training.batch_tokens, seed=training.seed, epoch=epoch
         )
-        return [drawn[batch] for batch in batches]
 
     def _drawn(self, epoch: int) -> np.ndarray:
         """The rows of one epoch: all of them, or a sample smoothed over languages."""
@@ -276,13 +276,13 @@ class Distiller:
     def _held_out_loss(self) -> float:
         """The stage's own loss per sentence on the text that it does not train on; the same on every worker."""
         self.model.eval()
-        batches = plan_batches(
-            self._lengths[self._held_out], batch_tokens=self.stage.training.batch_tokens, seed=0, epoch=0, shuffle=False
-        )  # fmt: skip
+        batches = self.data.plan(
+            self._held_out, batch_tokens=self.stage.training.batch_tokens, seed=0, epoch=0, shuffle=False
+        )
         learner = Learner(self.model, self.loss, self.stage.objective.student_layers)
         with torch.inference_mode():
             losses = [
-                learner(self.data.gather(self._held_out[rows], self.worker.device), 1.0, self.stage.training.precision)
+                learner(self.data.gather(rows, self.worker.device), 1.0, self.stage.training.precision)
                 for rows in batches
             ]  # fmt: skip
         return sum(float(loss[TOTAL].sum()) for loss in losses) / len(self._held_out)

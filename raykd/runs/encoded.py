@@ -8,6 +8,7 @@ Memory depends on the block: mapped pages belong to the system, and the actors o
 from __future__ import annotations
 
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from raykd.errors import StoreError
 from raykd.identity import identity
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.storage import DOCTOR, Storage
-from raykd.transfer.manifest import file_sha256
+from raykd.transfer.mapped import ipc_bytes, open_arrow
 
 FOLDER = "encoded"
 MANIFEST = "encoded.json"
@@ -67,8 +68,9 @@ def _write(folder: Storage, table: pa.Table, vocabulary: StoredVocabulary) -> No
         rows = table.slice(first, BLOCK_SENTENCES)
         text = encode_text(rows, vocabulary.pieces, vocabulary.characters)
         name = f"block-{number:05d}.arrow"
-        folder.write(name, _ipc(_arrays(text)))
-        blocks.append({"name": name, "sha256": file_sha256(folder.local_path(name))})
+        data = ipc_bytes(_batch(_arrays(text)))
+        folder.write(name, data)
+        blocks.append({"name": name, "sha256": sha256(data).hexdigest()})
     padding = vocabulary.pieces.special.padding
     folder.write_json(MANIFEST, {"format": FORMAT, "padding": padding, "blocks": blocks})
 
@@ -89,25 +91,20 @@ def _arrays(text: EncodedText) -> dict[str, np.ndarray]:
     }
 
 
-def _ipc(arrays: dict[str, np.ndarray]) -> bytes:
-    """One Arrow file with one row: each column a list of numbers."""
+def _batch(arrays: dict[str, np.ndarray]) -> pa.RecordBatch:
+    """One row: each column a list of numbers."""
     columns = {
         name: pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values))
         for name, values in arrays.items()
     }
-    batch, sink = pa.record_batch(columns), pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    return pa.record_batch(columns)
 
 
 def _mapped(folder: Storage, block: dict[str, str], padding: int) -> EncodedText:
-    path = folder.local_path(block["name"])
-    if (found := file_sha256(path)) != block["sha256"]:
-        problem = f"is damaged: its checksum is {found[:12]}…, it was written with {block['sha256'][:12]}…"
-        raise StoreError(f"{folder.address}/{block['name']}", problem, DOCTOR)
-    with pa.memory_map(str(path)) as source:
-        batch = pa.ipc.open_file(source).get_batch(0)
+    try:
+        batch = open_arrow(folder, block["name"], sha256=block["sha256"])
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{folder.address}/{block['name']}", f"is damaged: {error}", DOCTOR) from error
     numbers = {name: batch[name].values.to_numpy() for name in batch.schema.names}
     rows = {
         name: Ragged(numbers[f"{name}.values"], numbers[f"{name}.offsets"])

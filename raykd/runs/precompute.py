@@ -58,14 +58,25 @@ class PrecomputeTask:
         per_word = column.rows == "word" or (column.rows == "label" and self.teacher.unit == "word")
         return self.text.lengths if per_word else np.ones_like(self.text.lengths)
 
+    def bytes_of(self, need: Need) -> np.ndarray:
+        """Bytes of each sentence in a shard of the signal [N]; those of the file itself are not counted."""
+        sizes, columns = self.teacher.sizes, SIGNALS[need.signal].columns
+        parts = [column.bytes_per_row(sizes, need) * self.rows_of(column) for column in columns]
+        return _ROW_BYTES + np.sum(parts, axis=0)
+
 
 @dataclass(frozen=True)
 class PrecomputePlan:
-    """Everything that a sweep needs of its teachers. `token_budget`: padded tokens that a teacher reads at once."""
+    """Everything that a sweep needs of its teachers.
+
+    A shard has `shard_sentences` sentences, or fewer where they would take more than `shard_bytes`. `token_budget`:
+    padded tokens that a teacher reads at once.
+    """
 
     store: str
     tasks: tuple[PrecomputeTask, ...]
     shard_sentences: int = 2000
+    shard_bytes: int = 64 * 2**20
     token_budget: int = 8000
 
     def coverage(self) -> tuple[TaskCoverage, ...]:
@@ -130,17 +141,15 @@ class TaskCoverage:
 
     def missing_bytes(self) -> int:
         """Bytes that the missing shards will take, from the lengths of their sentences."""
-        return sum(self._bytes(need, rows) for need, part in self.signals.items() for rows in part.pending)
+        return sum(self._bytes(need, part.pending) for need, part in self.signals.items())
 
-    def _bytes(self, need: Need, rows: RowRange) -> int:
-        signal, sizes = SIGNALS[need.signal], self.task.teacher.sizes
-        if signal.once:
-            return sum(column.bytes_per_row(sizes, need) for column in signal.columns) + _FILE_BYTES
-        content = sum(
-            column.bytes_per_row(sizes, need) * int(self.task.rows_of(column)[rows.first : rows.last].sum())
-            for column in signal.columns
-        )
-        return content + _ROW_BYTES * len(rows) + _FILE_BYTES
+    def _bytes(self, need: Need, pending: Sequence[RowRange]) -> int:
+        signal, sizes, files = SIGNALS[need.signal], self.task.teacher.sizes, _FILE_BYTES * len(pending)
+        if not pending or signal.once:
+            per_file = sum(column.bytes_per_row(sizes, need) for column in signal.columns)
+            return files + per_file * len(pending)
+        ends = np.concatenate([[0], np.cumsum(self.task.bytes_of(need))])
+        return files + sum(int(ends[rows.last] - ends[rows.first]) for rows in pending)
 
 
 # Row number, length and list offset; schema, metadata and footer of one Arrow file.
@@ -225,7 +234,12 @@ def precompute(
 
 def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
     store = Storage(plan.store)
-    ranges = row_ranges(len(task.text), plan.shard_sentences)
+    ranges = row_ranges(
+        [task.bytes_of(need) for need in task.needs if not SIGNALS[need.signal].once],
+        len(task.text),
+        shard_sentences=plan.shard_sentences,
+        shard_bytes=plan.shard_bytes,
+    )
     found: dict[Need, Coverage] = {}
     for need in task.needs:
         sources = SIGNALS[need.signal].sources if derives(need, task.teacher.offers) else ()
@@ -238,7 +252,9 @@ def _commit(covered: TaskCoverage, results: Sequence[Row]) -> None:
     answers = [json.loads(result["entries"]) for result in results]
     for need, part in covered.signals.items():
         part.commit(
-            [ShardEntry.model_validate(entries[need.name]) for entries in answers if need.name in entries]
+            [ShardEntry.model_validate(entries[need.name]) for entries in answers if need.name in entries],
+            covered.task.text.lengths,
+            covered.task.rows_of(SIGNALS[need.signal].columns[0]),
         )
 
 

@@ -32,7 +32,7 @@ from raykd.transfer import (
     open_shard,
     open_text,
     origin_folder,
-    verify_shards,
+    shard_order,
     write_shard,
 )
 
@@ -125,9 +125,6 @@ class ShardWriter:
         job, work = self._shard_jobs[row["task"]], json.loads(row["work"])
         rows = RowRange(row["first"], row["last"])
         entries = {name: ShardEntry.model_validate(entry) for name, entry in work["standing"].items()}
-        for need, origin in job.origins.items():
-            if need.name in entries:
-                verify_shards(origin_folder(self._store, origin), [entries[need.name]])
         pending = [need for need in job.origins if need.name in work["pending"]]
         for need in [need for need in pending if SIGNALS[need.signal].once]:
             entries[need.name] = self._once(job, need)
@@ -165,7 +162,7 @@ class ShardWriter:
             return entries
         text = self._text(job.text_id)
         lengths_N = text.lengths[rows.first : rows.last]
-        order_N = np.argsort(lengths_N, kind="stable")
+        order_N = shard_order(lengths_N)
         values = self._outputs(job, text, order_N + rows.first, lengths_N[order_N], lacking)
         labels_N = lengths_N[order_N] if job.teacher.unit == "word" else np.ones(len(order_N), np.int64)
         for need in lacking:
@@ -210,7 +207,7 @@ class ShardWriter:
         signal, stored, first = SIGNALS[need.signal], {}, None
         for own in (each for each in job.origins if each.signal in signal.sources):
             entry = entries.get(own.name) or self._once(job, own)
-            batch = open_shard(origin_folder(self._store, job.origins[own]), entry.name)
+            batch = open_shard(origin_folder(self._store, job.origins[own]), entry)
             stored[own.signal] = decode_columns(own, batch)
             if not SIGNALS[own.signal].once:
                 first = (entry, batch)

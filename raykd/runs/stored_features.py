@@ -37,11 +37,11 @@ class StoredFeatures:
     """The features of some sentences, of several encoders side by side, by row."""
 
     def __init__(self, encoders: Sequence[TransferSet]):
-        self._encoders = encoders
+        self.encoders = encoders
 
     def gather(self, rows: np.ndarray) -> Tensor:
         """The features [B, T, D] of the sentences at `rows`, padded with zeros; float16."""
-        found = [encoder.gather(rows).features for encoder in self._encoders]
+        found = [encoder.gather(rows).features for encoder in self.encoders]
         return torch.cat([each for each in found if each is not None], -1)
 
 

@@ -31,8 +31,8 @@ from raykd.storage import DOCTOR, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held
 from raykd.sweep.records import SweepRecords
-from raykd.transfer import open_text, read_hashes, read_manifest, signal_id, verify_shards
-from raykd.transfer.names import HASHES, MANIFEST
+from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest, signal_id
+from raykd.transfer.names import HASHES, INDEX, MANIFEST
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,16 @@ def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
             )
         )
         yield from found
+        if not found and f"{where}/{INDEX}" in names:
+            index, again = f"transfer/{where}/{INDEX}", "the index is written again"
+            yield from _damage(lambda folder=folder: read_index(folder, read_manifest(folder)), index, again)
         # A shard that is not there is computed by the next sweep.
         there = (
             () if found else (shard for shard in read_manifest(folder).shards if folder.exists(shard.name))
         )
         for entry in there:
             yield from _damage(
-                lambda folder=folder, entry=entry: verify_shards(folder, [entry]),
+                lambda folder=folder, entry=entry: open_shard(folder, entry),
                 f"transfer/{where}/{entry.name}",
                 f"{len(entry.rows):,} sentences are given to the teacher again",
             )

@@ -2,12 +2,15 @@
 
 names      where a signal is stored, under which name   text      the sentences that a teacher reads
 shard      one Arrow file                               manifest  what a finished signal holds, with checksums
+index      where each sentence is in the shards         mapped    mapping an Arrow file, comparing its checksum
 coverage   what is stored, what is pending
-signal_store, ragged, transfer_set                      mapping, joining and gathering into batches
+signal_store, ragged, transfer_set                      opening, joining and gathering into batches
+windows    which shards are trained on together         prefetch  the next ones, fetched meanwhile
 """
 
 from raykd.transfer.coverage import Coverage, clean_temporaries, cover_signal, origin_folder
-from raykd.transfer.manifest import Manifest, Origin, ShardEntry, read_manifest, verify_shards
+from raykd.transfer.index import read_index, shard_order
+from raykd.transfer.manifest import Manifest, Origin, ShardEntry, read_manifest
 from raykd.transfer.names import RowRange, row_ranges, signal_id
 from raykd.transfer.shard import decode_columns, encode_columns, find_shard, open_shard, write_shard
 from raykd.transfer.signal_store import SignalStore
@@ -33,10 +36,11 @@ __all__ = [
     "open_text",
     "origin_folder",
     "read_hashes",
+    "read_index",
     "read_manifest",
     "row_ranges",
+    "shard_order",
     "signal_id",
-    "verify_shards",
     "write_shard",
     "write_text",
 ]

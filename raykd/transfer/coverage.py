@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from raykd.signals import SIGNALS
 from raykd.storage import Storage
+from raykd.transfer.index import Index, write_index
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, find_manifest, lost_shards, write_manifest
-from raykd.transfer.names import RowRange, signal_folder, signal_id, stored_ks
+from raykd.transfer.names import INDEX, RowRange, signal_folder, signal_id, stored_ks
 from raykd.transfer.shard import find_shard
 
 
@@ -31,15 +34,24 @@ class Coverage:
         """Nothing is left to compute or to write."""
         return self.committed and not self.pending
 
-    def commit(self, computed: Sequence[ShardEntry] = ()) -> None:
-        """Write the manifest of the shards that were there and of those `computed`, unless it is there already."""
-        if self.complete:
+    def commit(self, computed: Sequence[ShardEntry], words_N: np.ndarray, rows_N: np.ndarray) -> None:
+        """Write the index and the manifest of the shards that were there and of those `computed`, where they are not
+        there already.
+
+        words_N, rows_N: of each sentence of the text its words and its rows in the signal's first column.
+        """
+        indexed = SIGNALS[self.origin.signal].once or (self.committed and self.folder.exists(INDEX))
+        if self.complete and indexed:
             return
         done = {entry.first: entry for entry in (*self.standing, *computed)}
         lacking = [rows.name for rows in self.pending if rows.first not in done]
         if lacking:
             raise ValueError(f"{self.folder.address} cannot be committed: {', '.join(lacking)} not computed")
-        write_manifest(self.folder, Manifest.of(self.origin, done.values()))
+        manifest = Manifest.of(self.origin, done.values())
+        if not indexed:
+            write_index(self.folder, Index.of([entry.rows for entry in manifest.shards], words_N, rows_N))
+        if not self.complete:
+            write_manifest(self.folder, manifest)
 
 
 def clean_temporaries(folder: Storage) -> None:

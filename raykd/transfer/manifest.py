@@ -6,11 +6,8 @@ before it is finished.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from raykd.errors import StoreError
@@ -20,9 +17,6 @@ from raykd.storage import Storage
 from raykd.transfer.names import FORMAT, MANIFEST, RowRange
 
 AGAIN = "run raykd precompute again"
-
-_verified: set[tuple[str, int, int, int, str]] = set()
-"""Shards that this process has compared with their checksum: path, inode, size, time of the last change, checksum."""
 
 
 class Origin(Frozen):
@@ -124,24 +118,6 @@ def lost_shards(folder: Storage, entries: Iterable[ShardEntry]) -> tuple[ShardEn
     return tuple(entry for entry in entries if not _stands(folder, entry))
 
 
-def verify_shards(folder: Storage, entries: Iterable[ShardEntry], *, threads: int = 8) -> None:
-    """Compare every shard with its sha256, once per process as long as the file stays as it is. Raises StoreError
-    naming the first damaged one.
-
-    Hashing releases the interpreter lock, so threads help where the disk can keep up.
-    """
-    with ThreadPoolExecutor(threads) as pool:
-        for damage in pool.map(lambda entry: _damage(folder, entry), entries):
-            if damage is not None:
-                raise damage
-
-
-def file_sha256(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def damaged(folder: Storage, name: str, problem: str) -> StoreError:
     """The error that refuses a damaged shard by name, with its hint."""
     path = f"{folder.address}/{name}"
@@ -150,21 +126,6 @@ def damaged(folder: Storage, name: str, problem: str) -> StoreError:
 
 def _stands(folder: Storage, entry: ShardEntry) -> bool:
     return folder.exists(entry.name) and folder.size(entry.name) == entry.bytes
-
-
-def _damage(folder: Storage, entry: ShardEntry) -> StoreError | None:
-    if not folder.exists(entry.name):
-        return StoreError(f"{folder.address}/{entry.name}", "the shard is missing", AGAIN)
-    path = folder.local_path(entry.name)
-    now = path.stat()
-    verified = (str(path), now.st_ino, now.st_size, now.st_mtime_ns, entry.sha256)
-    if verified in _verified:
-        return None
-    got = file_sha256(path)
-    if got != entry.sha256:
-        return damaged(folder, entry.name, f"its checksum is {got[:12]}…, written as {entry.sha256[:12]}…")
-    _verified.add(verified)
-    return None
 
 
 def _manifest(name: str, plain: dict[str, Any]) -> Manifest:

@@ -1,7 +1,7 @@
 """Where a signal is stored, and under which name.
 
-    <store>/transfer/<signal id>/shard-<first>-<last>.arrow …, manifest.json
-    <store>/transfer/<kbest id>/k<K>/shard-<first>-<last>.arrow …, manifest.json
+    <store>/transfer/<signal id>/shard-<first>-<last>.arrow …, shards.index, manifest.json
+    <store>/transfer/<kbest id>/k<K>/shard-<first>-<last>.arrow …, shards.index, manifest.json
     <store>/transfer/<text id>/text.arrow, hashes.bin      the sentences themselves, as teachers read them
 
 A shard's name holds which rows of its text are in it (`first` included, `last` not), so that shards cut at
@@ -11,8 +11,11 @@ different places never overwrite each other.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from raykd.identity import identity
 from raykd.signals import SIGNALS, Need
@@ -26,6 +29,7 @@ FORMAT = 2
 MANIFEST = "manifest.json"
 HASHES = "hashes.bin"
 """Beside a text: the sha256 of all that follows, then the hash of each sentence, 16 bytes."""
+INDEX = "shards.index"
 _KBEST_MANIFEST = re.compile(r"k(\d+)/manifest\.json")
 
 
@@ -45,12 +49,29 @@ class RowRange:
         return self.last - self.first
 
 
-def row_ranges(rows: int, shard_sentences: int) -> tuple[RowRange, ...]:
-    """Cut `rows` sentences into ranges of `shard_sentences` each, the last one shorter."""
+def row_ranges(
+    bytes_N: Sequence[np.ndarray], rows: int, *, shard_sentences: int, shard_bytes: int
+) -> tuple[RowRange, ...]:
+    """Cut `rows` sentences into ranges of `shard_sentences` each, the last one shorter.
+
+    A range of which one signal takes more than `shard_bytes` is halved, and so on: `bytes_N` has, for each signal, the
+    bytes of every sentence. So small signals keep whole ranges, and a large one is cut at the same places each time.
+    """
     if shard_sentences < 1:
         raise ValueError(f"shard_sentences must be at least 1, got {shard_sentences}")
+    ends = [np.concatenate([[0], np.cumsum(own)]) for own in bytes_N]
     starts = range(0, rows, shard_sentences)
-    return tuple(RowRange(first, min(first + shard_sentences, rows)) for first in starts)
+    whole = (RowRange(first, min(first + shard_sentences, rows)) for first in starts)
+    return tuple(part for each in whole for part in _halved(each, ends, shard_bytes))
+
+
+def _halved(rows: RowRange, ends: Sequence[np.ndarray], most: int) -> list[RowRange]:
+    largest = max((int(own[rows.last] - own[rows.first]) for own in ends), default=0)
+    if largest <= most or len(rows) == 1:
+        return [rows]
+    middle = (rows.first + rows.last) // 2
+    halves = (RowRange(rows.first, middle), RowRange(middle, rows.last))
+    return [part for half in halves for part in _halved(half, ends, most)]
 
 
 def signal_id(need: Need, *, teacher_id: str, text_id: str) -> str:

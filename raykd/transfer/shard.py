@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
-from raykd.errors import RunError
+from raykd.errors import RunError, StoreError
 from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.spec import Frozen
 from raykd.storage import Storage
-from raykd.transfer.manifest import Origin, ShardEntry, damaged
+from raykd.transfer.manifest import AGAIN, Origin, ShardEntry, damaged
+from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
 from raykd.transfer.names import FORMAT, RowRange
 
 _METADATA = b"raykd"
@@ -111,26 +112,28 @@ def write_shard(
     tokens = int(np.sum(batch["length"].to_numpy())) if "length" in batch.schema.names else 0
     stated = {"origin": origin, "first": rows.first, "last": rows.last, "tokens": tokens}
     header = Header(
-        format=FORMAT, **stated, largest_error=largest_error, source=source, content=_content(batch)
+        format=FORMAT, **stated, largest_error=largest_error, source=source, content=content_hash(batch)
     )
-    data = _ipc(batch.replace_schema_metadata({_METADATA: header.model_dump_json().encode()}))
+    data = ipc_bytes(batch.replace_schema_metadata({_METADATA: header.model_dump_json().encode()}))
     folder.write(rows.name, data)
     return _entry(header, rows.name, len(data), hashlib.sha256(data).hexdigest())
 
 
-def open_shard(folder: Storage, name: str) -> pa.RecordBatch:
-    """Map one shard into memory. Raises StoreError naming it when its footer cannot be read."""
-    path = folder.local_path(name)
+def open_shard(folder: Storage, entry: ShardEntry) -> pa.RecordBatch:
+    """Map one shard into memory; what this process maps first is compared with its checksum.
+
+    Raises StoreError, naming the shard, when it is missing or damaged.
+    """
+    if not folder.exists(entry.name):
+        raise StoreError(f"{folder.address}/{entry.name}", "the shard is missing", AGAIN)
     try:
-        # The mapping outlives the file handle: it is released with the last array that reads it,
-        # so thousands of shards need no file descriptors.
-        with pa.memory_map(str(path)) as file:
-            reader = pa.ipc.open_file(file)
-            if reader.num_record_batches != 1:
-                raise pa.ArrowInvalid(f"{reader.num_record_batches} record batches where one is written")
-            return reader.get_batch(0)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise damaged(folder, name, f"its footer cannot be read ({error})") from error
+        batch = open_arrow(folder, entry.name, sha256=entry.sha256)
+    except (ValueError, OSError) as error:
+        raise damaged(folder, entry.name, str(error)) from error
+    if batch.num_rows != len(entry.rows):
+        problem = f"{batch.num_rows} rows where {len(entry.rows)} were written"
+        raise damaged(folder, entry.name, problem)
+    return batch
 
 
 def find_shard(
@@ -147,7 +150,7 @@ def find_shard(
     try:
         batch = pa.ipc.open_file(pa.BufferReader(data)).get_batch(0)
         header = Header.model_validate_json((batch.schema.metadata or {})[_METADATA])
-        intact = header.content == _content(batch)
+        intact = header.content == content_hash(batch)
     except (pa.ArrowException, OSError, IndexError, KeyError, ValueError, ValidationError):
         return None
     ours = header.format == FORMAT and header.origin.serves(origin) and source in (None, header.source)
@@ -176,23 +179,6 @@ def tokens_of(batch: pa.RecordBatch, name: str) -> np.ndarray:
 def rows_of(batch: pa.RecordBatch, name: str) -> np.ndarray:
     """The values [N, W] of a fixed-width column, not copied."""
     return batch[name].values.to_numpy().reshape(-1, batch[name].type.list_size)
-
-
-def _ipc(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def _content(batch: pa.RecordBatch) -> str:
-    hashed = hashlib.sha256()
-    for column in batch.columns:
-        for buffer in column.buffers():
-            # Buffers are padded on disk but not in memory: the digest of each keeps them apart without
-            # its padding.
-            hashed.update(hashlib.sha256(buffer if buffer is not None else b"").digest())
-    return hashed.hexdigest()
 
 
 def _entry(header: Header, name: str, size: int, sha256: str) -> ShardEntry:

@@ -1,70 +1,79 @@
-"""One stored signal, read: its manifest checked, its shards mapped into memory."""
+"""One stored signal, read: its manifest and index are checked when it is opened, each shard when it is first used.
+
+Shapes: N sentences of the text, B of a batch, S shards.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from raykd.errors import StoreError
-from raykd.signals import Column
+from raykd.signals import SIGNALS
 from raykd.storage import Storage
-from raykd.transfer.manifest import AGAIN, Manifest, damaged, read_manifest, verify_shards
+from raykd.transfer.index import Index, read_index
+from raykd.transfer.manifest import AGAIN, Manifest, damaged, read_manifest
 from raykd.transfer.names import signal_folder, stored_ks
-from raykd.transfer.ragged import Ragged
-from raykd.transfer.shard import decode_columns, is_list, open_shard, rows_of, tokens_of
+from raykd.transfer.shard import decode_columns, is_list, open_shard
 
 
 @dataclass(frozen=True)
 class SignalStore:
-    """One committed signal folder, its shards mapped: batch i is the content of the manifest's shard i."""
+    """One committed signal folder; what is stored once per teacher has no index."""
 
     folder: Storage
     manifest: Manifest
-    batches: tuple[pa.RecordBatch, ...]
+    index: Index | None
 
     @staticmethod
     def open(folder: Storage) -> SignalStore:
-        """Map a signal folder; a shard that this process reads first is compared with its checksum.
-
-        Raises StoreError, naming the shard, when there is no manifest, a shard is missing or damaged.
-        """
+        """Open a signal folder, but none of its shards. Raises StoreError when it has no manifest or no index."""
         manifest = read_manifest(folder)
-        verify_shards(folder, manifest.shards)
-        batches = tuple(open_shard(folder, entry.name) for entry in manifest.shards)
-        for entry, batch in zip(manifest.shards, batches, strict=True):
-            if batch.num_rows != len(entry.rows):
-                raise damaged(
-                    folder, entry.name, f"{batch.num_rows} rows where {len(entry.rows)} were written"
-                )
-        return SignalStore(folder, manifest, batches)
+        once = SIGNALS[manifest.origin.signal].once
+        return SignalStore(folder, manifest, None if once else read_index(folder, manifest))
 
-    def column(self, column: Column) -> Ragged:
-        """A column over the rows of the text; what is stored per sentence counts as one row of it."""
-        blocks = tuple(
-            (tokens_of if is_list(column) else rows_of)(batch, column.name) for batch in self.batches
-        )
-        block_N, start_N, length_N = (
-            np.zeros(self.manifest.rows, kind) for kind in (np.int32, np.int64, np.int32)
-        )
-        for number, batch in enumerate(self.batches):
-            rows = batch["sentence"].to_numpy()
-            length = batch["length"].to_numpy() if is_list(column) else np.ones(len(rows), np.int32)
-            self._check(number, rows, length, blocks[number])
-            block_N[rows], length_N[rows] = number, length
-            start_N[rows] = np.cumsum(length) - length
-        return Ragged(blocks, block_N, start_N, length_N)
+    @cached_property
+    def first_S(self) -> np.ndarray:
+        """The first row of the text in each shard, ascending."""
+        return np.array([entry.first for entry in self.manifest.shards], np.int64)
 
-    def once(self) -> tuple[np.ndarray, ...]:
-        """The columns [1, V] of a signal that is stored once per teacher."""
-        return decode_columns(self.manifest.origin.need, self.batches[0])
+    def shards_of(self, rows_B: np.ndarray) -> np.ndarray:
+        """The number of the shard that holds each of these rows of the text [B]."""
+        return np.searchsorted(self.first_S, rows_B, side="right") - 1
 
-    def _check(self, number: int, rows: np.ndarray, lengths: np.ndarray, block: np.ndarray) -> None:
+    def locate(self, rows_B: np.ndarray) -> np.ndarray:
+        """Where rows of the text are [4, B]: shard, place among its sentences, first list row, number of list rows."""
+        index = self._indexed()
+        columns = (index.place_N, index.start_N, index.length_N)
+        return np.stack([self.shards_of(rows_B), *(column[rows_B] for column in columns)], dtype=np.int64)
+
+    def load(self, number: int) -> tuple[np.ndarray, ...]:
+        """The columns of one shard as they are stored, mapped: [R, V] or [N, V] each.
+
+        Raises StoreError, naming the shard, when it is missing, damaged, or not the one that the index describes.
+        """
         entry = self.manifest.shards[number]
-        expected = np.arange(entry.first, entry.last)
-        if not np.array_equal(np.sort(rows), expected) or lengths.sum() != len(block):
-            raise damaged(self.folder, entry.name, "its rows or lengths are not those it was written with")
+        batch = open_shard(self.folder, entry)
+        need = self.manifest.origin.need
+        values = decode_columns(need, batch)
+        if not SIGNALS[need.signal].once:
+            sentence_N, length_N = batch["sentence"].to_numpy(), batch["length"].to_numpy()
+            wanted = [
+                int(length_N.sum()) if is_list(column) else len(sentence_N)
+                for column in SIGNALS[need.signal].columns
+            ]
+            agrees = self._indexed().agrees(entry.rows, sentence_N, length_N)
+            if not agrees or [len(part) for part in values] != wanted:
+                problem = "its rows or lengths are not those it was written with"
+                raise damaged(self.folder, entry.name, problem)
+        return values
+
+    def _indexed(self) -> Index:
+        if self.index is None:
+            raise ValueError(f"{self.manifest.origin.signal} is stored once per teacher: it has no rows")
+        return self.index
 
 
 def open_kbest(store: Storage, kbest_id: str, k: int, *, source: Manifest | None = None) -> SignalStore:

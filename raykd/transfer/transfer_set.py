@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,12 +17,17 @@ import torch
 
 from raykd.errors import SignalError
 from raykd.needs import to_read
-from raykd.signals import SIGNALS, Column, Need, TeacherBatch
+from raykd.signals import SIGNALS, Need, TeacherBatch
 from raykd.storage import Storage
 from raykd.transfer.names import signal_folder
-from raykd.transfer.ragged import Ragged, join
+from raykd.transfer.prefetch import Prefetched
+from raykd.transfer.ragged import gather
 from raykd.transfer.shard import is_list
 from raykd.transfer.signal_store import SignalStore, open_kbest
+from raykd.transfer.windows import ShardKey, Units, Windows
+
+REMOTE_THREADS = 4
+"""Threads that fetch ahead from an object store, where a request waits longer than it computes; else it is one."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,11 @@ class Source(Protocol):
 
 
 class TransferSet:
-    """What the teachers of one run give for its training table. Build it with `open`."""
+    """What the teachers of one run give for its training table. Build it with `open`, end it with `close`.
+
+    Opening it opens no shard but what is stored once per teacher: a shard is compared with its checksum when it is
+    first used. Of each row only its teacher and its row of that teacher's text are kept.
+    """
 
     def __init__(
         self,
@@ -51,53 +61,70 @@ class TransferSet:
         covered: Sequence[Covered],
         stores: Sequence[Mapping[Need, SignalStore]],
     ):
-        self._teacher_G = teacher_G
-        rows, picked = [each.rows for each in covered], [each.text_rows for each in covered]
-        self._columns: dict[Need, tuple[Ragged, ...]] = {}
-        self._once: dict[Need, tuple[torch.Tensor, ...]] = {}
-        for need in dict.fromkeys(need for opened in stores for need in opened):
-            own = [opened[need] for opened in stores if need in opened]
-            if SIGNALS[need.signal].once:
-                parts = zip(*(store.once() for store in own), strict=True)
-                self._once[need] = tuple(torch.from_numpy(np.concatenate(part)) for part in parts)
-            else:
-                self._columns[need] = tuple(
-                    join([_column(store, column, need) for store in own], rows, picked, len(teacher_G))
-                    for column in SIGNALS[need.signal].columns
-                )
+        self._teacher_G, self._text_row_G = teacher_G, _text_rows(covered, len(teacher_G))
+        self._stores, self._needs = stores, tuple(dict.fromkeys(need for opened in stores for need in opened))
+        self._once = {
+            need: _once([opened[need] for opened in stores if need in opened])
+            for need in self._needs
+            if SIGNALS[need.signal].once
+        }
+        remote = any(not store.folder.is_local for opened in stores for store in opened.values())
+        self._shards: Prefetched[ShardKey, tuple[np.ndarray, ...]] = Prefetched(
+            self._load, threads=REMOTE_THREADS if remote else 1
+        )
+        self._units, self._windows, self._window = Units(stores), None, -1
 
     @staticmethod
     def open(storage: Storage, covered: Iterable[Covered], needs: Iterable[Need]) -> TransferSet:
-        """Map the signals that `needs` reads; what this process has not read before is compared with its checksum.
+        """Open what serves `needs`, or what they derive from, of every teacher.
 
-        Raises StoreError when a signal is missing or damaged, SignalError when two teachers cover one
-        row, do not have the same tags, or a table has more rows than its text.
+        Raises StoreError when a part is missing or damaged; SignalError when teachers have not the same tags, cover the
+        same rows, or store fewer sentences than they cover.
         """
-        joined = tuple(covered)
-        wanted = tuple(needs)
+        joined, wanted = tuple(covered), tuple(needs)
         teacher_G = _teacher_of_rows([each.rows for each in joined])
         stores = [_open_source(storage, each.source, wanted) for each in joined]
         _check(joined, stores)
         return TransferSet(teacher_G, joined, stores)
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of all that is stored for each sentence."""
+        return int(self._units.bytes_U.sum())
+
     def hidden_size(self, layer: int) -> int:
         """Components of the stored hidden states of `layer`."""
-        return next(
-            columns[0].blocks[0].shape[1] for need, columns in self._columns.items() if need.layer == layer
+        need, teacher = next(
+            (need, teacher)
+            for teacher, opened in enumerate(self._stores)
+            for need in opened
+            if need.layer == layer
         )
+        return self._shards.get((teacher, need, 0))[0].shape[1]
+
+    def plan(self, rows: np.ndarray, *, seed: int, epoch: int, shuffle: bool = True) -> list[np.ndarray]:
+        """The windows of an epoch over these rows of the training table: for each the places in `rows`, ascending.
+
+        From now on the shards of a window are fetched in the background from its first batch on, those of the next
+        one too, and let go of after it. All rows are one window where their signals take less than `WINDOW_BYTES`.
+        A function of what is stored, seed and epoch alone. Raises SignalError when no teacher covers one of the rows.
+        """
+        unit_N = self._units.of(*self._located(rows))
+        self._windows = Windows(self._units, unit_N, seed=seed, epoch=epoch, shuffle=shuffle)
+        self._window = -1
+        return self._windows.rows(unit_N)
 
     def gather(self, sentence_rows: np.ndarray, device: torch.device | str = "cpu") -> TeacherBatch:
         """What the teachers give for these rows of the training table, padded, on `device`.
 
-        Raises SignalError when no teacher covers one of the rows.
+        Raises SignalError when no teacher covers one of the rows, StoreError when a shard is missing or damaged.
         """
-        rows_B = np.asarray(sentence_rows, np.int64)
-        teacher_B = self._teacher_G[rows_B]
-        if (teacher_B < 0).any():
-            row = int(rows_B[np.argmax(teacher_B < 0)])
-            raise SignalError(f"row {row} of the training table is covered by no teacher of the transfer set")
+        teacher_B, text_rows_B = self._located(np.asarray(sentence_rows, np.int64))
+        self._go_to(teacher_B[:1], text_rows_B[:1])
         values = {
-            need: self._gathered(need, columns, rows_B, device) for need, columns in self._columns.items()
+            need: self._gathered(need, teacher_B, text_rows_B, device)
+            for need in self._needs
+            if need not in self._once
         }
         index_B = torch.from_numpy(teacher_B.astype(np.int64))
         for need, parts in self._once.items():
@@ -105,25 +132,77 @@ class TransferSet:
             values[need] = SIGNALS[need.signal].read(rows, index_B, need)
         return TeacherBatch.of(values)
 
+    def close(self) -> None:
+        """End the background threads and unmap all shards."""
+        self._windows = None
+        self._shards.close()
+
+    def _located(self, rows_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The teacher of each row, and its row of that teacher's text."""
+        teacher_B = self._teacher_G[rows_B]
+        if (teacher_B < 0).any():
+            row = int(rows_B[np.argmax(teacher_B < 0)])
+            raise SignalError(f"row {row} of the training table is covered by no teacher of the transfer set")
+        return teacher_B, self._text_row_G[rows_B]
+
+    def _go_to(self, teacher_1: np.ndarray, text_row_1: np.ndarray) -> None:
+        """Where this row begins another window, let go of the last one and fetch ahead. A batch is of one window."""
+        if self._windows is None:
+            return
+        window = self._windows.window_of(int(self._units.of(teacher_1, text_row_1)[0]))
+        if window not in (self._window, -1):
+            self._window = window
+            self._shards.expect(self._windows.expected(window))
+
+    def _load(self, key: ShardKey) -> tuple[np.ndarray, ...]:
+        teacher, need, number = key
+        columns = self._stores[teacher][need].load(number)
+        # Teachers may have stored different numbers of best paths: each serves every smaller one.
+        return tuple(column[:, : need.k] for column in columns) if need.k else columns
+
     def _gathered(
-        self, need: Need, columns: tuple[Ragged, ...], rows_B: np.ndarray, device: torch.device | str
+        self, need: Need, teacher_B: np.ndarray, text_rows_B: np.ndarray, device: torch.device | str
     ) -> Any:
         signal = SIGNALS[need.signal]
-        parts = [torch.from_numpy(column.gather(rows_B)).to(device) for column in columns]
-        own = zip(parts, signal.columns, strict=True)
-        padded = tuple(part if is_list(column) else part[:, 0] for part, column in own)
-        lengths_B = torch.from_numpy(columns[0].length_G[rows_B].astype(np.int64)).to(device)
-        return signal.read(padded, lengths_B, need)
+        where_4B = np.empty((4, len(teacher_B)), np.int64)
+        for teacher in np.unique(teacher_B).tolist():
+            own_B = teacher_B == teacher
+            where_4B[:, own_B] = self._stores[teacher][need].locate(text_rows_B[own_B])
+        shard_B, place_B, start_B, length_B = where_4B
+        # One number for a teacher and a shard of it.
+        block_B = teacher_B.astype(np.int64) << 32 | shard_B
+        parts = []
+        for number, column in enumerate(signal.columns):
+            block_of = partial(self._block, need, number)
+            if is_list(column):
+                parts.append(gather(block_of, block_B, start_B, length_B))
+            else:
+                parts.append(gather(block_of, block_B, place_B, np.ones_like(place_B))[:, 0])
+        padded = tuple(torch.from_numpy(part).to(device) for part in parts)
+        lengths_B = torch.from_numpy(length_B if is_list(signal.columns[0]) else np.ones_like(length_B))
+        return signal.read(padded, lengths_B.to(device), need)
+
+    def _block(self, need: Need, column: int, block: int) -> np.ndarray:
+        return self._shards.get((block >> 32, need, block & 0xFFFFFFFF))[column]
 
 
-def _column(store: SignalStore, column: Column, need: Need) -> Ragged:
-    # Teachers may have stored different numbers of best paths: each serves every smaller one.
-    return store.column(column).narrowed(need.k) if need.k else store.column(column)
+def _once(stores: Sequence[SignalStore]) -> tuple[torch.Tensor, ...]:
+    """The columns of a signal that is stored once per teacher, one row for each teacher."""
+    parts = zip(*(store.load(0) for store in stores), strict=True)
+    return tuple(torch.from_numpy(np.concatenate(part)) for part in parts)
+
+
+def _text_rows(covered: Sequence[Covered], rows: int) -> np.ndarray:
+    text_row_G = np.zeros(rows, np.int32)
+    for each in covered:
+        own = np.arange(len(each.rows)) if each.text_rows is None else each.text_rows
+        text_row_G[each.rows] = own
+    return text_row_G
 
 
 def _teacher_of_rows(covered: Sequence[np.ndarray]) -> np.ndarray:
     rows = 1 + max((int(np.max(covers, initial=-1)) for covers in covered), default=-1)
-    teacher_G = np.full(rows, -1, np.int32)
+    teacher_G = np.full(rows, -1, np.int16)
     for teacher, covers in enumerate(covered):
         if len(np.unique(covers)) != len(covers) or (teacher_G[covers] >= 0).any():
             raise SignalError("two teachers of the transfer set cover one row of the training table")

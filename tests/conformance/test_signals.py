@@ -131,7 +131,9 @@ def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEn
         content, error = shard_of(need, unit, rows)
         where = origin_folder(store, origin)
         entries.append(write_shard(where, content, origin=origin, rows=rows, largest_error=error))
-    cover_signal(store, origin, SHARDS).commit(entries)
+    words_N = np.array([len(words) for words in SENTENCES])
+    rows_N = rows_of(SIGNALS[need.signal].columns[0], unit, SENTENCES)
+    cover_signal(store, origin, SHARDS).commit(entries, words_N, rows_N)
     return store, origin, entries
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.corpora.batching import language_sampling, plan_batches, worker_slice
+from raykd.corpora.batching import language_sampling, plan_batches, plan_windows, worker_slice
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 
@@ -36,6 +36,43 @@ def test_every_sentence_once_and_every_batch_within_budget(lengths, budget, seed
 def test_the_plan_is_a_function_of_its_arguments(lengths, budget, seed, epoch):
     plans = [plan_batches(lengths, batch_tokens=budget, seed=seed, epoch=epoch) for _ in range(2)]
     assert [b.tolist() for b in plans[0]] == [b.tolist() for b in plans[1]]
+
+
+def test_the_first_window_is_planned_as_all_was_before_there_were_windows():
+    """As it was written then: stored runs must not change."""
+    lengths = np.random.default_rng(0).integers(1, 40, size=500)
+    generator = np.random.default_rng([7, 3])
+    noisy = lengths * generator.uniform(0.9, 1.1, size=500)
+    noisy += generator.uniform(-0.5, 0.5, size=500)
+    batches = [[]]
+    for row in np.argsort(noisy, kind="stable").tolist():
+        if batches[-1] and max(lengths[[*batches[-1], row]]) * (len(batches[-1]) + 1) > 200:
+            batches.append([])
+        batches[-1].append(row)
+    expected = [batches[number] for number in generator.permutation(len(batches))]
+    plan = plan_batches(lengths, batch_tokens=200, seed=7, epoch=3)
+    assert [batch.tolist() for batch in plan] == expected
+    assert flat(plan_batches(lengths, batch_tokens=200, seed=7, epoch=3, window=1)) != flat(plan)
+
+
+@untimed
+@given(
+    st.lists(st.integers(0, 50), max_size=30), st.integers(1, 120), seeds, st.integers(0, 9), st.booleans()
+)
+def test_windows_hold_every_part_once_within_their_bound(sizes, most, seed, epoch, shuffle):
+    sizes = np.array(sizes, np.int64)
+    windows = plan_windows(sizes, most=most, seed=seed, epoch=epoch, shuffle=shuffle)
+    assert sorted(flat(windows)) == list(range(len(sizes)))
+    assert all(sizes[window].sum() <= most or len(window) == 1 for window in windows)
+    if sizes.sum() <= most or not shuffle:
+        assert flat(windows) == list(range(len(sizes)))
+    again = plan_windows(sizes, most=most, seed=seed, epoch=epoch, shuffle=shuffle)
+    assert [window.tolist() for window in windows] == [window.tolist() for window in again]
+
+
+def test_the_order_of_parts_differs_between_epochs():
+    plans = {tuple(flat(plan_windows(np.ones(40), most=5, seed=0, epoch=epoch))) for epoch in range(3)}
+    assert len(plans) == 3
 
 
 def test_epochs_and_seeds_differ_and_unshuffled_plans_ascend():

@@ -10,6 +10,7 @@ import torch
 import torch.multiprocessing
 
 from raykd.runs.distil import Worker
+from raykd.transfer.windows import WINDOW_BYTES
 from tests.runs.loops import distiller, first_batches
 from tests.runs.small import prepared, recipe, student_of
 from tests.runs.workers import WORLDS, trained, work
@@ -30,12 +31,17 @@ STAGES = (
     },
 )
 RUNS = {
-    "per sentence": (recipe(corpus=CORPUS, training=EXACT), False),
+    "per sentence": (recipe(corpus=CORPUS, training=EXACT), False, WINDOW_BYTES),
     "per token": (
-        recipe(corpus=CORPUS, training={**EXACT, "loss_average": "token"}, schedule={"epochs": 1}), False
+        recipe(corpus=CORPUS, training={**EXACT, "loss_average": "token"}, schedule={"epochs": 1}), False,
+        WINDOW_BYTES,
     ),
     "stages and a projection": (
-        recipe(corpus=CORPUS, training=EXACT, stages=STAGES, schedule={"epochs": 1}), True
+        recipe(corpus=CORPUS, training=EXACT, stages=STAGES, schedule={"epochs": 1}), True,
+        WINDOW_BYTES,
+    ),
+    "a window for each teacher": (
+        recipe(corpus=CORPUS, training={**EXACT, "batch_tokens": 249}, schedule={"epochs": 1}), False, 1
     ),
 }  # fmt: skip
 
@@ -44,21 +50,21 @@ RUNS = {
 def seen(tmp_path_factory):
     """What the workers of every world saw of each run; world 1 is this process."""
     folder = tmp_path_factory.mktemp("workers")
-    preparation = prepared(str(folder / "store"), *(asked for asked, _ in RUNS.values()))
-    runs = [(student_of(preparation, asked), projected) for asked, projected in RUNS.values()]
+    preparation = prepared(str(folder / "store"), *(asked for asked, *_ in RUNS.values()))
+    runs = [(student_of(preparation, asked), *options) for asked, *options in RUNS.values()]
     batches = [len(batch) for batch in first_batches(distiller(preparation.storage, runs[0][0]))]
     assert min(batches) < max(WORLDS) <= max(batches), "no batch leaves a worker without a sentence"
     # The server imports torch once for all workers.
     multiprocessing.set_forkserver_preload(["tests.runs.workers"])
     torch.multiprocessing.start_processes(
         work,
-        args=(str(folder), preparation.storage.uri, [(run.to_plain(), own) for run, own in runs]),
+        args=(str(folder), preparation.storage.uri, [(run.to_plain(), *options) for run, *options in runs]),
         nprocs=max(WORLDS),
         start_method="forkserver",
     )
     found = {
-        (name, 1): [trained(preparation.storage, run, Worker(), projected=projected)]
-        for name, (run, projected) in zip(RUNS, runs, strict=True)
+        (name, 1): [trained(preparation.storage, run, Worker(), projected=projected, window_bytes=most)]
+        for name, (run, projected, most) in zip(RUNS, runs, strict=True)
     }
     for world in WORLDS:
         for n, name in enumerate(RUNS):

@@ -17,17 +17,22 @@ from raykd.runs.execute import training_plan_of
 from raykd.runs.run import Run
 from raykd.storage import Storage
 from raykd.tasks import TASKS
+from raykd.transfer import windows
+from raykd.transfer.windows import WINDOW_BYTES
 from tests.runs.loops import distiller, weights_of
 from tests.runs.projected import with_projection
 
 WORLDS = (2, 4)
 
 
-def trained(storage: Storage, run: Run, worker: Worker, *, projected: bool = False) -> dict[str, Any]:
+def trained(
+    storage: Storage, run: Run, worker: Worker, *, projected: bool = False, window_bytes: int = WINDOW_BYTES
+) -> dict[str, Any]:
     """What one worker sees of a run in float64: every step's gradients, the weights, reports and predictions.
 
-    `projected`: its first stage has an objective with parameters of its own.
+    `projected`: its first stage has an objective with parameters of its own. `window_bytes`: the bound of a window.
     """
+    windows.WINDOW_BYTES = window_bytes
     plan = training_plan_of(storage.uri, run)
     if projected:
         plan = replace(plan, stages=[with_projection(plan.stages[0]), *plan.stages[1:]])
@@ -44,6 +49,7 @@ def trained(storage: Storage, run: Run, worker: Worker, *, projected: bool = Fal
         loop.train(reports.append)
     finally:
         watching.remove()
+        windows.WINDOW_BYTES = WINDOW_BYTES
     # Batches small enough that every worker gets some of them.
     evaluate.EVALUATION_TOKENS = 120
     task, tag_set = TASKS[run.task], corpus_of(storage.uri, run.corpus_id).tag_set
@@ -62,7 +68,7 @@ def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.detach().clone()
 
 
-def work(rank: int, folder: str, store: str, runs: list[tuple[dict[str, Any], bool]]) -> None:
+def work(rank: int, folder: str, store: str, runs: list[tuple[dict[str, Any], bool, int]]) -> None:
     """Process `rank` of `max(WORLDS)`; each rank leaves what it saw in the folder."""
     torch.set_num_threads(1)
     for world in WORLDS:
@@ -70,7 +76,8 @@ def work(rank: int, folder: str, store: str, runs: list[tuple[dict[str, Any], bo
             continue
         meeting = f"file://{folder}/meeting-{world}"
         dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world)
-        for number, (plain, projected) in enumerate(runs):
-            seen = trained(Storage(store), Run.from_plain(plain), Worker(rank, world), projected=projected)
+        for number, (plain, projected, most) in enumerate(runs):
+            run, worker = Run.from_plain(plain), Worker(rank, world)
+            seen = trained(Storage(store), run, worker, projected=projected, window_bytes=most)
             torch.save(seen, Path(folder, f"{number}-{world}-{rank}.pt"))
         dist.destroy_process_group()

@@ -34,7 +34,7 @@ def write(folder: Storage, **changes):
 
 def test_emissions_come_back_rounded_after_their_maximum_was_taken_off(tmp_path):
     given, entry = write(Storage(str(tmp_path)))
-    batch = open_shard(Storage(str(tmp_path)), entry.name)
+    batch = open_shard(Storage(str(tmp_path)), entry)
     expected = given - given.max(1, keepdims=True)
     np.testing.assert_array_equal(tokens_of(batch, "emissions"), expected.astype(np.float16))
     assert batch["sentence"].to_pylist() == [22, 20, 23, 21]
@@ -70,7 +70,7 @@ def test_transitions_come_back_with_forbidden_ones(tmp_path):
     none = np.zeros(0, int)
     batch, error = encode_columns(Need("transitions"), Sizes(3), none, none, given)
     entry = write_shard(Storage(str(tmp_path)), batch, origin=ORIGIN, rows=RowRange(0, 1))
-    back = decode_columns(Need("transitions"), open_shard(Storage(str(tmp_path)), entry.name))
+    back = decode_columns(Need("transitions"), open_shard(Storage(str(tmp_path)), entry))
     assert error == 0
     for got, expected in zip(back, given, strict=True):
         assert got.dtype == np.float32
@@ -111,14 +111,14 @@ def test_an_unreadable_shard_is_refused_by_name_with_a_hint(tmp_path):
     with pytest.raises(
         StoreError, match=rf"{entry.name}: the shard is damaged.*remove .*{entry.name} and run"
     ):
-        open_shard(folder, entry.name)
+        open_shard(folder, entry)
 
 
 def test_a_mapped_shard_keeps_no_file_open(tmp_path):
     folder = Storage(str(tmp_path))
     _, entry = write(folder)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    batches = [open_shard(folder, entry.name) for _ in range(5)]
+    batches = [open_shard(folder, entry) for _ in range(5)]
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     (tmp_path / entry.name).unlink()
     assert all(batch["length"].to_pylist() == [1, 2, 2, 5] for batch in batches)

@@ -1,0 +1,176 @@
+"""Copies of an object store's files on this node, for all processes of it: bounded, the least recently used go first.
+
+    <RAYKD_CACHE, else ~/.cache/raykd>/<hash of the address>/<name>, checked.json, lock
+
+`RAYKD_CACHE_BYTES` is the most that they take. Where it is not set it is 50 GiB, or half of what the disk could give
+them if that is less. A file that a process has mapped may be removed: on Linux and macOS it stays readable there, and
+its bytes become free when it is unmapped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from raykd.errors import StoreError
+
+DEFAULT_BYTES = 50 * 2**30
+
+_NOTE, _LOCK = "checked.json", "lock"
+_FOLDER = re.compile(r"[0-9a-f]{32}")
+
+_verified: set[tuple[str, int, int, int, str]] = set()
+"""Copies that this process has compared with their checksum: path, inode, size, time of the last change, checksum."""
+
+_room: dict[Path, int] = {}
+"""Bytes that this process may still write before it looks again at what a cache holds."""
+_room_lock = threading.Lock()
+
+
+def cached_copy(address: str, original: Mapping[str, int], chunks: Callable[[], Iterable[bytes]]) -> Path:
+    """The path of this node's copy of the file at `address`; fetched by `chunks` where there is none of this original.
+
+    original: `size` and `modified_ns`. A copy is compared with its checksum once per process, as long as it stays as it
+    is. Several processes that want one file fetch it once.
+
+    Raises:
+        StoreError: the copy cannot be written.
+    """
+    folder = cache_folder() / hashlib.sha256(address.encode()).hexdigest()[:32]
+    copy = folder / address.rpartition("/")[2]
+    if not _stands(copy, original):
+        try:
+            with _locked(folder):
+                # Another process may have fetched it meanwhile.
+                if not _stands(copy, original):
+                    _make_room(folder.parent, original["size"])
+                    _fetch(copy, original, chunks())
+        except OSError as error:
+            problem = f"cannot be cached ({(error.strerror or str(error)).lower()})"
+            raise StoreError(str(copy), problem, "set RAYKD_CACHE to a folder with free space") from error
+    with suppress(OSError):
+        os.utime(folder / _NOTE)  # when it was last used
+    return copy
+
+
+def cache_folder() -> Path:
+    """The folder of this node's copies; it need not exist."""
+    if chosen := os.environ.get("RAYKD_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raykd"
+
+
+def _stands(copy: Path, original: Mapping[str, int]) -> bool:
+    """Whether the copy is whole, and of this original."""
+    try:
+        checked = json.loads((copy.parent / _NOTE).read_bytes())
+        written = checked.pop("sha256")
+        if checked != original:
+            return False
+        state = _state(copy, written)
+        if state not in _verified:
+            with copy.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != written:
+                    return False
+            _verified.add(state)
+    except (OSError, ValueError, LookupError, AttributeError):
+        return False
+    return True
+
+
+def _fetch(copy: Path, original: Mapping[str, int], chunks: Iterable[bytes]) -> None:
+    digest = hashlib.sha256()
+    with _replacing(copy) as file:
+        for chunk in chunks:
+            digest.update(chunk)
+            file.write(chunk)
+    with _replacing(copy.parent / _NOTE) as file:
+        file.write(json.dumps({**original, "sha256": digest.hexdigest()}).encode())
+    _verified.add(_state(copy, digest.hexdigest()))
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` once it is whole. It is not synced: what a power cut leaves has another
+    checksum, and is fetched again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
+    try:
+        with temporary.open("xb") as file:
+            yield file
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _state(copy: Path, sha256: str) -> tuple[str, int, int, int, str]:
+    now = copy.stat()
+    return str(copy), now.st_ino, now.st_size, now.st_mtime_ns, sha256
+
+
+@contextmanager
+def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the folder of a copy. Raises BlockingIOError where another does and `wait` is off."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+
+
+def _make_room(root: Path, size: int) -> None:
+    """Remove the least recently used copies until `size` bytes more are within the bound.
+
+    Looking at all copies is expensive, so a sixteenth of the bound is made free at once, and this process looks again
+    when it has written as much: several processes may exceed the bound by as much each. One file that is larger than
+    the bound is kept, alone.
+    """
+    with _room_lock:
+        if size > _room.get(root, -1):
+            copies = sorted(_copies(root))
+            held = sum(each for _, each, _ in copies)
+            bound = _bound(root, held)
+            _room[root] = max(size, bound // 16)
+            for _, each, folder in copies:
+                if held + _room[root] <= bound:
+                    break
+                held -= each if _removed(folder) else 0
+        _room[root] -= size
+
+
+def _bound(root: Path, held: int) -> int:
+    chosen = os.environ.get("RAYKD_CACHE_BYTES")
+    if not chosen:
+        return min(DEFAULT_BYTES, (shutil.disk_usage(root).free + held) // 2)
+    if not chosen.isdecimal():
+        problem = f"{chosen!r} is not a number of bytes"
+        raise StoreError("RAYKD_CACHE_BYTES", problem, f"set it to a whole number, such as {DEFAULT_BYTES}")
+    return int(chosen)
+
+
+def _copies(root: Path) -> Iterator[tuple[int, int, Path]]:
+    """When each copy was last used (ns), its bytes and its folder."""
+    for folder in (Path(entry) for entry in os.scandir(root) if _FOLDER.fullmatch(entry.name)):
+        with suppress(OSError):  # another process removes it
+            files = {file.name: file.stat() for file in os.scandir(folder)}
+            used = files[_NOTE] if _NOTE in files else folder.stat()
+            yield used.st_mtime_ns, sum(each.st_size for each in files.values()), folder
+
+
+def _removed(folder: Path) -> bool:
+    """Remove one copy, unless a process is fetching it; whether it is gone."""
+    try:
+        with _locked(folder, wait=False):
+            shutil.rmtree(folder)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,87 @@
+"""Where each sentence of a text is in the shards of one signal: a small file beside them, mapped by every process.
+
+With it a transfer set is opened without opening a shard. It follows from the shards' ranges and the sentences' lengths,
+is written before the manifest, and again by a precompute that finds it missing. A shard is compared with it when it is
+opened.
+
+Shapes: N sentences of a text (or of one shard), S shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from raykd.errors import StoreError
+from raykd.storage import Storage
+from raykd.transfer.manifest import AGAIN, Manifest
+from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
+from raykd.transfer.names import INDEX, RowRange
+
+_METADATA = b"sha256"
+_COLUMNS = ("place", "start", "length")
+
+
+@dataclass(frozen=True)
+class Index:
+    """Of each sentence: its place among the sentences of its shard, its first list row there, and how many it has;
+    int32 [N] each."""
+
+    place_N: np.ndarray
+    start_N: np.ndarray
+    length_N: np.ndarray
+
+    @staticmethod
+    def of(ranges: Sequence[RowRange], words_N: np.ndarray, rows_N: np.ndarray) -> Index:
+        """The index of shards of these ranges: `words_N` decides the order in a shard, `rows_N` are the list rows."""
+        place_N, start_N = np.zeros(len(words_N), np.int32), np.zeros(len(words_N), np.int32)
+        for rows in ranges:
+            order = shard_order(words_N[rows.first : rows.last])
+            lengths = rows_N[rows.first : rows.last][order]
+            place_N[rows.first + order] = np.arange(len(order))
+            start_N[rows.first + order] = np.cumsum(lengths) - lengths
+        return Index(place_N, start_N, rows_N.astype(np.int32))
+
+    def agrees(self, rows: RowRange, sentence_N: np.ndarray, length_N: np.ndarray) -> bool:
+        """Whether the shard of `rows` holds its sentences where the index says, by its own two columns."""
+        place, start, length = (
+            each[rows.first : rows.last] for each in (self.place_N, self.start_N, self.length_N)
+        )
+        starts_N = np.cumsum(length_N) - length_N
+        return (
+            np.array_equal(sentence_N[place], np.arange(rows.first, rows.last))
+            and np.array_equal(length_N[place], length)
+            and np.array_equal(starts_N[place], start)
+        )
+
+
+def shard_order(words_N: np.ndarray) -> np.ndarray:
+    """The order in which a shard holds its sentences: shortest first, equal ones as in the text."""
+    return np.argsort(words_N, kind="stable")
+
+
+def write_index(folder: Storage, index: Index) -> None:
+    """Put the index beside its shards."""
+    columns = (index.place_N, index.start_N, index.length_N)
+    batch = pa.record_batch([pa.array(column) for column in columns], _COLUMNS)
+    folder.write(INDEX, ipc_bytes(batch.replace_schema_metadata({_METADATA: content_hash(batch).encode()})))
+
+
+def read_index(folder: Storage, manifest: Manifest) -> Index:
+    """Map the index of a signal folder. Raises StoreError when it is missing, damaged or of other shards."""
+    name = f"{folder.address}/{INDEX}"
+    if not folder.exists(INDEX):
+        raise StoreError(name, "the index of the shards is missing", AGAIN)
+    try:
+        batch = open_arrow(folder, INDEX)
+        if (batch.schema.metadata or {}).get(_METADATA, b"").decode() != content_hash(batch):
+            raise ValueError("its content does not have its checksum")
+        if batch.num_rows != manifest.rows:
+            raise ValueError(f"{batch.num_rows} sentences where the manifest has {manifest.rows}")
+    except (ValueError, OSError) as error:
+        problem = f"the index of the shards is damaged: {error}"
+        raise StoreError(name, problem, f"remove {name} and {AGAIN}") from error
+    return Index(*(batch[column].to_numpy() for column in _COLUMNS))

@@ -1,0 +1,87 @@
+"""Arrow files with one record batch: their bytes, their hashes, how one is mapped and compared with its checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+
+import pyarrow as pa
+
+from raykd.storage import Storage
+
+_TRIES = 3
+
+_verified: set[tuple[tuple[int, int, int, int], str]] = set()
+"""Files that this process has compared with their checksum: device, inode, size, time of the last change; checksum."""
+
+
+def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatch:
+    """Map an Arrow file. With `sha256` its bytes are compared with it, once per process as long as the file stays as
+    it is; they are read in any case, so that what is mapped is in the page cache before it is used.
+
+    The mapping outlives the file handle: it is released with the last array that reads it, so thousands of files need
+    no file descriptors, and a file that is removed from a node's cache stays readable where it is mapped (on Linux).
+
+    Raises:
+        ValueError: the checksum is another, or the file is not what raykd writes.
+        OSError, StoreError: it cannot be read.
+    """
+    for _ in range(_TRIES):
+        # A copy in the node's cache may be removed between two of these lines: then it is fetched again.
+        with suppress(FileNotFoundError):
+            path = folder.local_path(name)
+            with open(path, "rb", buffering=0) as file:
+                state = _state(os.fstat(file.fileno()))
+                _read_ahead(file.fileno())
+                if sha256 and (state, sha256) not in _verified:
+                    _compare(hashlib.file_digest(file, "sha256").hexdigest(), sha256)
+                with pa.memory_map(str(path)) as mapped:
+                    # The very file that was compared, not one that took its place.
+                    if _state(os.stat(path)) == state:
+                        _verified.add((state, sha256))
+                        return _one_batch(mapped)
+    raise OSError(f"it was replaced {_TRIES} times while it was opened")
+
+
+def ipc_bytes(batch: pa.RecordBatch) -> bytes:
+    """The Arrow IPC file of one record batch, uncompressed, so that reading is mapping."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def content_hash(batch: pa.RecordBatch) -> str:
+    """The sha256 over the columns' buffers."""
+    hashed = hashlib.sha256()
+    for column in batch.columns:
+        for buffer in column.buffers():
+            # Buffers are padded on disk but not in memory: the digest of each keeps them apart without
+            # its padding.
+            hashed.update(hashlib.sha256(buffer if buffer is not None else b"").digest())
+    return hashed.hexdigest()
+
+
+def _state(now: os.stat_result) -> tuple[int, int, int, int]:
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
+
+
+def _read_ahead(descriptor: int) -> None:
+    if hasattr(os, "posix_fadvise"):  # not on macOS
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
+
+
+def _compare(got: str, written: str) -> None:
+    if got != written:
+        raise ValueError(f"its checksum is {got[:12]}…, written as {written[:12]}…")
+
+
+def _one_batch(mapped: pa.MemoryMappedFile) -> pa.RecordBatch:
+    try:
+        reader = pa.ipc.open_file(mapped)
+        if reader.num_record_batches != 1:
+            raise ValueError(f"{reader.num_record_batches} record batches where one is written")
+        return reader.get_batch(0)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"its footer cannot be read ({error})") from error
