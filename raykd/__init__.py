@@ -24,8 +24,8 @@ def load(folder: str | Path, *, device: str = "cpu") -> Tagger:
     Args:
         folder: a student's (`…/runs/run-…`) or a teacher's (`…/teachers/teacher-…`), on this machine, as s3://… or
             gs://…, copied elsewhere, or downloaded from MLflow. It needs neither the corpus nor the store. Only a
-            teacher that reads a frozen encoder (`contextual`), or is a checkpoint used as it is, also reads that
-            checkpoint, at the path in `model.json`; it must be the same by its checksum.
+            model that reads frozen encoders or word vectors (`contextual`), or is a checkpoint used as it is, also
+            reads these, at the paths in `model.json`; they must be the same by their checksums.
         device: where the model computes: "cpu", "cuda", …
 
     Raises:

@@ -114,7 +114,7 @@ def part_of(store_uri: str, run: Run, *names: str) -> Part:
     return _part(store_uri, run.corpus_id, run.vocabulary_id, run.task, encoder_ids(run), names)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _part(
     store_uri: str,
     corpus_id: str,
