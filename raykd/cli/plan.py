@@ -16,7 +16,7 @@ from raykd.report.form import FORMS, percent
 from raykd.results import Scores
 from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
-from raykd.runs.features import feature_plan, readings
+from raykd.runs.features import feature_plan
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.sweep.driver import Sweep, measure_costs
@@ -41,7 +41,7 @@ def plan(
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
-    for line in _features(sweep):
+    for line in _features(sweep, expected):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
     stdout.print(
@@ -57,9 +57,9 @@ def _duration(expected: Forecast) -> str:
     return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}"
 
 
-def _features(sweep: Sweep) -> Iterator[str]:
+def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:
     """For each frozen encoder, what it has still to read."""
-    for reading in readings(sweep.storage, sweep.models()):
+    for reading in expected.readings:
         planned = feature_plan(sweep.storage, [reading])
         missing = estimate(planned).missing_bytes / 2**20 if planned else 0.0
         yield (

@@ -125,9 +125,9 @@ def _outline(checksum: str, rows: int, size: int) -> nn.Parameter:
 
 
 def _path(file: str) -> Path:
-    folder, _, name = file.rpartition("/")
+    folder, slash, name = file.rpartition("/")
     try:
-        return Storage(folder or ".").local_path(name)
+        return Storage(folder or slash or ".").local_path(name)
     except OSError as error:
         raise StoreError(file, f"cannot be read ({error})", "give a file of word vectors") from error
 

@@ -16,7 +16,7 @@ from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
 from raykd.corpora.targets import LabelColumn, Targets
 from raykd.runs.encoded import encoded_text
 from raykd.runs.run import Run
-from raykd.runs.stored_features import StoredFeatures, encoder_ids, open_features
+from raykd.runs.stored_features import EncoderRows, StoredFeatures, encoder_ids, open_features
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
@@ -82,7 +82,7 @@ class TrainingData:
             signals.close()
 
     @property
-    def _signals(self) -> list[TransferSet]:
+    def _signals(self) -> list[TransferSet | EncoderRows]:
         """All that is read beside text and labels: what teachers give, and each frozen encoder."""
         features = self.part.text.features
         encoders = features.encoders if isinstance(features, StoredFeatures) else ()

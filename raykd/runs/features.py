@@ -61,8 +61,6 @@ def readings(storage: Storage, runs: Iterable[Run]) -> list[Reading]:
 
 
 def _reading(storage: Storage, config: Any, corpora: Sequence[str]) -> Reading:
-    # Where it lies may have changed since another sweep.
-    storage.child(FOLDER, config.id).write_json(CONFIG, {"config": config.model_dump(mode="json")})
     text, known = _text_of(storage, corpora), stored_texts(storage, config.id)
     new = different = text.first_rows
     for stored in known:
@@ -88,6 +86,11 @@ def feature_plan(storage: Storage, todo: Iterable[Reading]) -> PrecomputePlan | 
     longest = max(len(task.text) for task in tasks)
     shard = min(max(longest // SHARDS, SMALLEST_SHARD), PrecomputePlan.shard_sentences)
     return PrecomputePlan(storage.uri, tasks, shard_sentences=shard)
+
+
+def note_encoder(storage: Storage, config: Any) -> None:
+    """Note what an encoder is and where it lies, which may have changed since another sweep."""
+    storage.child(FOLDER, config.id).write_json(CONFIG, {"config": config.model_dump(mode="json")})
 
 
 def keep_reading(storage: Storage, reading: Reading) -> None:

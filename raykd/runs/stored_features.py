@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -33,16 +33,42 @@ class _Source:
     folders: Mapping[str, str]
 
 
+class EncoderRows:
+    """What one encoder gave for some sentences: `rows` are theirs in all that it has read."""
+
+    def __init__(self, features: TransferSet, rows: np.ndarray):
+        self._features, self._rows = features, rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all that the encoder gave."""
+        return self._features.bytes
+
+    def plan(self, rows: np.ndarray, *, seed: int, epoch: int, shuffle: bool = True) -> list[np.ndarray]:
+        """The windows of an epoch over the sentences at `rows`, as those of a transfer set."""
+        return self._features.plan(self._rows[rows], seed=seed, epoch=epoch, shuffle=shuffle)
+
+    def gather(self, rows: np.ndarray) -> Tensor:
+        """The features [B, T, D] of the sentences at `rows`, padded with zeros; float16."""
+        found = self._features.gather(self._rows[rows]).features
+        if found is None:
+            raise ValueError("the transfer set of an encoder has no features")
+        return found
+
+    def close(self) -> None:
+        """End the background threads and unmap all shards."""
+        self._features.close()
+
+
 class StoredFeatures:
     """The features of some sentences, of several encoders side by side, by row."""
 
-    def __init__(self, encoders: Sequence[TransferSet]):
+    def __init__(self, encoders: Sequence[EncoderRows]):
         self.encoders = encoders
 
     def gather(self, rows: np.ndarray) -> Tensor:
         """The features [B, T, D] of the sentences at `rows`, padded with zeros; float16."""
-        found = [encoder.gather(rows).features for encoder in self.encoders]
-        return torch.cat([each for each in found if each is not None], -1)
+        return torch.cat([encoder.gather(np.asarray(rows)) for encoder in self.encoders], -1)
 
 
 def frozen_configs(run: Run) -> tuple[Any, ...]:
@@ -64,35 +90,43 @@ def open_features(
         return None
     opened, hashes = [], sentence_hashes(tokens)
     for encoder_id in encoders:
-        covered = list(_covering(storage, encoder_id, hashes))
-        if sum(len(each.rows) for each in covered) < len(tokens):
+        names = text_ids(storage, encoder_id)
+        features, texts = _features_of(storage.uri, encoder_id, tuple(names))
+        rows = np.full(len(hashes), -1, np.int64)
+        for first, text in texts:
+            found = text.rows(hashes)
+            rows = np.where((rows < 0) & (found >= 0), first + found, rows)
+        if (rows < 0).any():
             return None
-        opened.append(TransferSet.open(storage, covered, [FEATURES]))
+        opened.append(EncoderRows(features, rows))
     return StoredFeatures(opened)
 
 
+@lru_cache(maxsize=4)
+def _features_of(
+    store_uri: str, encoder_id: str, names: tuple[str, ...]
+) -> tuple[TransferSet, list[tuple[int, Text]]]:
+    """All that an encoder gave for these texts, one after the other, and each text with its first row."""
+    texts, covered, first = [], [], 0
+    for name in names:
+        text = _text(store_uri, name)
+        signal = signal_id(FEATURES, teacher_id=encoder_id, text_id=name)
+        covered.append(Covered(_Source({FEATURES.name: signal}), first + np.arange(len(text))))
+        texts.append((first, text))
+        first += len(text)
+    return TransferSet.open(Storage(store_uri), covered, [FEATURES]), texts
+
+
 def stored_texts(storage: Storage, encoder_id: str) -> list[Text]:
-    """The texts that an encoder has read; one that was removed from the store since is not among them."""
-    names = text_ids(storage, encoder_id)
-    return [_text(storage.uri, name) for name in names if storage.child("transfer", name).names()]
+    """The texts that an encoder has read."""
+    return [_text(storage.uri, name) for name in text_ids(storage, encoder_id)]
 
 
 def text_ids(storage: Storage, encoder_id: str) -> list[str]:
-    """The ids of the texts that an encoder has read."""
+    """The ids of the texts that an encoder has read; one that was removed from the store since is not among them."""
     names = sorted(storage.child(FOLDER, encoder_id).names())
-    return [name.removesuffix(".json") for name in names if name.startswith("text-")]
-
-
-def _covering(storage: Storage, encoder_id: str, hashes: np.ndarray) -> Iterator[Covered]:
-    """Which of the sentences are in which text that the encoder has read; each in the first that has it."""
-    left = np.ones(len(hashes), bool)
-    for text in stored_texts(storage, encoder_id):
-        found = text.rows(hashes)
-        rows = np.flatnonzero(left & (found >= 0))
-        if len(rows):
-            left[rows] = False
-            signal = signal_id(FEATURES, teacher_id=encoder_id, text_id=text.id)
-            yield Covered(_Source({FEATURES.name: signal}), rows, found[rows])
+    ids = [name.removesuffix(".json") for name in names if name.startswith("text-")]
+    return [name for name in ids if storage.child("transfer", name).exists("text.arrow")]
 
 
 @lru_cache(maxsize=8)

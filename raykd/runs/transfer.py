@@ -10,7 +10,7 @@ from raykd.errors import PlacementError
 from raykd.needs import to_store
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
-from raykd.runs.features import feature_plan, keep_reading, readings
+from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.runs.precompute import (
     Placement,
     Precomputed,
@@ -81,6 +81,8 @@ def compute_features(
     every = readings(storage, runs)
     if not every:
         return
+    for each in every:
+        note_encoder(storage, each.config)
     plan, started = feature_plan(storage, every), time.monotonic()
     if plan is None:
         listener.begin("features", 0)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
 from raykd.results import Cost
 from raykd.runs.data import corpus_of
-from raykd.runs.features import readings
+from raykd.runs.features import Reading, readings
 from raykd.runs.latency import BATCH, PIECES
 from raykd.runs.run import Run
 from raykd.runs.stored_features import encoder_ids
@@ -32,6 +32,8 @@ class Forecast:
 
     phases: dict[str, float]
     at_most: bool
+    readings: tuple[Reading, ...] = ()
+    """What frozen encoders have still to read."""
 
     @property
     def seconds(self) -> float:
@@ -50,14 +52,16 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     shapes = sweep.shapes()
     one = fmean(_training_s(sweep, run) for run in shapes) * sweep.file.search.runs_per_setting
     trials = (sweep.trials - ended) * one
+    models = sweep.models()
+    unread = readings(sweep.storage, models)
     phases = {
-        "features": _features_s(sweep) / concurrent,
+        "features": _features_s(sweep, models, unread) / concurrent,
         "teachers": _together([_training_s(sweep, run) for run in todo], concurrent),
         "precompute": _precompute_s(sweep) / concurrent,
         "trials": trials / concurrent,
         "baseline": trials / concurrent if sweep.file.baseline != "none" else 0.0,
     }
-    return Forecast(phases, any(_endless(run) for run in [*todo, *shapes]))
+    return Forecast(phases, any(_endless(run) for run in [*todo, *shapes]), tuple(unread))
 
 
 def _together(seconds: Sequence[float], concurrent: int) -> float:
@@ -88,10 +92,10 @@ def _trained_pieces(sweep: Sweep, run: Run) -> float:
     return total
 
 
-def _features_s(sweep: Sweep) -> float:
+def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[Reading]) -> float:
     """What frozen encoders have still to read, at the speed of the fastest model that reads them."""
-    runs, seconds = sweep.models(), 0.0
-    for reading in readings(sweep.storage, runs):
+    seconds = 0.0
+    for reading in unread:
         own = (run for run in runs if reading.config.id in encoder_ids(run))
         batch_ms = min(known_cost(sweep.storage, run).figures[LATENCY_BATCH.name] for run in own)
         seconds += _reading_s(sum(int(text.lengths.sum()) for text in reading.texts), batch_ms)

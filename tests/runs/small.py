@@ -7,7 +7,7 @@ from typing import Any
 from raykd.results import RunResult
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
-from raykd.runs.features import feature_plan, keep_reading, readings
+from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.runs.precompute import precompute
 from raykd.runs.prepare import Preparation, prepare, student_runs, transfer_needs
 from raykd.runs.recipe import Recipe
@@ -58,6 +58,8 @@ def read_features(preparation: Preparation, *recipes: Recipe) -> int:
     runs = [run for teacher in preparation.teachers for run in (*teacher.run.members, teacher.run)]
     runs += [run for each in recipes for run in student_runs(each, preparation)]
     todo = readings(preparation.storage, runs)
+    for each in todo:
+        note_encoder(preparation.storage, each.config)
     plan = feature_plan(preparation.storage, todo)
     if plan is not None:
         precompute(plan, launch=here)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from raykd.layers.contextual import ContextualConfig
 from raykd.layers.frozen_encoder import EncoderFeatures
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
-from raykd.runs.data import part_of
+from raykd.runs.data import part_of, training_data
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import predict
 from raykd.runs.execute import find_result, keep_place
@@ -198,3 +199,24 @@ def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypat
         assert over_models(costs)[name] == sum(each[name] for each in costs) - shared[name]
     alone = over_models([replace(each, shared={}) for each in costs])
     assert alone["parameters"] == sum(each["parameters"] for each in costs)
+
+
+def test_features_larger_than_a_window_are_trained_on_window_by_window(tmp_path, encoder, monkeypatch):
+    monkeypatch.setattr("raykd.runs.features.SMALLEST_SHARD", 10)
+    monkeypatch.setattr("raykd.transfer.windows.WINDOW_BYTES", 10_000)
+    asked = recipe(student={"contextual": {"path": encoder}})
+    ready = prepared(str(tmp_path), asked)
+    run = student_of(ready, asked)
+    data = training_data(ready.storage.uri, run, (), text="all")
+    (features,) = data.part.text.features.encoders
+    windows = features.plan(data.rows, seed=0, epoch=0)
+    assert len(windows) > 3
+    batches = data.plan(data.rows, batch_tokens=200, seed=0, epoch=0)
+    assert sorted(np.concatenate(batches).tolist()) == data.rows.tolist()
+    # No batch is of two windows, and they come one window after the other.
+    window_of = {row: number for number, window in enumerate(windows) for row in window.tolist()}
+    order = [{window_of[row] for row in batch.tolist()} for batch in batches]
+    assert all(len(own) == 1 for own in order)
+    assert [min(own) for own in order] == sorted(min(own) for own in order)
+    assert len(executed(ready, run).epochs) == 2
+    assert not [thread for thread in threading.enumerate() if "prefetch" in thread.name]

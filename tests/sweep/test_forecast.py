@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from raykd.runs.features import feature_plan, keep_reading, readings
+from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.runs.precompute import precompute
 from raykd.runs.progress import Silent
 from raykd.spec import load
@@ -92,6 +92,7 @@ def test_frozen_encoders_read_a_sentence_once_and_then_no_more(tmp_path):
     speed = words(sweep, "train", "unlabelled") * WORD_PIECES / 1024 / 3
     assert expected.phases["precompute"] == pytest.approx(speed)
     for reading in readings(sweep.storage, sweep.models()):
+        note_encoder(sweep.storage, reading.config)
         precompute(feature_plan(sweep.storage, [reading]), launch=here)
         keep_reading(sweep.storage, reading)
     with without_ray():
