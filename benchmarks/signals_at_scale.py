@@ -110,16 +110,20 @@ def epoch_of(transfer: TransferSet, words_N: np.ndarray, epoch: int) -> dict[str
     started, sentences = time.perf_counter(), len(words_N)
     parts = transfer.plan(np.arange(sentences), seed=0, epoch=epoch)
     batches = [
-        part[batch]
+        (number, part[batch])
         for number, part in enumerate(parts)
         for batch in plan_batches(
             words_N[part], batch_tokens=BATCH_TOKENS, seed=0, epoch=epoch, window=number
         )
     ]
     planned, cpu = time.perf_counter(), time.process_time()
-    transfer.gather(batches[0])
-    first = time.perf_counter()
-    for batch in batches[1:]:
+    transfer.expect(parts[:2])
+    transfer.gather(batches[0][1])
+    first, window = time.perf_counter(), 0
+    for number, batch in batches[1:]:
+        if number != window:
+            window = number
+            transfer.expect(parts[window : window + 2])
         transfer.gather(batch)
     ended, cpu = time.perf_counter(), time.process_time() - cpu
     return {

@@ -3,11 +3,11 @@
     python benchmarks/sweep_at_scale.py                     20,000 and 200,000 sentences (some minutes)
     python benchmarks/sweep_at_scale.py 200000 2000000      other sizes
 
-The corpus is that of `benchmarks/text.py`: four languages, half of the sentences without tags. One small teacher and one
-small student are trained for a few hundred steps, since memory is what is asked; every sentence goes through the teacher,
-and is encoded for the student. Memory is the most that any process of the kind took, in MiB: what it holds itself
-(`own`, pages that no file holds), and with the pages of mapped files, which processes share and the system takes back
-where it needs them (`resident`). Ray's workers take about 350 MiB for Python and its libraries alone. Linux only.
+The corpus is that of `benchmarks/text.py`: four languages, half of the sentences without tags. One small teacher and
+one small student are trained for a few hundred steps, since memory is what is asked; every sentence goes through the
+teacher, and is encoded for the student. Memory is the most that any process of the kind took, in MiB: what it holds
+itself (`own`, pages that no file holds), and with the pages of mapped files, which processes share and the system takes
+back where it needs them (`resident`). Ray's workers take about 350 MiB for Python and its libraries alone. Linux only.
 """
 
 from __future__ import annotations

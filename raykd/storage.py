@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from pyarrow import fs
 
 from raykd.cache import cached_copy
@@ -61,6 +62,7 @@ _REFUSED = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATU
 """What an object store answers that it would answer again."""
 
 T = TypeVar("T")
+_TRIES = 3
 
 
 class Storage:
@@ -240,11 +242,10 @@ class Storage:
             raise self._unwritten(name, sink.size, failed.error) from failed.error
 
     def _upload(self, file: Path, name: str) -> None:
-        with (
-            file.open("rb") as source,
-            self._system.open_output_stream(self._at(name), compression=None) as to,
-        ):
-            shutil.copyfileobj(source, to, BLOCK)
+        data = pa.memory_map(str(file)).read_buffer() if file.stat().st_size else b""
+        # One call: a stream that is left between two would be closed, and what it has would stand as the whole.
+        with self._system.open_output_stream(self._at(name), compression=None) as to:
+            to.write(data)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write `value` as a JSON object with its checksum, readable by people; NaN is refused."""
@@ -264,6 +265,16 @@ class Storage:
             return Path(self._at(name))
         original = {"size": int(info.size), "modified_ns": info.mtime_ns}
         return cached_copy(self._address(name), original, lambda: self._chunks(name, original["size"]))
+
+    def with_local(self, name: str, read: Callable[[Path], T]) -> T:
+        """What `read` gives for the local path of `name`, asked again where the copy made room for others meanwhile."""
+        for _ in range(_TRIES - 1):
+            try:
+                return read(self.local_path(name))
+            except FileNotFoundError:
+                if self.is_local:
+                    raise
+        return read(self.local_path(name))
 
     def remove(self, name: str) -> None:
         """Remove the file `name`; nothing happens if it does not exist."""

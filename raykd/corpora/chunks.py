@@ -40,7 +40,8 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _words(batch: pa.RecordBatch) -> int:
     column = batch.column(0)
-    return len(column.flatten()) if pa.types.is_list(column.type) else len(column)
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    return len(column.flatten()) if is_list else len(column)
 
 
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -190,10 +190,14 @@ def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: Source
 
 
 def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
-    path = folder.local_path(f"{part}.arrow")
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found, table = folder.with_local(f"{part}.arrow", _hashed)
     if found != written["sha256"]:
         problem = f"is damaged: its checksum is {found[:12]}…, it was written with {written['sha256'][:12]}…"
         raise StoreError(f"{folder.address}/{part}.arrow", problem, DOCTOR)
-    return mapped(path)
+    return table
+
+
+def _hashed(path: Path) -> tuple[str, pa.Table]:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    return found, mapped(path)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """B sentences as a model reads them; every tensor is int64.
+    """B sentences as a model reads them; every tensor of numbers is int64.
 
     `first_BT` is the place of each word's first piece in `pieces_BP`. After a sentence's end, pieces are the
     vocabulary's padding id and everything else is 0, character lengths too. Characters are None unless a character
@@ -58,7 +58,7 @@ class Features(Protocol):
     """Stored vectors of words, by the rows of a text."""
 
     def gather(self, rows: np.ndarray) -> Float[Tensor, "batch time size"]:
-        """The vectors of the sentences at `rows`, padded with zeros."""
+        """The vectors of the sentences at `rows` (one or more), padded with zeros; float16."""
         ...
 
 

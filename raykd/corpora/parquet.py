@@ -18,7 +18,7 @@ from raykd.corpora.files import files_of, opened, place
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import FilesConfig, Stream
 from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
-from raykd.errors import CorpusError
+from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
 
 
@@ -91,6 +91,8 @@ def _tables(config: ParquetSource, name: str, file: str) -> Iterator[pa.Table]:
                 # Text that is not UTF-8, and offsets beyond the data, are found only so.
                 table.validate(full=True)
                 yield table
+        except StoreError:
+            raise  # it is out of reach
         # A damaged file can make the reader raise anything.
         except Exception as error:
             problem = f"it is damaged, or not a Parquet file ({_first_line(error)})"

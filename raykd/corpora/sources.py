@@ -3,7 +3,8 @@
     <store>/corpora/sources/<key>.json      the id of the corpus that was read from there
 
 A key is over the configuration and the size and time of last change of every file that it names, so a changed, added or
-removed file has another key. Two keys may lead to one corpus.
+removed file has another key. A file that was replaced by one of the same size and time is not noticed: then remove
+`corpora/sources`. Two keys may lead to one corpus.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from raykd.identity import identity
 from raykd.storage import Storage
 
 SOURCES = "sources"
+READING = 1
+"""To be raised when readers, selection or conversion give other sentences for the same files."""
 
 
 def find_corpus(
@@ -66,7 +69,7 @@ def source_key(config: SourceConfig) -> str | None:
     files = [[part, language, name, *storage.stamp(name)] for part, language, name in files_of(config)]
     # How languages are sampled has no effect on what is read.
     plain = config.model_dump(mode="json", exclude={"sampling_alpha"}) | {"root": storage.uri}
-    return identity("source", {"format": FORMAT, "config": plain, "files": files})
+    return identity("source", {"format": FORMAT, "reading": READING, "config": plain, "files": files})
 
 
 def known_corpus(storage: Storage, key: str) -> str | None:

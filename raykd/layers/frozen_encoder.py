@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
@@ -26,7 +27,7 @@ from raykd.layers.checkpoint import (
     reading_limit,
     weights_checksum,
 )
-from raykd.layers.pieces import first_of_pieces, mean_of_pieces
+from raykd.layers.pieces import first_of_pieces, in_half, mean_of_pieces
 from raykd.layers.windows import in_windows
 from raykd.spec import Frozen
 
@@ -50,8 +51,10 @@ class EncoderConfig(Frozen):
     """Checksum of the checkpoint's files (raykd sets it); a checkpoint that changed is refused."""
 
     def pinned(self, language: str | None = None) -> EncoderConfig:
-        """The same encoder with its checksum, which makes its identity that of the weights."""
-        return self.model_copy(update={"checksum": weights_checksum(self.path)})
+        """The same encoder with its checksum, which makes its identity that of the weights, and its whole path: Ray's
+        workers have other working directories."""
+        path = str(Path(self.path).absolute()) if Path(self.path).is_dir() else self.path
+        return self.model_copy(update={"path": path, "checksum": weights_checksum(path)})
 
     def vocabulary(self) -> HFVocabulary:
         """The encoder's own tokenizer."""
@@ -129,8 +132,8 @@ class EncoderFeatures:
                 limit=self.encoder.limit, prefix=len(special.prefix), suffix=len(special.suffix),
             )  # fmt: skip
         if self.config.pooling == "first":
-            return first_of_pieces(states_BPD, batch).half()
-        return mean_of_pieces(states_BPD, batch, suffix=len(special.suffix)).half()
+            return in_half(first_of_pieces(states_BPD, batch))
+        return in_half(mean_of_pieces(states_BPD, batch, suffix=len(special.suffix)))
 
     def _read(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
@@ -148,9 +151,9 @@ def _outline(folder: str, checksum: str) -> Any:
 
     try:
         with torch.device("meta"), quietly():
-            return _of_words(
-                AutoModel.from_config(AutoConfig.from_pretrained(folder, trust_remote_code=False))
-            )
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            # As `_load` reads it, whatever it is stored in.
+            return _of_words(AutoModel.from_config(config, dtype=torch.float32))
     except (OSError, ValueError) as error:
         raise _unreadable(folder, error) from error
 

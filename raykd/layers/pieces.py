@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from raykd.corpora.encoding import TokenBatch
 
 
+_FLOAT16_MAX = torch.finfo(torch.float16).max
+
+
 def word_of_piece(
     first_BT: Int[Tensor, "batch time"], lengths_B: Int[Tensor, " batch"], pieces: int
 ) -> Int[Tensor, "batch piece"]:
@@ -63,3 +66,8 @@ def last_states(
     forward_BPH, backward_BPH = states_BPD.chunk(2, dim=-1)
     last_B11 = (lengths_B - 1)[:, None, None]
     return torch.cat([forward_BPH.take_along_dim(last_B11, 1), backward_BPH[:, :1]], dim=-1)
+
+
+def in_half(values: Tensor) -> Tensor:
+    """In float16; what is beyond its range becomes its largest number."""
+    return values.clamp(-_FLOAT16_MAX, _FLOAT16_MAX).half()

@@ -9,9 +9,10 @@ Shapes: B batch, T time (words), D size, W words of the file.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
-from hashlib import file_digest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -25,6 +26,8 @@ from torch import nn
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
+from raykd.layers.checkpoint import file_sha256
+from raykd.layers.pieces import in_half
 from raykd.spec import Frozen
 from raykd.storage import Storage
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from raykd.corpora.encoding import TokenBatch
 
 LANGUAGE = "{lang}"
+WORD = "word"
 _HINT = "a line is a word and its components with spaces between, the same number on every line"
 
 
@@ -59,11 +63,13 @@ class WordVectorsConfig(Frozen):
                 self.vectors, "is one file for each language, and the model is for several", hint
             )
         file = self.vectors.replace(LANGUAGE, language or "")
+        # Ray's workers have other working directories.
+        file = file if "://" in file else str(Path(file).absolute())
         return self.model_copy(update={"vectors": file, "checksum": _checksum(file)})
 
     def vocabulary(self) -> WordVocabulary:
         """The words of the file."""
-        return WordVocabulary(_table(self.vectors, self._checked())[0], lower_case=True)
+        return WordVocabulary(_words(self.vectors, self._checked()), lower_case=True)
 
     def build(self) -> WordVectors:
         """The vectors, which are read when they are first looked up.
@@ -113,10 +119,10 @@ class WordVectors:
     @torch.no_grad()
     def compute(self, batch: TokenBatch) -> Tensor:
         """The vectors [B, T, D] of the words of `batch`, whose pieces are words."""
-        _, vectors_WD = _table(self._file, self.key)
+        vectors_WD = _vectors(self._file, self.key)
         ids_BT = batch.pieces_BP - 2
         rows_BTD = torch.from_numpy(vectors_WD)[ids_BT.clamp_min(0).cpu()]
-        return rows_BTD.to(ids_BT.device).masked_fill((ids_BT < 0)[:, :, None], 0.0).half()
+        return in_half(rows_BTD.to(ids_BT.device).masked_fill((ids_BT < 0)[:, :, None], 0.0))
 
 
 @lru_cache(maxsize=16)
@@ -128,8 +134,9 @@ def _path(file: str) -> Path:
     folder, slash, name = file.rpartition("/")
     try:
         return Storage(folder or slash or ".").local_path(name)
-    except OSError as error:
-        raise StoreError(file, f"cannot be read ({error})", "give a file of word vectors") from error
+    except (OSError, StoreError) as error:
+        hint = "set contextual.vectors to a file of word vectors"
+        raise StoreError(file, f"cannot be read ({error})", hint) from error
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -137,22 +144,26 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _checksum(file: str) -> str:
-    with _path(file).open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()
+    return file_sha256(_path(file))
+
+
+@contextmanager
+def _refused(file: str, problem: str) -> Iterator[None]:
+    """What reading the file raises as one error that names it."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+        raise StoreError(file, f"{problem} ({error})", _HINT) from error
 
 
 @lru_cache(maxsize=16)
 def _sizes(file: str, checksum: str) -> tuple[int, int]:
     """Words and components, by the first line; where it does not say them, every line is a word."""
-    path = _path(file)
-    try:
-        with _opened(path) as stream:
-            cells = stream.readline().split()
-            if _is_header(cells):
-                return int(cells[0]), int(cells[1])
-            words = sum(1 for line in stream if line.strip()) + 1
-    except OSError as error:
-        raise StoreError(file, f"cannot be read ({error})", _HINT) from error
+    with _refused(file, "cannot be read"), _opened(_path(file)) as stream:
+        cells = stream.readline().split()
+        if _is_header(cells):
+            return int(cells[0]), int(cells[1])
+        words = sum(1 for line in stream if line.strip()) + 1
     if len(cells) < 2:
         raise StoreError(file, "its first line is no word with its components", _HINT)
     return words, len(cells) - 1
@@ -162,29 +173,41 @@ def _is_header(cells: Sequence[bytes]) -> bool:
     return len(cells) == 2 and all(cell.isdigit() for cell in cells)
 
 
+def _words(file: str, checksum: str) -> tuple[str, ...]:
+    """The words alone; what is no table of vectors is refused here too."""
+    return tuple(_read(file, checksum, [WORD])[WORD].to_pylist())
+
+
 @lru_cache(maxsize=1)
-def _table(file: str, checksum: str) -> tuple[tuple[str, ...], Float32[np.ndarray, "word size"]]:
+def _vectors(file: str, checksum: str) -> Float32[np.ndarray, "word size"]:
     words, size = _sizes(file, checksum)
-    path, names = _path(file), [f"{place}" for place in range(size + 1)]
-    with _opened(path) as stream:
-        first, second = stream.readline(), stream.readline()
-    skipped = int(_is_header(first.split()))
-    # fastText ends lines with a space, which begins a column without values.
-    ends_in_space = (second if skipped else first).rstrip(b"\r\n").endswith(b" ")
-    columns = [*names, "end"] if ends_in_space else names
-    types = {"0": pa.string(), **dict.fromkeys(names[1:], pa.float32())}
-    try:
+    names = [f"{place}" for place in range(size)]
+    table, vectors_WD = _read(file, checksum, names), np.empty((words, size), np.float32)
+    for place, name in enumerate(names):
+        vectors_WD[:, place] = table[name].to_numpy()
+    return vectors_WD
+
+
+def _read(file: str, checksum: str, columns: Sequence[str]) -> pa.Table:
+    """These columns of the file: `word`, and the components from 0."""
+    words, size = _sizes(file, checksum)
+    path, names = _path(file), [WORD, *(f"{place}" for place in range(size))]
+    with _refused(file, f"is no table of {size} components a word"):
+        with _opened(path) as stream:
+            first, second = stream.readline(), stream.readline()
+        skipped = int(_is_header(first.split()))
+        # fastText ends lines with a space, which begins a column without values.
+        ends_in_space = (second if skipped else first).rstrip(b"\r\n").endswith(b" ")
         table = csv.read_csv(
             path,
-            csv.ReadOptions(skip_rows=skipped, column_names=columns),
+            csv.ReadOptions(skip_rows=skipped, column_names=[*names, "end"] if ends_in_space else names),
             csv.ParseOptions(delimiter=" ", quote_char=False),
-            csv.ConvertOptions(column_types=types, include_columns=names, strings_can_be_null=False),
+            csv.ConvertOptions(
+                column_types={WORD: pa.string(), **dict.fromkeys(names[1:], pa.float32())},
+                include_columns=list(columns),
+                strings_can_be_null=False,
+            ),
         )
-    except pa.ArrowInvalid as error:
-        raise StoreError(file, f"is no table of {size} components a word ({error})", _HINT) from error
     if table.num_rows != words:
         raise StoreError(file, f"has {table.num_rows} words where its first line says {words}", _HINT)
-    vectors_WD = np.empty((words, size), np.float32)
-    for place, name in enumerate(names[1:]):
-        vectors_WD[:, place] = table[name].to_numpy()
-    return tuple(table["0"].to_pylist()), vectors_WD
+    return table

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
+from raykd.corpora.hashes import sentence_hashes
 from raykd.corpora.targets import LabelColumn, Targets
+from raykd.errors import StoreError
 from raykd.runs.encoded import encoded_text
 from raykd.runs.run import Run
 from raykd.runs.stored_features import EncoderRows, StoredFeatures, encoder_ids, open_features
@@ -21,7 +24,8 @@ from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
 from raykd.tasks import TASKS
-from raykd.transfer import Covered, Text, TransferSet, open_text
+from raykd.transfer import Covered, TransferSet, open_text
+from raykd.transfer.manifest import AGAIN
 
 
 @dataclass(frozen=True)
@@ -52,34 +56,40 @@ class TrainingData:
         self.part, self.transfer = part, transfer
         self.rows = np.arange(len(part)) if rows is None else rows
         """The rows of `part` that the stage is trained on."""
+        self._window_G = np.zeros(len(part), np.int32)
+        self._windows: list[np.ndarray] = []
+        self._window = -1
 
     def plan(
         self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
     ) -> list[np.ndarray]:
         """The global batches of an epoch over `rows`, window by window where the signals are more than one."""
-        lengths = self.part.text.piece_lengths[rows]
-        windows = [np.arange(len(rows))]
+        lengths, windows = self.part.text.piece_lengths[rows], [np.arange(len(rows))]
         if self._signals:
-            # What else is read is read by these windows too.
-            largest = max(self._signals, key=lambda signals: signals.bytes)
+            # What else is read is read by the windows of the largest.
+            largest = max(self._signals, key=lambda signals: signals.bytes_of(rows))
             windows = largest.plan(rows, seed=seed, epoch=epoch, shuffle=shuffle)
+        self._windows, self._window = [rows[window] for window in windows], -1
+        for number, own in enumerate(self._windows):
+            self._window_G[own] = number
+        cut = partial(plan_batches, batch_tokens=batch_tokens, seed=seed, epoch=epoch, shuffle=shuffle)
         return [
             rows[window[batch]]
             for number, window in enumerate(windows)
-            for batch in plan_batches(
-                lengths[window],
-                batch_tokens=batch_tokens,
-                seed=seed,
-                epoch=epoch,
-                shuffle=shuffle,
-                window=number,
-            )
+            for batch in cut(lengths[window], window=number)
         ]
 
     def close(self) -> None:
         """Let go of the signals."""
         for signals in self._signals:
             signals.close()
+
+    def _go_to(self, window: int) -> None:
+        """Where another window begins, let go of the last one and fetch ahead. A batch is of one window."""
+        if self._windows and window != self._window:
+            self._window = window
+            for signals in self._signals:
+                signals.expect(self._windows[window : window + 2])
 
     @property
     def _signals(self) -> list[TransferSet | EncoderRows]:
@@ -90,6 +100,7 @@ class TrainingData:
 
     def gather(self, rows: np.ndarray, device: torch.device) -> Batch:
         """The batch of `rows` of the part, padded, on `device`."""
+        self._go_to(int(self._window_G[rows[0]]))
         text = self.part.text.gather(rows).to(device)
         targets = self.part.labels.gather(rows).to(device)
         teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
@@ -164,6 +175,14 @@ def _rows_in_stored_text(
     """Where the sentences of the run's own text are in the larger text that the signals were computed for."""
     if not text_id:
         return None
-    parts = corpus_of(storage.uri, run.corpus_id).restricted(languages).parts
-    own = pa.concat_tables([parts[name].select(["tokens"]) for name in ("train", "unlabelled")])
-    return open_text(storage, text_id).rows_of(Text.of(own["tokens"]))
+    parts, wanted = corpus_of(storage.uri, run.corpus_id).parts, pc.field("language").isin(list(languages))
+    hashes = [
+        sentence_hashes(pa.table(batch).filter(wanted)["tokens"])
+        for name in ("train", "unlabelled")
+        for batch in parts[name].select(["tokens", "language"]).to_batches()
+    ]
+    rows = open_text(storage, text_id).rows(np.concatenate(hashes))
+    if (rows < 0).any():
+        address = storage.child("transfer", text_id).address
+        raise StoreError(address, "the text lacks a sentence of the run's corpus", AGAIN)
+    return rows

@@ -7,15 +7,16 @@ Memory depends on the block: mapped pages belong to the system, and the actors o
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from filelock import FileLock
 
+from raykd.cache import cache_folder
 from raykd.corpora.encoding import EncodedText, encode_text
 from raykd.corpora.ragged import Ragged
 from raykd.errors import StoreError
@@ -43,10 +44,20 @@ def encoded_text(
     folder = storage.child(FOLDER, name)
     if not folder.exists(MANIFEST):
         # The actors of a node start together, and one of them is enough.
-        with FileLock(Path(tempfile.gettempdir()) / f"raykd-{name}.lock"):
+        with _one_at_a_time(identity("lock", {"store": storage.uri, "name": name})):
             if not folder.exists(MANIFEST):
                 _write(folder, table, vocabulary)
     return open_encoded(folder)
+
+
+@contextmanager
+def _one_at_a_time(name: str) -> Iterator[None]:
+    """Hold a lock of this user on this node. Without a place for it nobody waits: all write the same bytes."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            (cache_folder() / "locks").mkdir(parents=True, exist_ok=True)
+            held.enter_context(FileLock(cache_folder() / "locks" / name))
+        yield
 
 
 def encoded_id(corpus_id: str, part: str, vocabulary_id: str) -> str:

@@ -8,7 +8,7 @@ Another sweep, another language or a larger corpus computes what is new in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,25 +51,34 @@ class Reading:
         return sum(map(len, self.texts))
 
 
-def readings(storage: Storage, runs: Iterable[Run]) -> list[Reading]:
-    """What each frozen encoder has to read so that all `runs` find its features in the store."""
-    asked: dict[str, tuple[Any, set[str]]] = {}
+def readings(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -> list[Reading]:
+    """What each frozen encoder has to read so that all `runs` find its features in the store: their corpora, and by run
+    id the text that a teacher labels."""
+    configs: dict[str, Any] = {}
+    asked: dict[str, dict[str, Text]] = {}
     for run in runs:
         for config in frozen_configs(run):
-            asked.setdefault(config.id, (config, set()))[1].add(run.corpus_id)
-    return [_reading(storage, config, sorted(corpora)) for config, corpora in asked.values()]
+            configs[config.id] = config
+            own = asked.setdefault(config.id, {})
+            own |= {text.id: text for text in _texts_of(storage.uri, run.corpus_id)}
+            if run.id in texts:
+                own[texts[run.id].id] = texts[run.id]
+    return [_reading(storage, configs[name], tuple(own.values())) for name, own in asked.items()]
 
 
-def _reading(storage: Storage, config: Any, corpora: Sequence[str]) -> Reading:
-    text, known = _text_of(storage, corpora), stored_texts(storage, config.id)
+def _reading(storage: Storage, config: Any, texts: Sequence[Text]) -> Reading:
+    text = Text.union(texts)
     new = different = text.first_rows
-    for stored in known:
-        new = new[stored.rows(text.hashes[new]) < 0]
-    broken = tuple(stored for stored in known if not _is_whole(storage, config, stored))
+    damaged: list[Text] = []
+    for stored in stored_texts(storage, config.id):
+        found = stored.rows(text.hashes[new]) >= 0
+        if found.any() and not _is_whole(storage, config, stored):
+            damaged.append(stored)
+        new = new[~found]
     if not len(new):
-        return Reading(config, len(different), broken)
+        return Reading(config, len(different), tuple(damaged))
     left = text if len(new) == len(text) else text.only(new)
-    return Reading(config, len(different), (*broken, left))
+    return Reading(config, len(different), (*damaged, left))
 
 
 def _is_whole(storage: Storage, config: Any, text: Text) -> bool:
@@ -80,12 +89,7 @@ def _is_whole(storage: Storage, config: Any, text: Text) -> bool:
 def feature_plan(storage: Storage, todo: Iterable[Reading]) -> PrecomputePlan | None:
     """The plan that computes what is missing; None where nothing is."""
     tasks = tuple(_task(storage, each.config, text) for each in todo for text in each.texts)
-    if not tasks:
-        return None
-    # Encoders are slow: with few shards, some actors would wait for the last one.
-    longest = max(len(task.text) for task in tasks)
-    shard = min(max(longest // SHARDS, SMALLEST_SHARD), PrecomputePlan.shard_sentences)
-    return PrecomputePlan(storage.uri, tasks, shard_sentences=shard)
+    return PrecomputePlan(storage.uri, tasks) if tasks else None
 
 
 def note_encoder(storage: Storage, config: Any) -> None:
@@ -137,10 +141,12 @@ def _task(storage: Storage, config: Any, text: Text) -> PrecomputeTask:
     handle = TeacherHandle(
         storage.uri, config.id, LOADER, sizes, weights_sha256=config.checksum or "", offers=(FEATURES.signal,)
     )
-    return PrecomputeTask(handle, text, (FEATURES,))
+    # Encoders are slow: with few shards, some actors would wait for the last one.
+    shard = min(max(len(text) // SHARDS, SMALLEST_SHARD), PrecomputePlan.shard_sentences)
+    return PrecomputeTask(handle, text, (FEATURES,), shard)
 
 
-def _text_of(storage: Storage, corpora: Sequence[str]) -> Text:
-    """The different sentences of all parts of these corpora."""
-    parts = [part for name in corpora for part in corpus_of(storage.uri, name).parts.values()]
-    return Text.union([Text.of(part["tokens"]) for part in parts if part.num_rows])
+def _texts_of(store_uri: str, corpus_id: str) -> list[Text]:
+    """The sentences of all parts of a corpus."""
+    parts = corpus_of(store_uri, corpus_id).parts.values()
+    return [Text.of(part["tokens"]) for part in parts if part.num_rows]

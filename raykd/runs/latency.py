@@ -14,6 +14,7 @@ import torch
 
 from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Vocabulary
+from raykd.corpora.vocabulary import WordVocabulary
 from raykd.layers import Model
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.runs.vocabularies import StoredVocabulary
@@ -64,7 +65,12 @@ def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:
     """`sentences` sentences of 32 pieces in 24 words, drawn at random; as many of an encoder's pieces, too."""
     draw = torch.Generator().manual_seed(0)
     batch = _pieces(sentences, vocabulary.pieces, draw)
-    batch = replace(batch, context=tuple(_pieces(sentences, own, draw) for own in vocabulary.context))
+    context = (
+        # A table of vectors reads words.
+        _pieces(sentences, own, draw, pieces=WORDS if isinstance(own, WordVocabulary) else PIECES)
+        for own in vocabulary.context
+    )
+    batch = replace(batch, context=tuple(context))
     if vocabulary.characters is None:
         return batch
     spelt = (sentences, WORDS, CHARACTERS)
@@ -85,11 +91,13 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _pieces(sentences: int, vocabulary: Vocabulary, draw: torch.Generator) -> TokenBatch:
-    spread = torch.arange(WORDS) * PIECES // WORDS
+def _pieces(
+    sentences: int, vocabulary: Vocabulary, draw: torch.Generator, *, pieces: int = PIECES
+) -> TokenBatch:
+    spread = torch.arange(WORDS) * pieces // WORDS
     return TokenBatch(
-        pieces_BP=torch.randint(2, vocabulary.size, (sentences, PIECES), generator=draw),
-        piece_lengths_B=torch.full((sentences,), PIECES),
+        pieces_BP=torch.randint(2, vocabulary.size, (sentences, pieces), generator=draw),
+        piece_lengths_B=torch.full((sentences,), pieces),
         first_BT=spread.expand(sentences, WORDS).contiguous(),
         lengths_B=torch.full((sentences,), WORDS),
     )

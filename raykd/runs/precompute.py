@@ -40,6 +40,8 @@ class PrecomputeTask:
     teacher: TeacherHandle
     text: Text
     needs: tuple[Need, ...]
+    shard_sentences: int | None = None
+    """Most sentences of a shard, where they are not the plan's."""
 
     def origin(self, need: Need) -> Origin:
         """What the stored signal is."""
@@ -217,9 +219,9 @@ def precompute(
     covered = plan.coverage()
     rows = [{"task": number, **row} for number, task in enumerate(covered) for row in task.rows()]
     computed: list[Row] = []
+    for task in plan.tasks:
+        write_text(Storage(plan.store), task.text)
     if rows:
-        for number in sorted({row["task"] for row in rows}):
-            write_text(Storage(plan.store), plan.tasks[number].text)
         for result in (launch or launch_on_ray)(plan, rows, placement or Placement()):
             raise_error(result["error"])
             computed.append(result)
@@ -237,7 +239,7 @@ def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
     ranges = row_ranges(
         [task.bytes_of(need) for need in task.needs if not SIGNALS[need.signal].once],
         len(task.text),
-        shard_sentences=plan.shard_sentences,
+        shard_sentences=task.shard_sentences or plan.shard_sentences,
         shard_bytes=plan.shard_bytes,
     )
     found: dict[Need, Coverage] = {}

@@ -20,6 +20,7 @@ from raykd.runs.run import Run
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.transfer import Covered, Text, TransferSet, open_text, signal_id
+from raykd.transfer.names import TEXT
 
 FEATURES = Need("features")
 FOLDER = "encoders"
@@ -39,14 +40,17 @@ class EncoderRows:
     def __init__(self, features: TransferSet, rows: np.ndarray):
         self._features, self._rows = features, rows
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of all that the encoder gave."""
-        return self._features.bytes
+    def bytes_of(self, rows: np.ndarray) -> int:
+        """Bytes of what the encoder gave for the sentences at `rows`."""
+        return self._features.bytes_of(self._rows[rows])
 
     def plan(self, rows: np.ndarray, *, seed: int, epoch: int, shuffle: bool = True) -> list[np.ndarray]:
         """The windows of an epoch over the sentences at `rows`, as those of a transfer set."""
         return self._features.plan(self._rows[rows], seed=seed, epoch=epoch, shuffle=shuffle)
+
+    def expect(self, windows: Sequence[np.ndarray]) -> None:
+        """The sentences of these windows are read next."""
+        self._features.expect([self._rows[rows] for rows in windows])
 
     def gather(self, rows: np.ndarray) -> Tensor:
         """The features [B, T, D] of the sentences at `rows`, padded with zeros; float16."""
@@ -126,7 +130,7 @@ def text_ids(storage: Storage, encoder_id: str) -> list[str]:
     """The ids of the texts that an encoder has read; one that was removed from the store since is not among them."""
     names = sorted(storage.child(FOLDER, encoder_id).names())
     ids = [name.removesuffix(".json") for name in names if name.startswith("text-")]
-    return [name for name in ids if storage.child("transfer", name).exists("text.arrow")]
+    return [name for name in ids if storage.child("transfer", name).exists(TEXT)]
 
 
 @lru_cache(maxsize=8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import floor
 
 from raykd.errors import PlacementError
@@ -27,6 +27,7 @@ from raykd.runs.shard_writer import TeacherHandle
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.tasks import TASKS
+from raykd.transfer import Text
 
 LOADER = "raykd.runs.teachers:load_teacher"
 
@@ -75,10 +76,16 @@ def compute_transfer(
 
 
 def compute_features(
-    storage: Storage, runs: Iterable[Run], resources: Resources, cluster: dict[str, float], listener: Listener
+    storage: Storage,
+    runs: Iterable[Run],
+    texts: Mapping[str, Text],
+    resources: Resources,
+    cluster: dict[str, float],
+    listener: Listener,
 ) -> None:
-    """Let each frozen encoder read what `runs` need of it and is not stored yet: every sentence once."""
-    every = readings(storage, runs)
+    """Let each frozen encoder read what `runs` need of it (and the `texts` that teachers label, by run id) and is not
+    stored yet: every sentence once."""
+    every = readings(storage, runs, texts)
     if not every:
         return
     for each in every:

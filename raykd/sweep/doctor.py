@@ -21,6 +21,7 @@ from raykd.corpora.sources import SOURCES, read_note
 from raykd.errors import RaykdError, StoreError
 from raykd.results import Cost, RunResult
 from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
+from raykd.runs.encoded import FOLDER as BLOCKS
 from raykd.runs.encoded import MANIFEST as ENCODED
 from raykd.runs.encoded import encoded_id, open_encoded
 from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS, check_weights, is_trained
@@ -32,7 +33,7 @@ from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held
 from raykd.sweep.records import SweepRecords
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest, signal_id
-from raykd.transfer.names import HASHES, INDEX, MANIFEST
+from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,9 @@ def _read_run(folder: Storage, run_id: str) -> None:
 
 
 def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    if f"{part}/text.arrow" in names:
+    if f"{part}/{TEXT}" in names:
         again = "the text is written again"
-        yield from _damage(lambda: open_text(storage, part), f"transfer/{part}/text.arrow", again)
+        yield from _damage(lambda: open_text(storage, part), f"transfer/{part}/{TEXT}", again)
     if f"{part}/{HASHES}" in names:
         read = partial(read_hashes, storage.child("transfer", part))
         yield from _damage(read, f"transfer/{part}/{HASHES}", "its sentences are hashed again")
@@ -189,10 +190,10 @@ def _encoder(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
 def _encoded(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     # Without its manifest it was never finished, and is written anew.
     if f"{part}/{ENCODED}" in names:
-        files = [f"encoded/{name}" for name in names]
-        folder = storage.child("encoded", part)
+        files = [f"{BLOCKS}/{name}" for name in names]
+        folder = storage.child(BLOCKS, part)
         yield from _damage(
-            lambda: open_encoded(folder), f"encoded/{part}", "the text is encoded again", files
+            lambda: open_encoded(folder), f"{BLOCKS}/{part}", "the text is encoded again", files
         )
 
 
@@ -215,7 +216,7 @@ def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
 KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     "corpora": _corpus,
     "vocabularies": _vocabulary,
-    "encoded": _encoded,
+    BLOCKS: _encoded,
     FOLDER: _encoder,
     "teachers": partial(_run, "teachers"),
     "transfer": _transfer,
@@ -291,7 +292,7 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     used[kind].add(run_id)
     used["corpora"].add(run.corpus_id)
     used["vocabularies"].add(run.vocabulary_id)
-    used["encoded"] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
+    used[BLOCKS] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
     for encoder in encoder_ids(run):
         used[FOLDER].add(encoder)
         for text in text_ids(storage, encoder):

@@ -33,7 +33,7 @@ from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
 from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
-from raykd.transfer import signal_id
+from raykd.transfer import Text, signal_id
 from raykd.trial import Teacher, Trial, scores_of
 
 T = TypeVar("T")
@@ -132,11 +132,20 @@ class Sweep:
         return list({cost_key(self.storage, run): run for run in runs}.values())
 
     def models(self) -> list[Run]:
-        """Every teacher, and one run for each student of the space: what reads a corpus."""
+        """Every teacher (with the members of ensembles), and one run for each student of the space."""
         students = (
             self.settings.of(tree).seeds[0] for trees in self.settings.covering.values() for tree in trees
         )
-        return [*(run for _, run in self.members), *(run for runs in students for run in runs)]
+        teachers = [run for _, run in [*self.members, *self.teachers]]
+        return [*teachers, *(run for runs in students for run in runs)]
+
+    def teacher_texts(self) -> dict[str, Text]:
+        """The text that each teacher labels, by the id of its run."""
+        return {
+            teacher.run.id: teacher.text
+            for each in self.preparations.values()
+            for teacher in each.preparation.teachers
+        }
 
     @property
     def transfer_id(self) -> str:
@@ -200,7 +209,7 @@ def teach(sweep: Sweep, cluster: dict[str, float], listener: Listener) -> Precom
     """The phases before the search: what frozen encoders give, the teachers, and what these know. Raises as `run_sweep`
     does."""
     resources = sweep.file.resources
-    compute_features(sweep.storage, sweep.models(), resources, cluster, listener)
+    compute_features(sweep.storage, sweep.models(), sweep.teacher_texts(), resources, cluster, listener)
     train_teachers(sweep, concurrency(resources, cluster), listener)
     return compute_transfer(sweep.transfer(), resources, cluster, listener)
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
-from raykd.results import Cost
 from raykd.runs.data import corpus_of
 from raykd.runs.features import Reading, readings
 from raykd.runs.latency import BATCH, PIECES
@@ -53,7 +52,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     one = fmean(_training_s(sweep, run) for run in shapes) * sweep.file.search.runs_per_setting
     trials = (sweep.trials - ended) * one
     models = sweep.models()
-    unread = readings(sweep.storage, models)
+    unread = readings(sweep.storage, models, sweep.teacher_texts())
     phases = {
         "features": _features_s(sweep, models, unread) / concurrent,
         "teachers": _together([_training_s(sweep, run) for run in todo], concurrent),
@@ -106,8 +105,11 @@ def _reading_s(words: int, batch_ms: float) -> float:
     return WORD_PIECES * words / (BATCH * PIECES) * batch_ms / 1000
 
 
-def _labelling_ms(cost: Cost) -> float:
+def _labelling_ms(sweep: Sweep, run: Run) -> float:
     """Milliseconds for a batch of what a teacher does itself: what frozen encoders give is stored."""
+    if run.members:
+        return sum(_labelling_ms(sweep, member) for member in run.members)
+    cost = known_cost(sweep.storage, run)
     if not cost.shared:
         return cost.figures[LATENCY_BATCH.name]
     # The forward pass is about a third of a training step.
@@ -118,7 +120,7 @@ def _precompute_s(sweep: Sweep) -> float:
     seconds = 0.0
     for each in sweep.preparations.values():
         for teacher in each.preparation.teachers:
-            batch_ms = _labelling_ms(known_cost(sweep.storage, teacher.run))
+            batch_ms = _labelling_ms(sweep, teacher.run)
             words = sum(
                 words_in(part)
                 for name, part in each.preparation.of_languages(teacher.languages)[0].parts.items()

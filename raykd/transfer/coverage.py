@@ -28,10 +28,17 @@ class Coverage:
     standing: tuple[ShardEntry, ...]
     pending: tuple[RowRange, ...]
     committed: bool
+    indexed: bool
+    """Whether the index is there too, where the signal has one."""
 
     @property
     def complete(self) -> bool:
         """Nothing is left to compute or to write."""
+        return self.computed and self.indexed
+
+    @property
+    def computed(self) -> bool:
+        """Nothing is left to compute."""
         return self.committed and not self.pending
 
     def commit(self, computed: Sequence[ShardEntry], words_N: np.ndarray, rows_N: np.ndarray) -> None:
@@ -40,17 +47,16 @@ class Coverage:
 
         words_N, rows_N: of each sentence of the text its words and its rows in the signal's first column.
         """
-        indexed = SIGNALS[self.origin.signal].once or (self.committed and self.folder.exists(INDEX))
-        if self.complete and indexed:
+        if self.complete:
             return
         done = {entry.first: entry for entry in (*self.standing, *computed)}
         lacking = [rows.name for rows in self.pending if rows.first not in done]
         if lacking:
             raise ValueError(f"{self.folder.address} cannot be committed: {', '.join(lacking)} not computed")
         manifest = Manifest.of(self.origin, done.values())
-        if not indexed:
+        if not self.indexed:
             write_index(self.folder, Index.of([entry.rows for entry in manifest.shards], words_N, rows_N))
-        if not self.complete:
+        if not self.computed:
             write_manifest(self.folder, manifest)
 
 
@@ -76,7 +82,7 @@ def cover_signal(
         ranges = sorted([entry.rows for entry in source.standing] + list(source.pending))
     for k in (stored for stored in _larger_ks(store, origin) if stored >= origin.k):
         larger = _cover(store, origin.model_copy(update={"k": k}), ranges, sources=sources)
-        if larger.complete:
+        if larger.computed:
             return larger
     return _cover(store, origin, ranges, sources=sources)
 
@@ -111,7 +117,9 @@ def _cover(
     if sources is not None:
         found = {first: entry for first, entry in found.items() if entry.source == sources.get(first)}
     pending = tuple(rows for rows in ranges if rows.first not in found)
-    return Coverage(folder, origin, tuple(found.values()), pending, committed=manifest is not None)
+    committed = manifest is not None
+    indexed = SIGNALS[origin.signal].once or (committed and folder.exists(INDEX))
+    return Coverage(folder, origin, tuple(found.values()), pending, committed, indexed)
 
 
 def _same_ranges(manifest: Manifest, ranges: Sequence[RowRange]) -> bool:

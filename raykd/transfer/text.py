@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,8 @@ from raykd.corpora.hashes import BLOCK, Lookup, distinct, first_of_each, sentenc
 from raykd.errors import StoreError
 from raykd.identity import identity
 from raykd.storage import Storage
-from raykd.transfer.names import FORMAT, HASHES
+from raykd.transfer.names import FORMAT, HASHES, TEXT
 
-_FILE = "text.arrow"
 _TYPE = pa.large_list(pa.large_string())
 _TYPES = (_TYPE, pa.list_(pa.string()))
 _SCHEMA = pa.schema({"tokens": _TYPE})
@@ -146,23 +146,20 @@ def write_text(store: Storage, text: Text) -> None:
         with folder.writer(HASHES) as sink:
             sink.write(hashlib.sha256(hashes).digest())
             sink.write(hashes)
-    if not folder.exists(_FILE):
+    if not folder.exists(TEXT):
         batches = (pa.record_batch({"tokens": chunk.cast(_TYPE)}) for chunk in text.tokens.chunks)
-        with folder.writer(_FILE) as sink:
+        with folder.writer(TEXT) as sink:
             write_batches(sink, _SCHEMA, batches)
 
 
 def open_text(store: Storage, text_id: str) -> Text:
     """Map a stored text into memory. Raises StoreError when it is missing or does not match its id."""
     folder = store.child("transfer", text_id)
-    name = f"{folder.address}/{_FILE}"
-    if not folder.exists(_FILE):
+    name = f"{folder.address}/{TEXT}"
+    if not folder.exists(TEXT):
         raise StoreError(name, "the text is not in the store", "run raykd precompute again")
     try:
-        path = folder.local_path(_FILE)
-        # Not mapped: what is only hashed would stay in memory.
-        found, lengths = _identified(batch["tokens"] for batch in read_batches(path))
-        tokens = map_file(path)["tokens"]
+        found, lengths, tokens = folder.with_local(TEXT, _read)
     except (pa.ArrowInvalid, OSError, ValueError) as error:
         raise _damaged(name, f"cannot be read ({error})") from error
     if found != text_id:
@@ -170,11 +167,17 @@ def open_text(store: Storage, text_id: str) -> Text:
     return Text(found, tokens, lengths, folder)
 
 
+def _read(path: Path) -> tuple[str, np.ndarray, pa.ChunkedArray]:
+    # Not mapped: what is only hashed would stay in memory.
+    found, lengths = _identified(batch["tokens"] for batch in read_batches(path))
+    return found, lengths, map_file(path)["tokens"]
+
+
 def read_hashes(folder: Storage) -> np.ndarray:
     """The hashes that are stored beside a text, mapped: uint64 [N, 2]. Raises StoreError where they are damaged."""
     name = f"{folder.address}/{HASHES}"
     try:
-        content = np.memmap(folder.local_path(HASHES), np.uint8, "r")
+        content = folder.with_local(HASHES, lambda path: np.memmap(path, np.uint8, "r"))
         hashes = content[32:].view("<u8").reshape(-1, 2)
     except (OSError, ValueError) as error:
         raise _damaged(name, f"cannot be read ({error})") from error

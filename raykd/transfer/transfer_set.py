@@ -24,7 +24,7 @@ from raykd.transfer.prefetch import Prefetched
 from raykd.transfer.ragged import gather
 from raykd.transfer.shard import is_list
 from raykd.transfer.signal_store import SignalStore, open_kbest
-from raykd.transfer.windows import ShardKey, Units, Windows
+from raykd.transfer.windows import ShardKey, Units, windows_of
 
 REMOTE_THREADS = 4
 """Threads that fetch ahead from an object store, where a request waits longer than it computes; else it is one."""
@@ -72,7 +72,7 @@ class TransferSet:
         self._shards: Prefetched[ShardKey, tuple[np.ndarray, ...]] = Prefetched(
             self._load, threads=REMOTE_THREADS if remote else 1
         )
-        self._units, self._windows, self._window = Units(stores), None, -1
+        self._units = Units(stores)
 
     @staticmethod
     def open(storage: Storage, covered: Iterable[Covered], needs: Iterable[Need]) -> TransferSet:
@@ -87,11 +87,6 @@ class TransferSet:
         _check(joined, stores)
         return TransferSet(teacher_G, joined, stores)
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of all that is stored for each sentence."""
-        return int(self._units.bytes_U.sum())
-
     def hidden_size(self, layer: int) -> int:
         """Components of the stored hidden states of `layer`."""
         need, teacher = next(
@@ -102,17 +97,25 @@ class TransferSet:
         )
         return self._shards.get((teacher, need, 0))[0].shape[1]
 
+    def bytes_of(self, rows: np.ndarray) -> int:
+        """Bytes of all that is stored for these rows of the training table, with the rest of their shards."""
+        return int(self._units.bytes_U[np.unique(self._units.of(*self._located(rows)))].sum())
+
     def plan(self, rows: np.ndarray, *, seed: int, epoch: int, shuffle: bool = True) -> list[np.ndarray]:
         """The windows of an epoch over these rows of the training table: for each the places in `rows`, ascending.
 
-        From now on the shards of a window are fetched in the background from its first batch on, those of the next
-        one too, and let go of after it. All rows are one window where their signals take less than `WINDOW_BYTES`.
-        A function of what is stored, seed and epoch alone. Raises SignalError when no teacher covers one of the rows.
+        All rows are one window where their signals take less than `WINDOW_BYTES`. A function of what is stored, seed
+        and epoch alone. Raises SignalError when no teacher covers one of the rows.
         """
         unit_N = self._units.of(*self._located(rows))
-        self._windows = Windows(self._units, unit_N, seed=seed, epoch=epoch, shuffle=shuffle)
-        self._window = -1
-        return self._windows.rows(unit_N)
+        return windows_of(self._units, unit_N, seed=seed, epoch=epoch, shuffle=shuffle)
+
+    def expect(self, windows: Sequence[np.ndarray]) -> None:
+        """The rows of these windows are read next, one window after the other: their shards are fetched in the
+        background, and all others are let go of."""
+        units = (np.unique(self._units.of(*self._located(rows))).tolist() for rows in windows)
+        keys = (key for window in units for unit in window for key in self._units.shards(unit))
+        self._shards.expect(dict.fromkeys(keys))
 
     def gather(self, sentence_rows: np.ndarray, device: torch.device | str = "cpu") -> TeacherBatch:
         """What the teachers give for these rows of the training table, padded, on `device`.
@@ -120,7 +123,6 @@ class TransferSet:
         Raises SignalError when no teacher covers one of the rows, StoreError when a shard is missing or damaged.
         """
         teacher_B, text_rows_B = self._located(np.asarray(sentence_rows, np.int64))
-        self._go_to(teacher_B[:1], text_rows_B[:1])
         values = {
             need: self._gathered(need, teacher_B, text_rows_B, device)
             for need in self._needs
@@ -134,7 +136,6 @@ class TransferSet:
 
     def close(self) -> None:
         """End the background threads and unmap all shards."""
-        self._windows = None
         self._shards.close()
 
     def _located(self, rows_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,15 +145,6 @@ class TransferSet:
             row = int(rows_B[np.argmax(teacher_B < 0)])
             raise SignalError(f"row {row} of the training table is covered by no teacher of the transfer set")
         return teacher_B, self._text_row_G[rows_B]
-
-    def _go_to(self, teacher_1: np.ndarray, text_row_1: np.ndarray) -> None:
-        """Where this row begins another window, let go of the last one and fetch ahead. A batch is of one window."""
-        if self._windows is None:
-            return
-        window = self._windows.window_of(int(self._units.of(teacher_1, text_row_1)[0]))
-        if window not in (self._window, -1):
-            self._window = window
-            self._shards.expect(self._windows.expected(window))
 
     def _load(self, key: ShardKey) -> tuple[np.ndarray, ...]:
         teacher, need, number = key

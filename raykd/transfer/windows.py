@@ -78,30 +78,14 @@ class Units:
         return [entry.bytes + int(others * len(entry.rows)) for entry in largest.manifest.shards]
 
 
-class Windows:
-    """The windows of one epoch: rows for the plan of batches, shards for what is fetched ahead."""
-
-    def __init__(self, units: Units, unit_N: np.ndarray, *, seed: int, epoch: int, shuffle: bool):
-        self._units = units
-        present = np.flatnonzero(np.bincount(unit_N, minlength=len(units.bytes_U)))
-        sizes = units.bytes_U[present] if len(units.bytes_U) else np.zeros(len(present), np.int64)
-        groups = plan_windows(sizes, most=WINDOW_BYTES, seed=seed, epoch=epoch, shuffle=shuffle)
-        self._groups = [present[group] for group in groups]
-        self._window_U = np.full(1 + int(present.max(initial=-1)), -1, np.int32)
-        for window, group in enumerate(self._groups):
-            self._window_U[group] = window
-
-    def rows(self, unit_N: np.ndarray) -> list[np.ndarray]:
-        """The places in `unit_N` of each window, ascending; all places, where there is one window."""
-        window_N = self._window_U[unit_N]
-        order = np.argsort(window_N, kind="stable")
-        return np.split(order, np.searchsorted(window_N[order], np.arange(1, len(self._groups))))
-
-    def window_of(self, unit: int) -> int:
-        """The window in which a unit is read; -1 for one that the epoch does not read."""
-        return int(self._window_U[unit]) if unit < len(self._window_U) else -1
-
-    def expected(self, window: int) -> list[ShardKey]:
-        """The shards of a window and of the one after it."""
-        units = (int(unit) for group in self._groups[window : window + 2] for unit in group)
-        return list(dict.fromkeys(key for unit in units for key in self._units.shards(unit)))
+def windows_of(units: Units, unit_N: np.ndarray, *, seed: int, epoch: int, shuffle: bool) -> list[np.ndarray]:
+    """The windows of one epoch: of each the places in `unit_N`, ascending; all places, where there is one window."""
+    present = np.flatnonzero(np.bincount(unit_N, minlength=len(units.bytes_U)))
+    sizes = units.bytes_U[present] if len(units.bytes_U) else np.zeros(len(present), np.int64)
+    groups = plan_windows(sizes, most=WINDOW_BYTES, seed=seed, epoch=epoch, shuffle=shuffle)
+    window_U = np.zeros(1 + int(present.max(initial=-1)), np.int32)
+    for window, group in enumerate(groups):
+        window_U[present[group]] = window
+    window_N = window_U[unit_N]
+    order = np.argsort(window_N, kind="stable")
+    return np.split(order, np.searchsorted(window_N[order], np.arange(1, len(groups))))

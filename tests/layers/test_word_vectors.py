@@ -48,7 +48,15 @@ def test_a_word_has_its_vector_its_lower_cases_or_zeros(tmp_path, name, header, 
 def test_a_file_that_is_no_table_is_refused_with_its_name(tmp_path, text, problem):
     config = written(tmp_path, text)
     with pytest.raises(StoreError, match=rf"some\.vec.*{problem}"):
-        config.vocabulary()
+        looked_up(config, ["Anna"])
+
+
+def test_a_packed_file_that_is_cut_is_refused_with_its_name(tmp_path):
+    config = written(tmp_path, "".join(f"word{number} 1 2\n" for number in range(5000)), "some.vec.gz")
+    path = tmp_path / "some.vec.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(StoreError, match=r"some\.vec\.gz.*a line is a word"):
+        looked_up(config, ["Anna"])
 
 
 def test_a_file_that_is_missing_or_changed_is_refused(tmp_path):

@@ -57,7 +57,8 @@ def read_features(preparation: Preparation, *recipes: Recipe) -> int:
     """What frozen encoders give for all sentences, computed in this process; how many sentences were read."""
     runs = [run for teacher in preparation.teachers for run in (*teacher.run.members, teacher.run)]
     runs += [run for each in recipes for run in student_runs(each, preparation)]
-    todo = readings(preparation.storage, runs)
+    texts = {teacher.run.id: teacher.text for teacher in preparation.teachers}
+    todo = readings(preparation.storage, runs, texts)
     for each in todo:
         note_encoder(preparation.storage, each.config)
     plan = feature_plan(preparation.storage, todo)

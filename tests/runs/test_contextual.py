@@ -16,7 +16,7 @@ import raykd
 from raykd.figures import over_models
 from raykd.layers import load_weights
 from raykd.layers.contextual import ContextualConfig
-from raykd.layers.frozen_encoder import EncoderFeatures
+from raykd.layers.frozen_encoder import EncoderConfig, EncoderFeatures
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.data import part_of, training_data
@@ -25,7 +25,7 @@ from raykd.runs.evaluate import predict
 from raykd.runs.execute import find_result, keep_place
 from raykd.runs.models import WEIGHTS, build_model, load_model
 from raykd.runs.prepare import prepare
-from raykd.runs.stored_features import encoder_ids
+from raykd.runs.stored_features import encoder_ids, open_features
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
 from raykd.sweep.doctor import examine
@@ -140,6 +140,11 @@ def test_a_lost_shard_is_computed_again(tmp_path, encoder):
     shard.unlink()
     assert read_features(ready, asked) == read
     assert shard.read_bytes() == before
+    # A lost index is written again.
+    (index,) = tmp_path.glob("transfer/features-*/shards.index")
+    index.unlink()
+    read_features(ready, asked)
+    assert index.exists()
     (noted,) = tmp_path.glob("encoders/*/text-*.json")
     noted.write_text(noted.read_text().replace("sentences", "sentence5"))
     (damage,) = examine(ready.storage).damages
@@ -188,6 +193,24 @@ def test_several_workers_of_one_text_read_several_encoders(tmp_path, encoder):
     batch = part_of(ready.storage.uri, ready.teachers[0].run, "train").text.gather(np.arange(3))
     assert batch.features_BTD.shape[2] == 2 * 16 + 2
     assert len(executed(ready, student_of(ready, asked)).epochs) == 2
+    assert measure_cost(ready.storage.uri, ready.teachers[0].run)["latency_ms"] > 0
+
+
+def test_what_a_teacher_labels_is_read_too(tmp_path, encoder):
+    asked = recipe(teachers={"contextual": {"path": encoder}}, teacher_corpus={"cap": 5})
+    ready = prepare(asked, Storage(str(tmp_path)))
+    read_features(ready, asked)
+    for teacher in ready.teachers:
+        assert open_features(ready.storage, encoder_ids(teacher.run), teacher.text.tokens) is not None
+
+
+def test_an_encoder_in_half_precision_counts_as_it_is_read(tmp_path):
+    path = make_checkpoint(tmp_path, head=False)
+    whole = EncoderConfig(path=path).build()
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"dtype": "float16", "torch_dtype": "float16"}))
+    half = EncoderConfig(path=path).build()
+    assert [p.element_size() for p in half.parameters()] == [p.element_size() for p in whole.parameters()]
 
 
 def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypatch):

@@ -91,7 +91,7 @@ def test_frozen_encoders_read_a_sentence_once_and_then_no_more(tmp_path):
     # The teacher reads what is stored: it does not run the encoder again.
     speed = words(sweep, "train", "unlabelled") * WORD_PIECES / 1024 / 3
     assert expected.phases["precompute"] == pytest.approx(speed)
-    for reading in readings(sweep.storage, sweep.models()):
+    for reading in readings(sweep.storage, sweep.models(), sweep.teacher_texts()):
         note_encoder(sweep.storage, reading.config)
         precompute(feature_plan(sweep.storage, [reading]), launch=here)
         keep_reading(sweep.storage, reading)

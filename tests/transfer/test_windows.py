@@ -1,6 +1,7 @@
 """Transfer sets that are opened shard by shard, and trained on window by window."""
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +77,7 @@ def test_a_shard_damaged_ahead_is_refused_when_its_window_is_trained_on(folder, 
     name = flip(emissions(folder), 4)
     transfer = opened(folder)
     damaged, windows = set(ROWS["en"][40:50]), transfer.plan(np.arange(116), seed=0, epoch=0)
-    for window in windows:
+    for window in ahead(transfer, windows):
         if damaged & set(window):
             with pytest.raises(StoreError, match=f"{name}: the shard is damaged"):
                 transfer.gather(window)
@@ -142,7 +143,7 @@ def test_a_window_gives_the_batches_that_the_whole_gives(folder, monkeypatch):
     whole = opened(folder).gather(np.arange(116))
     monkeypatch.setattr(module, "WINDOW_BYTES", 12_000)
     transfer = opened(folder)
-    for window in transfer.plan(np.arange(116), seed=3, epoch=1):
+    for window in ahead(transfer, transfer.plan(np.arange(116), seed=3, epoch=1)):
         batch = transfer.gather(window)
         width = batch.chain.time
         assert torch.equal(batch.chain.emissions_BTY, whole.chain.emissions_BTY[window, :width])
@@ -156,7 +157,7 @@ def test_one_window_and_the_next_are_mapped_and_closing_leaves_no_thread(folder,
     transfer = opened(folder)
     assert not {name for name in mapped(folder) if "00000010" in name}
     windows = transfer.plan(np.arange(116), seed=0, epoch=0)
-    for number, window in enumerate(windows):
+    for number, window in enumerate(ahead(transfer, windows)):
         for rows in np.array_split(window, min(3, len(window))):
             transfer.gather(rows)
         near = {key for each in windows[number : number + 2] for key in keys_of(transfer, each)}
@@ -165,6 +166,13 @@ def test_one_window_and_the_next_are_mapped_and_closing_leaves_no_thread(folder,
     transfer.close()
     assert background() == []
     assert mapped(folder) == set()
+
+
+def ahead(transfer: TransferSet, windows: list[np.ndarray]) -> Iterator[np.ndarray]:
+    """The windows one after the other, each fetched with the next one."""
+    for number, window in enumerate(windows):
+        transfer.expect(windows[number : number + 2])
+        yield window
 
 
 def keys_of(transfer: TransferSet, rows: np.ndarray) -> list:
@@ -184,7 +192,7 @@ def test_an_object_stores_shards_go_through_a_cache_that_holds_a_part_of_them(fo
     monkeypatch.setattr(module, "WINDOW_BYTES", 12_000)
     covered = [Covered(Source.of(name, text), ROWS[name]) for name, text in TEXTS.items()]
     transfer = TransferSet.open(remote, covered, NEEDS)
-    for window in transfer.plan(np.arange(116), seed=0, epoch=0):
+    for window in ahead(transfer, transfer.plan(np.arange(116), seed=0, epoch=0)):
         found = transfer.gather(window).chain.emissions_BTY
         assert torch.equal(found, whole[window, : found.shape[1]])
     transfer.close()
