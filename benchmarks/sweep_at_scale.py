@@ -102,7 +102,8 @@ def measure(sentences: int, folder: Path) -> dict[str, float]:
         "sweep",
         str(folder / "sweep.yaml"),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as sweep:
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, cwd=folder, **streams) as sweep:
         memory, lines = Memory(sweep.pid), []
         for line in sweep.stdout or ():
             lines.append(line)
