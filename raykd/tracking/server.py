@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import socket
 import sqlite3
 import time
@@ -117,9 +118,11 @@ def _hint(uri: str, error: Exception) -> str:
         return (
             f"it was written by another MLflow version; after a backup run: mlflow db upgrade {redacted(uri)}"
         )
-    if "403" in reason:
+    # Not the port: it may be 40300, or 403.
+    status = set(re.findall(r"(?<![\d:=])\d{3}(?!\d)", reason))
+    if "403" in status:
         return f"it answers 403; start it with --allowed-hosts {urlsplit(uri).hostname}, or check your rights"
-    if "401" in reason:
+    if "401" in status:
         return "it answers 401; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or a token"
     if "imed out" in reason:
         return "it takes connections but does not answer in time; is this an MLflow server, and does it work?"

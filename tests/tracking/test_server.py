@@ -13,6 +13,7 @@ import pytest
 
 from raykd.errors import TrackingError
 from raykd.tracking import check, is_relative, resolve
+from raykd.tracking.server import _hint
 
 
 @pytest.fixture
@@ -74,6 +75,14 @@ def test_a_database_server_that_is_not_there_is_reported_at_once():
         port = gone.getsockname()[1]
     with pytest.raises(TrackingError, match="nothing answers"):
         check(f"postgresql+psycopg2://me:secret@127.0.0.1:{port}/mlflow")
+
+
+@pytest.mark.parametrize("port", [403, 40301, 14010])
+def test_a_port_is_not_read_as_an_answer(port):
+    error = ConnectionError(
+        f"HTTPConnectionPool(host='127.0.0.1', port={port}): Read timed out, see 127.0.0.1:{port}"
+    )
+    assert "does not answer in time" in _hint(f"http://127.0.0.1:{port}", error)
 
 
 def test_a_silent_server_is_given_up(listener):
