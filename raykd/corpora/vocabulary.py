@@ -281,10 +281,3 @@ def count_words(sentences: pa.Table | Iterable[Sequence[str]]) -> Counter[str]:
         for word, count in zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True):
             counts[word] += count
     return counts
-
-
-def build_vocabulary(
-    config: WordConfig | WordPieceConfig | PretrainedConfig, sentences: pa.Table | Iterable[Sequence[str]]
-) -> WordVocabulary | WordPieceVocabulary | HFVocabulary:
-    """The vocabulary a configuration asks for, from a table with a `tokens` column or from token lists."""
-    return config.build(count_words(sentences))

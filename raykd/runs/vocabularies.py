@@ -96,5 +96,7 @@ def _open(store_uri: str, name: str) -> StoredVocabulary:
 def vocabulary_from(name: str, plain: Mapping[str, Any]) -> StoredVocabulary:
     """The vocabulary called `name`, from the JSON in which it is stored."""
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
-    context = tuple(from_json(each) for each in plain["context"] or ())
+    stored = plain["context"] or ()
+    # A run of before there could be several has one as it is.
+    context = tuple(from_json(each) for each in ([stored] if isinstance(stored, str) else stored))
     return StoredVocabulary(name, from_json(plain["pieces"]), characters, context)

@@ -87,18 +87,6 @@ class Text:
         more = on_disk(pa.schema({"tokens": kind}), _batches(others, missing, kind))["tokens"]
         return Text.of(pa.chunked_array([*largest.tokens.chunks, *more.chunks], kind))
 
-    def rows_of(self, other: Text) -> np.ndarray:
-        """For each sentence of `other`, a row of this text that holds it [N].
-
-        Raises ValueError where a sentence is missing.
-        """
-        rows = self._lookup.rows(other.hashes)
-        missing = np.flatnonzero(rows < 0)
-        if len(missing):
-            (words,) = other.sentences(missing[:1])
-            raise ValueError(f"the text lacks a sentence: {chr(0).join(words)[:60]!r}")
-        return rows
-
     def rows(self, hashes: np.ndarray) -> np.ndarray:
         """For each hash of a sentence a row that holds it, -1 where there is none: int64 [N]."""
         return self._lookup.rows(hashes)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.tags import TagSet
-from raykd.corpora.vocabulary import CharacterVocabulary, build_vocabulary
+from raykd.corpora.vocabulary import CharacterVocabulary, count_words
 from raykd.layers import Ensemble, load_weights, save_weights
 from raykd.layers.contextual import parts_of
 from raykd.signals import SIGNALS
@@ -64,7 +64,7 @@ def adapter_of(kind):
 
 def encode(config):
     """The sentences as the model reads them, and the sizes it is built with."""
-    vocabulary = build_vocabulary(config.vocabulary, SENTENCES)
+    vocabulary = config.vocabulary.build(count_words(SENTENCES))
     letters = (
         CharacterVocabulary.build([w for words in SENTENCES for w in words])
         if config.reads_characters

@@ -23,7 +23,6 @@ from raykd.corpora.vocabulary import (
     WordPieceConfig,
     WordPieceVocabulary,
     WordVocabulary,
-    build_vocabulary,
     count_words,
     from_json,
     words_of,
@@ -73,7 +72,7 @@ def checkpoint(tmp_path_factory):
 @pytest.fixture(scope="module")
 def vocabularies(checkpoint):
     configs = [WordConfig(kind="word"), WordPieceConfig(kind="wordpiece", size=100)]
-    built = [build_vocabulary(config, SENTENCES) for config in configs]
+    built = [config.build(count_words(SENTENCES)) for config in configs]
     return [*built, CharacterVocabulary.build(words_of(SENTENCES)), HFVocabulary.load(checkpoint)]
 
 
@@ -86,7 +85,7 @@ def test_word_ids_go_by_frequency_then_code_point():
 
 
 def test_rare_words_are_unknown():
-    vocabulary = build_vocabulary(WordConfig(kind="word", min_count=2), SENTENCES)
+    vocabulary = WordConfig(kind="word", min_count=2).build(count_words(SENTENCES))
     assert sorted(vocabulary.words) == ["Anna", "in"]
     assert vocabulary.size == 4
 
@@ -157,7 +156,7 @@ def test_json_gives_the_same_vocabulary_back(vocabularies, words):
 def test_pretrained_splits_as_its_own_tokenizer_does(checkpoint):
     from transformers import AutoTokenizer
 
-    vocabulary = build_vocabulary(PretrainedConfig(kind="pretrained", path=checkpoint), SENTENCES)
+    vocabulary = PretrainedConfig(kind="pretrained", path=checkpoint).build(count_words(SENTENCES))
     reference = AutoTokenizer.from_pretrained(checkpoint)
     for sentence in [*SENTENCES, ["Anna-Annette", "x"]]:
         expected = reference(sentence, is_split_into_words=True)
@@ -197,5 +196,5 @@ def test_words_are_counted_chunk_by_chunk():
     table = pa.table({"tokens": column})
     assert count_words(table) == count_words(column.to_pylist()) == Counter(b=3, a=2, c=1)
     for config in (WordConfig(kind="word"), WordPieceConfig(kind="wordpiece", size=100)):
-        assert build_vocabulary(config, table) == config.build([*words_of(table)])
+        assert config.build(count_words(table)) == config.build([*words_of(table)])
     assert CharacterVocabulary.build(count_words(table)) == CharacterVocabulary.build(words_of(table))

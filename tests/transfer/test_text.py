@@ -117,12 +117,7 @@ def test_each_text_finds_its_sentences_in_the_union(several):
     union = Text.union(texts)
     assert len(union) <= sum(map(len, texts))
     for text, sentences in zip(texts, several, strict=True):
-        assert union.sentences(union.rows_of(text)) == sentences
-
-
-def test_rows_of_a_text_that_lacks_a_sentence_are_refused():
-    with pytest.raises(ValueError, match="lacks a sentence: 'a"):
-        Text.of(SENTENCES[:2]).rows_of(Text.of(SENTENCES))
+        assert union.sentences(union.rows(text.hashes)) == sentences
 
 
 def test_sentences_are_found_or_absent():
@@ -165,11 +160,11 @@ def test_damaged_hashes_are_refused_by_name(tmp_path, place):
     whole = path.read_bytes()
     path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     with pytest.raises(StoreError, match=r"hashes\.bin: the text is damaged: its content"):
-        open_text(store, text.id).rows_of(text)
+        open_text(store, text.id).rows(text.hashes)
     for short in (b"", whole[:31], whole[:-3]):
         path.write_bytes(short)
         with pytest.raises(StoreError, match=r"hashes\.bin: the text is damaged"):
-            open_text(store, text.id).rows_of(text)
+            open_text(store, text.id).rows(text.hashes)
 
 
 def test_ids_stay_what_they_are():

@@ -103,7 +103,7 @@ def test_a_smaller_text_is_served_by_a_larger_one(tmp_path):
     compute(school.plan(tmp_path, {"en": small}, k=3))
     own = TransferSet.open(store, [Covered(Source.of("en", small), np.arange(12))], EVERYTHING)
     compute(school.plan(tmp_path, {"en": union}, k=3))
-    source, text_rows = Source.of("en", union), union.rows_of(small)
+    source, text_rows = Source.of("en", union), union.rows(small.hashes)
     served = TransferSet.open(store, [Covered(source, np.arange(12), text_rows)], EVERYTHING)
     assert equal(own.gather(rows), served.gather(rows))
     half = TransferSet.open(store, [Covered(source, np.arange(3), text_rows[:3])], EVERYTHING)
