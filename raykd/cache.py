@@ -1,6 +1,7 @@
 """Copies of an object store's files on this node, for all processes of it: bounded, the least recently used go first.
 
     <RAYKD_CACHE, else ~/.cache/raykd>/<hash of the address>/<name>, checked.json, lock
+    <RAYKD_CACHE, else ~/.cache/raykd>/locks/<name>/lock        what one process of the node does for all
 
 `RAYKD_CACHE_BYTES` is the most that they take. Where it is not set it is 50 GiB, or half of what the disk could give
 them if that is less. A file that a process has mapped may be removed: on Linux and macOS it stays readable there, and
@@ -16,21 +17,18 @@ import os
 import re
 import shutil
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from raykd.errors import StoreError
+from raykd.streams import note_sha256, path_sha256, temporary_beside
 
 DEFAULT_BYTES = 50 * 2**30
 
 _NOTE, _LOCK = "checked.json", "lock"
 _FOLDER = re.compile(r"[0-9a-f]{32}")
-
-_verified: set[tuple[str, int, int, int, str]] = set()
-"""Copies that this process has compared with their checksum: path, inode, size, time of the last change, checksum."""
 
 _room: dict[Path, int] = {}
 """Bytes that this process may still write before it looks again at what a cache holds."""
@@ -70,6 +68,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raykd"
 
 
+@contextmanager
+def one_at_a_time(name: str) -> Iterator[None]:
+    """Hold a lock of this user on this node. Where there is no place for it, nobody waits."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            held.enter_context(_locked(cache_folder() / "locks" / name))
+        yield
+
+
 def _stands(copy: Path, original: Mapping[str, int]) -> bool:
     """Whether the copy is whole, and of this original."""
     try:
@@ -77,15 +84,9 @@ def _stands(copy: Path, original: Mapping[str, int]) -> bool:
         written = checked.pop("sha256")
         if checked != original:
             return False
-        state = _state(copy, written)
-        if state not in _verified:
-            with copy.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != written:
-                    return False
-            _verified.add(state)
+        return path_sha256(copy) == written
     except (OSError, ValueError, LookupError, AttributeError):
         return False
-    return True
 
 
 def _fetch(copy: Path, original: Mapping[str, int], chunks: Iterable[bytes]) -> None:
@@ -96,7 +97,7 @@ def _fetch(copy: Path, original: Mapping[str, int], chunks: Iterable[bytes]) -> 
             file.write(chunk)
     with _replacing(copy.parent / _NOTE) as file:
         file.write(json.dumps({**original, "sha256": digest.hexdigest()}).encode())
-    _verified.add(_state(copy, digest.hexdigest()))
+    note_sha256(copy, digest.hexdigest())
 
 
 @contextmanager
@@ -104,18 +105,13 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` once it is whole. It is not synced: what a power cut leaves has another
     checksum, and is fetched again."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
+    temporary = temporary_beside(path)
     try:
         with temporary.open("xb") as file:
             yield file
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _state(copy: Path, sha256: str) -> tuple[str, int, int, int, str]:
-    now = copy.stat()
-    return str(copy), now.st_ino, now.st_size, now.st_mtime_ns, sha256
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -35,11 +35,11 @@ Rows = Literal["label", "word", "sentence", "teacher"]
 _FLOAT16_MAX = float(np.finfo(np.float16).max)
 
 
-class Encoded(Protocol):
-    """What a frozen encoder gives for a batch: the vector of each word [B, W, D]."""
+@dataclass(frozen=True)
+class EncoderOutput:
+    """What a frozen encoder gives for a batch: the vector of each word."""
 
-    @property
-    def features_BTD(self) -> Tensor: ...
+    features_BTD: Float[Tensor, "batch word size"]
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _take_hidden(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor,
     return (output.word_states(need.layer or 0),)
 
 
-def _take_features(output: Encoded, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+def _take_features(output: EncoderOutput, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
     return (output.features_BTD,)
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from raykd import cache
+from raykd import cache, streams
 from raykd.cache import cached_copy
 from raykd.errors import StoreError
 from raykd.storage import Storage
@@ -19,7 +19,7 @@ NOTE = 200  # bytes of a copy's note and lock, about
 def empty(tmp_path, monkeypatch):
     """A cache of its own, as a process finds it that has used none yet."""
     monkeypatch.setenv("RAYKD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_verified", set())
+    monkeypatch.setattr(streams, "_digests", {})
     monkeypatch.setattr(cache, "_room", {})
 
 
@@ -76,7 +76,7 @@ def test_a_copy_is_compared_with_its_checksum_once_per_process_and_state(monkeyp
     path = fetched("a")
     fetched("a")
     assert not counted  # written by this very process
-    cache._verified.clear()  # another process
+    streams._digests.clear()  # another process
     fetched("a")
     fetched("a")
     assert len(counted) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.identity import identity
 from raykd.storage import DOCTOR, Storage
+from raykd.streams import path_sha256
 
 FORMAT = 1
 """Of the stored corpus and of what its identity is computed over."""
@@ -198,6 +198,4 @@ def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
 
 
 def _hashed(path: Path) -> tuple[str, pa.Table]:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    return found, mapped(path)
+    return path_sha256(path), mapped(path)

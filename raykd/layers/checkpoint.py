@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 
 from torch import nn
 
 from raykd.errors import StoreError
+from raykd.streams import path_sha256
 
 # Transformers writes this where a tokenizer states no limit.
 _NO_LIMIT = 10**6
@@ -50,20 +50,8 @@ def weights_checksum(path: str) -> str:
     folder = checkpoint_folder(path)
     total = hashlib.sha256()
     for file in [*_weight_files(folder), *_files(folder, _SETTINGS)]:
-        total.update(f"{file.name}:{file_sha256(file)}\n".encode())
+        total.update(f"{file.name}:{path_sha256(file)}\n".encode())
     return total.hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """The sha256 of a file (hex), computed once per process as long as the file stays as it is."""
-    now = path.stat()
-    return _sha256(path, now.st_ino, now.st_size, now.st_mtime_ns)
-
-
-@lru_cache(maxsize=256)
-def _sha256(path: Path, *state: int) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def checked_weights(path: str, expected: str | None) -> str:

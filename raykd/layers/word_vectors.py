@@ -26,10 +26,10 @@ from torch import nn
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
-from raykd.layers.checkpoint import file_sha256
 from raykd.layers.pieces import in_half
 from raykd.spec import Frozen
 from raykd.storage import Storage
+from raykd.streams import path_sha256
 
 if TYPE_CHECKING:
     from jaxtyping import Float32
@@ -144,7 +144,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _checksum(file: str) -> str:
-    return file_sha256(_path(file))
+    return path_sha256(_path(file))
 
 
 @contextmanager

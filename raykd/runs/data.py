@@ -19,7 +19,7 @@ from raykd.corpora.targets import LabelColumn, Targets
 from raykd.errors import StoreError
 from raykd.runs.encoded import encoded_text
 from raykd.runs.run import Run
-from raykd.runs.stored_features import EncoderRows, StoredFeatures, encoder_ids, open_features
+from raykd.runs.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
@@ -139,7 +139,7 @@ def _part(
     texts = [encoded_text(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
     text = EncodedText.joined(texts, padding=vocabulary.pieces.special.padding)
     table = pa.concat_tables([corpus.parts[name].select(["tokens", "tags", "language"]) for name in names])
-    features = open_features(storage, encoders, table["tokens"])
+    features = FeatureReader(storage, encoders).find(table["tokens"])
     context = () if features is not None else tuple(encode_text(table, own) for own in vocabulary.context)
     text = replace(text, features=features, context=context)
     return Part(text, TASKS[task].targets(table), languages_of(table))

@@ -7,16 +7,13 @@ Memory depends on the block: mapped pages belong to the system, and the actors o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from filelock import FileLock
 
-from raykd.cache import cache_folder
+from raykd.cache import one_at_a_time
 from raykd.corpora.encoding import EncodedText, encode_text
 from raykd.corpora.ragged import Ragged
 from raykd.errors import StoreError
@@ -43,21 +40,11 @@ def encoded_text(
     name = encoded_id(corpus_id, part, vocabulary.id)
     folder = storage.child(FOLDER, name)
     if not folder.exists(MANIFEST):
-        # The actors of a node start together, and one of them is enough.
-        with _one_at_a_time(identity("lock", {"store": storage.uri, "name": name})):
+        # The actors of a node start together, and one of them is enough; two would write the same bytes.
+        with one_at_a_time(identity("lock", {"store": storage.uri, "name": name})):
             if not folder.exists(MANIFEST):
                 _write(folder, table, vocabulary)
     return open_encoded(folder)
-
-
-@contextmanager
-def _one_at_a_time(name: str) -> Iterator[None]:
-    """Hold a lock of this user on this node. Without a place for it nobody waits: all write the same bytes."""
-    with ExitStack() as held:
-        with suppress(OSError):
-            (cache_folder() / "locks").mkdir(parents=True, exist_ok=True)
-            held.enter_context(FileLock(cache_folder() / "locks" / name))
-        yield
 
 
 def encoded_id(corpus_id: str, part: str, vocabulary_id: str) -> str:

@@ -25,10 +25,9 @@ from raykd.runs.models import (
     build_model,
     is_trained,
     load_model,
-    validated,
     write_model,
 )
-from raykd.runs.run import Run
+from raykd.runs.run import Run, validated
 from raykd.runs.stages import StagePlan, TrainingPlan
 from raykd.runs.vocabularies import vocabulary_file
 from raykd.storage import Storage

@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import TokenBatch, encode_text
 from raykd.corpora.pieces import Vocabulary
 from raykd.layers.contextual import FrozenConfig, FrozenFeatures
 from raykd.runs.data import corpus_of
-from raykd.runs.models import validated
 from raykd.runs.precompute import PrecomputePlan, PrecomputeTask
-from raykd.runs.run import Run
+from raykd.runs.run import Run, validated
 from raykd.runs.shard_writer import TeacherHandle
 from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, frozen_configs, stored_texts
-from raykd.signals import Sizes
+from raykd.signals import EncoderOutput, Sizes
 from raykd.storage import Storage
 from raykd.transfer import Text
 
@@ -55,14 +53,16 @@ def readings(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -
     """What each frozen encoder has to read so that all `runs` find its features in the store: their corpora, and by run
     id the text that a teacher labels."""
     configs: dict[str, Any] = {}
+    corpora: dict[str, list[Text]] = {}
     asked: dict[str, dict[str, Text]] = {}
     for run in runs:
         for config in frozen_configs(run):
             configs[config.id] = config
-            own = asked.setdefault(config.id, {})
-            own |= {text.id: text for text in _texts_of(storage.uri, run.corpus_id)}
-            if run.id in texts:
-                own[texts[run.id].id] = texts[run.id]
+            if run.corpus_id not in corpora:
+                corpora[run.corpus_id] = _texts_of(storage.uri, run.corpus_id)
+            labelled = [texts[run.id]] if run.id in texts else []
+            own = {text.id: text for text in (*corpora[run.corpus_id], *labelled)}
+            asked[config.id] = asked.get(config.id, {}) | own
     return [_reading(storage, configs[name], tuple(own.values())) for name, own in asked.items()]
 
 
@@ -112,20 +112,13 @@ class LoadedEncoder:
 
     def outputs(
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
-    ) -> Iterator[tuple[list[int], TokenBatch, Features]]:
+    ) -> Iterator[tuple[list[int], TokenBatch, EncoderOutput]]:
         """The features of all sentences, in batches of similar length of `token_budget` pieces."""
         text = encode_text(sentences, self._vocabulary)
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         for rows in plan:
             batch = text.gather(rows).to(self._device)
-            yield rows.tolist(), batch, Features(self._features.compute(batch))
-
-
-@dataclass(frozen=True)
-class Features:
-    """What an encoder gives for a batch."""
-
-    features_BTD: Tensor
+            yield rows.tolist(), batch, EncoderOutput(self._features.compute(batch))
 
 
 def load_encoder(storage: Storage, encoder_id: str) -> LoadedEncoder:

@@ -5,21 +5,18 @@ The folder stands alone: what else the model is made of is only what it reads of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
 import torch
-from pydantic import TypeAdapter
 
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import Ensemble, Model, load_weights, save_weights
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of
-from raykd.runs.run import Run
+from raykd.runs.run import Run, validated
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.storage import DOCTOR, Storage
 from raykd.students import StudentConfig
@@ -124,12 +121,6 @@ def address(folder: Storage, name: str) -> str:
     return f"{folder.address}/{name}"
 
 
-def validated(model: Any, plain: dict[str, Any]) -> Any:
-    """The configuration that `plain` was dumped from."""
-    # Strict mode accepts lists for tuples only from JSON, which is also how every configuration enters.
-    return _adapter(model).validate_json(json.dumps(plain))
-
-
 def _untrained(run: Run, vocabulary: StoredVocabulary, tag_set: TagSet, *, dropout: float) -> Model:
     return model_config(run).build(
         vocabulary_size=vocabulary.pieces.size,
@@ -146,8 +137,3 @@ def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, TagSet]:
 
 def _ensemble(run: Run, members: Sequence[Model]) -> Model:
     return Ensemble(members, combine=run.model["combine"])
-
-
-@lru_cache(maxsize=32)
-def _adapter(model: Any) -> TypeAdapter:
-    return TypeAdapter(model)

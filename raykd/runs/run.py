@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from raykd.identity import identity
 
@@ -114,3 +118,14 @@ def _without_place(part: dict[str, Any]) -> dict[str, Any]:
     return {
         key: value for key, value in part.items() if key not in ("path", "vectors") or not part["checksum"]
     }
+
+
+def validated(model: Any, plain: dict[str, Any]) -> Any:
+    """The configuration that `plain` was dumped from."""
+    # Strict mode accepts lists for tuples only from JSON, which is also how every configuration enters.
+    return _adapter(model).validate_json(json.dumps(plain))
+
+
+@lru_cache(maxsize=32)
+def _adapter(model: Any) -> TypeAdapter:
+    return TypeAdapter(model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,12 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from pydantic import TypeAdapter
 from torch import Tensor
 
 from raykd.corpora.hashes import sentence_hashes
 from raykd.layers.contextual import FrozenConfig
-from raykd.runs.run import Run
+from raykd.runs.run import Run, validated
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.transfer import Covered, Text, TransferSet, open_text, signal_id
@@ -77,8 +75,7 @@ class StoredFeatures:
 
 def frozen_configs(run: Run) -> tuple[Any, ...]:
     """The frozen encoders and tables that the run's model reads."""
-    plain = run.model.get("contextual") or ()
-    return tuple(_adapter().validate_json(json.dumps(each)) for each in plain)
+    return tuple(validated(FrozenConfig, each) for each in run.model.get("contextual") or ())
 
 
 def encoder_ids(run: Run) -> tuple[str, ...]:
@@ -86,24 +83,29 @@ def encoder_ids(run: Run) -> tuple[str, ...]:
     return tuple(config.id for config in frozen_configs(run))
 
 
-def open_features(
-    storage: Storage, encoders: Sequence[str], tokens: pa.ChunkedArray | Sequence[Sequence[str]]
-) -> StoredFeatures | None:
-    """The stored features of these sentences; None where there is an encoder that has not read them all."""
-    if not encoders:
-        return None
-    opened, hashes = [], sentence_hashes(tokens)
-    for encoder_id in encoders:
-        names = text_ids(storage, encoder_id)
-        features, texts = _features_of(storage.uri, encoder_id, tuple(names))
-        rows = np.full(len(hashes), -1, np.int64)
-        for first, text in texts:
-            found = text.rows(hashes)
-            rows = np.where((rows < 0) & (found >= 0), first + found, rows)
-        if (rows < 0).any():
+class FeatureReader:
+    """Finds what some encoders had given when it was made."""
+
+    def __init__(self, storage: Storage, encoders: Sequence[str]):
+        self._encoders = [
+            _features_of(storage.uri, encoder_id, tuple(text_ids(storage, encoder_id)))
+            for encoder_id in encoders
+        ]
+
+    def find(self, tokens: pa.ChunkedArray | Sequence[Sequence[str]]) -> StoredFeatures | None:
+        """The stored features of these sentences; None where there is an encoder that has not read them all."""
+        if not self._encoders:
             return None
-        opened.append(EncoderRows(features, rows))
-    return StoredFeatures(opened)
+        opened, hashes = [], sentence_hashes(tokens)
+        for features, texts in self._encoders:
+            rows = np.full(len(hashes), -1, np.int64)
+            for first, text in texts:
+                found = text.rows(hashes)
+                rows = np.where((rows < 0) & (found >= 0), first + found, rows)
+            if (rows < 0).any():
+                return None
+            opened.append(EncoderRows(features, rows))
+        return StoredFeatures(opened)
 
 
 @lru_cache(maxsize=4)
@@ -136,8 +138,3 @@ def text_ids(storage: Storage, encoder_id: str) -> list[str]:
 @lru_cache(maxsize=8)
 def _text(store_uri: str, text_id: str) -> Text:
     return open_text(Storage(store_uri), text_id)
-
-
-@lru_cache(maxsize=1)
-def _adapter() -> TypeAdapter:
-    return TypeAdapter(FrozenConfig)

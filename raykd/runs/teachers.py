@@ -11,7 +11,7 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.layers import Output
 from raykd.runs.models import MODEL, load_model
 from raykd.runs.run import Run
-from raykd.runs.stored_features import encoder_ids, open_features
+from raykd.runs.stored_features import FeatureReader, encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 
@@ -20,7 +20,7 @@ class LoadedTeacher:
     """A trained teacher in memory."""
 
     def __init__(self, storage: Storage, run: Run, device: torch.device):
-        self._storage, self._encoders, self._device = storage, encoder_ids(run), device
+        self._features, self._device = FeatureReader(storage, encoder_ids(run)), device
         self._model = load_model(storage, run).to(device).eval()
         self._vocabulary = open_vocabulary(storage, run.vocabulary_id)
 
@@ -29,8 +29,7 @@ class LoadedTeacher:
     ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
         """The outputs for all sentences, in batches of similar length of `token_budget` pieces: which sentences, how
         the model reads them, and what it gives."""
-        features = open_features(self._storage, self._encoders, sentences)
-        text = self._vocabulary.encode(sentences, features)
+        text = self._vocabulary.encode(sentences, self._features.find(sentences))
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         with torch.inference_mode():
             for rows in plan:

@@ -9,11 +9,9 @@ from contextlib import suppress
 import pyarrow as pa
 
 from raykd.storage import Storage
+from raykd.streams import file_sha256, file_state
 
 _TRIES = 3
-
-_verified: set[tuple[tuple[int, int, int, int], str]] = set()
-"""Files that this process has compared with their checksum: device, inode, size, time of the last change; checksum."""
 
 
 def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatch:
@@ -32,14 +30,13 @@ def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatc
         with suppress(FileNotFoundError):
             path = folder.local_path(name)
             with open(path, "rb", buffering=0) as file:
-                state = _state(os.fstat(file.fileno()))
+                state = file_state(os.fstat(file.fileno()))
                 _read_ahead(file.fileno())
-                if sha256 and (state, sha256) not in _verified:
-                    _compare(hashlib.file_digest(file, "sha256").hexdigest(), sha256)
+                if sha256:
+                    _compare(file_sha256(file), sha256)
                 with pa.memory_map(str(path)) as mapped:
                     # The very file that was compared, not one that took its place.
-                    if _state(os.stat(path)) == state:
-                        _verified.add((state, sha256))
+                    if file_state(os.stat(path)) == state:
                         return _one_batch(mapped)
     raise OSError(f"it was replaced {_TRIES} times while it was opened")
 
@@ -61,10 +58,6 @@ def content_hash(batch: pa.RecordBatch) -> str:
             # its padding.
             hashed.update(hashlib.sha256(buffer if buffer is not None else b"").digest())
     return hashed.hexdigest()
-
-
-def _state(now: os.stat_result) -> tuple[int, int, int, int]:
-    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def _read_ahead(descriptor: int) -> None:

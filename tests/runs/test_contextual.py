@@ -25,7 +25,7 @@ from raykd.runs.evaluate import predict
 from raykd.runs.execute import find_result, keep_place
 from raykd.runs.models import WEIGHTS, build_model, load_model
 from raykd.runs.prepare import prepare
-from raykd.runs.stored_features import encoder_ids, open_features
+from raykd.runs.stored_features import FeatureReader, encoder_ids
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
 from raykd.sweep.doctor import examine
@@ -201,7 +201,7 @@ def test_what_a_teacher_labels_is_read_too(tmp_path, encoder):
     ready = prepare(asked, Storage(str(tmp_path)))
     read_features(ready, asked)
     for teacher in ready.teachers:
-        assert open_features(ready.storage, encoder_ids(teacher.run), teacher.text.tokens) is not None
+        assert FeatureReader(ready.storage, encoder_ids(teacher.run)).find(teacher.text.tokens) is not None
 
 
 def test_an_encoder_in_half_precision_counts_as_it_is_read(tmp_path):
