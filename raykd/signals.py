@@ -58,10 +58,12 @@ class Need:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a model that its signals depend on: its tags, and the components of each layer that is asked for."""
+    """The sizes of a model that signals and losses depend on: its tags, the components of each layer that is asked for,
+    and which of these layers are its own projection to another model's width."""
 
     tags: int
     hidden: Mapping[int, int] = field(default_factory=dict, hash=False)
+    projected: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class TeacherBatch:
     [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on padding) are the
     K best paths, best first, with their scores under the chain, −∞ where a sentence has fewer than K paths.
     `marginals` is what non-chain teachers give: independent tags with their token marginals, as a chain without
-    transitions. `hidden` holds, by layer, each word's state (its first piece's) and the sentences' words [B].
+    transitions. `hidden` holds, by layer, the states that labels are predicted from, and how many each sentence has.
     `features` are what a frozen encoder gives for each word, in float16.
     """
 
@@ -125,7 +127,7 @@ class TeacherBatch:
     paths_BKT: Int[Tensor, "batch best time"] | None = None
     scores_BK: Float[Tensor, "batch best"] | None = None
     marginals: Chain | None = None
-    hidden: Mapping[int, tuple[Float[Tensor, "batch word size"], Int[Tensor, " batch"]]] = field(
+    hidden: Mapping[int, tuple[Float[Tensor, "batch label size"], Int[Tensor, " batch"]]] = field(
         default_factory=dict
     )
     features: Float[Tensor, "batch word size"] | None = None
@@ -216,7 +218,7 @@ def _take_best_path(output: Output, batch: TokenBatch, need: Need) -> tuple[Tens
 
 
 def _take_hidden(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
-    return (output.word_states(need.layer or 0),)
+    return (output.hidden[need.layer or 0],)
 
 
 def _take_features(output: EncoderOutput, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
@@ -288,8 +290,8 @@ def _log_scores(name: str) -> Column:
     return Column(name, "label", _float16, lambda sizes, need: sizes.tags, encode_log_scores)
 
 
-def _states(name: str) -> Column:
-    return Column(name, "word", _float16, lambda sizes, need: sizes.hidden[need.layer or 0], encode_float16)
+def _states(name: str, rows: Rows) -> Column:
+    return Column(name, rows, _float16, lambda sizes, need: sizes.hidden[need.layer or 0], encode_float16)
 
 
 SIGNALS: Mapping[str, Signal] = MappingProxyType(
@@ -323,8 +325,8 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
                 sources=("emissions", "transitions"),
                 derive=_derive_paths,
             ),
-            Signal("hidden", (_states("hidden"),), _take_hidden, _read_hidden),
-            Signal("features", (_states("features"),), _take_features, _read_features),
+            Signal("hidden", (_states("hidden", "label"),), _take_hidden, _read_hidden),
+            Signal("features", (_states("features", "word"),), _take_features, _read_features),
         )
     }
 )

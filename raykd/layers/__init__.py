@@ -2,18 +2,16 @@
 
 from raykd.layers.biaffine import BiaffineHead
 from raykd.layers.bilstm import BiLSTM
-from raykd.layers.bilstm_tagger import BiLSTMTagger, BiLSTMTaggerShape
 from raykd.layers.characters import CharacterEncoder
 from raykd.layers.dropout import VariationalDropout, WordDropout
 from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.heads import CRFHead, MaxEntHead
 from raykd.layers.model import Model, Output, load_weights, save_weights
+from raykd.layers.tagger import Projection, Tagger, TaggerShape
 
 __all__ = [
     "BiLSTM",
-    "BiLSTMTagger",
-    "BiLSTMTaggerShape",
     "BiaffineHead",
     "CRFHead",
     "CharacterEncoder",
@@ -21,6 +19,9 @@ __all__ = [
     "MaxEntHead",
     "Model",
     "Output",
+    "Projection",
+    "Tagger",
+    "TaggerShape",
     "TokenEmbedding",
     "VariationalDropout",
     "WordDropout",

@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from raykd.layers.dropout import VariationalDropout
+from raykd.layers.pieces import last_states
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -46,7 +47,7 @@ class BiLSTM(nn.Module):
             for layer in range(layers)
         )
         self.between = VariationalDropout(dropout)
-        self.input_size, self.output_size = inputs, 2 * hidden
+        self.input_size, self.output_size, self.depth = inputs, 2 * hidden, layers
 
     def forward(
         self, inputs_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
@@ -59,6 +60,10 @@ class BiLSTM(nn.Module):
         for index, layer in enumerate(self.layers):
             states.append(_run(layer, self.between(states[-1]) if index else states[-1], lengths_B))
         return states
+
+    def of_sentence(self, states_BTD: Tensor, lengths_B: Tensor) -> Float[Tensor, "batch 1 output"]:
+        """The last state of each direction."""
+        return last_states(states_BTD, lengths_B)
 
 
 def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:

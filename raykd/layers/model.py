@@ -15,7 +15,7 @@ from raykd.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
@@ -27,19 +27,13 @@ class Output:
     """What a model gives for a batch.
 
     `distribution` is over the labels of each sentence: one label per word, or one for the sentence (a chain of
-    length 1). `hidden` holds the states [B, P, D] of the layers that were asked for: 0 is the input of the encoder, 1
-    the output of its first layer. `first_BT` is where each word's first piece stands.
+    length 1). `hidden` holds, of the layers that were asked for, the states [B, T, D] that labels are predicted from: a
+    word's is that of its first piece, so models with other pieces have the same. Layer 0 is the input of the encoder, 1
+    the output of its first layer.
     """
 
     distribution: Distribution
-    hidden: Mapping[int, Float[Tensor, "batch piece size"]] = field(default_factory=dict)
-    first_BT: Int[Tensor, "batch word"] | None = None
-
-    def word_states(self, layer: int) -> Float[Tensor, "batch word size"]:
-        """The states [B, W, D] of each word, at its first piece: models with other pieces have the same words."""
-        if self.first_BT is None or layer not in self.hidden:
-            raise ValueError(f"the model was not asked for the states of layer {layer}")
-        return self.hidden[layer].take_along_dim(self.first_BT[:, :, None], 1)
+    hidden: Mapping[int, Float[Tensor, "batch label size"]] = field(default_factory=dict)
 
 
 class Model(nn.Module, ABC):
@@ -57,8 +51,16 @@ class Model(nn.Module, ABC):
         """Components D of the states of `layer`; ValueError where the model has no such layer."""
         raise ValueError(f"{type(self).__name__} gives no hidden states, so not those of layer {layer}")
 
+    def projected(self, layer: int) -> bool:
+        """Whether the states of `layer` are the model's own projection to another model's width."""
+        return False
+
+    def fixed(self) -> Sequence[nn.Parameter]:
+        """Those of its `parameters()` that are never trained."""
+        return ()
+
     def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
-        """Its trainable parameters by layer group, from the top (`head`) down; the order of gradual unfreezing."""
+        """Its parameters by layer group, from the top (`head`) down; the order of gradual unfreezing."""
         return {"all": list(self.parameters())}
 
     def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:

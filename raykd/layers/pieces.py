@@ -68,6 +68,15 @@ def last_states(
     return torch.cat([forward_BPH.take_along_dim(last_B11, 1), backward_BPH[:, :1]], dim=-1)
 
 
+def mean_of_sentence(
+    states_BPD: Float[Tensor, "batch piece size"], lengths_B: Int[Tensor, " batch"]
+) -> Float[Tensor, "batch 1 size"]:
+    """The mean over the pieces of each sentence."""
+    inside_BP = torch.arange(states_BPD.shape[1], device=lengths_B.device) < lengths_B[:, None]
+    total_BD = states_BPD.masked_fill(~inside_BP[:, :, None], 0.0).sum(1)
+    return (total_BD / lengths_B[:, None])[:, None]
+
+
 def in_half(values: Tensor) -> Tensor:
     """In float16; what is beyond its range becomes its largest number."""
     return values.clamp(-_FLOAT16_MAX, _FLOAT16_MAX).half()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
-from torch import nn
 
+from raykd.layers.tagger import Projection
 from raykd.objectives.protocol import Loss, Losses, Objective
 from raykd.signals import Need, Sizes
 
@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 
 class Representation(Objective):
-    """Σ_t KL(softmax z_t ‖ softmax z̃_s,t) over words, z̃_s = GELU(W h_s + b) (Mukherjee & Awadallah 2020, Eq. 3).
+    """Σ_t KL(softmax z_t ‖ softmax z̃_s,t) over labels, z̃_s = GELU(W h_s + b) (Mukherjee & Awadallah 2020, Eq. 3).
 
-    z_t is the teacher's state of the word in `layer`, h_s the student's in `student_layer`. The paper does not
-    normalise the vectors; a softmax over their components makes the divergence one between distributions. Zero iff
-    they are equal up to a constant. W and b belong to the loss: they are trained with the student and do not ship.
+    z_t is the teacher's state in `layer` that the label is predicted from, h_s the student's in `student_layer`. The
+    paper does not normalise the vectors; a softmax over their components makes the divergence one between
+    distributions. Zero iff they are equal up to a constant. Where the student's layer is its own projection, that is
+    z̃; else W and b belong to the loss: they are trained with the student and do not ship.
     """
 
     kind: Literal["representation"] = "representation"
     layer: Annotated[int, Field(ge=0)] = 1
     """Of the teacher: 0 is the input of its encoder, 1 the output of the first layer."""
     student_layer: int = -1
-    """Of the student; -1 is its last."""
+    """Of the student; -1 is its last, or its projection."""
     anneals: ClassVar[bool] = False
 
     @property
@@ -41,14 +42,15 @@ class Representation(Objective):
         return (self.student_layer,)
 
     def build(self, student: Sizes, teacher: Sizes) -> Loss:
-        projection = nn.Linear(student.hidden[self.student_layer], teacher.hidden[self.layer])
+        layer, wanted = self.student_layer, teacher.hidden[self.layer]
+        projection = None if layer in student.projected else Projection(student.hidden[layer], wanted)
         return RepresentationLoss(self, projection)
 
 
 class RepresentationLoss(Loss):
     """See `Representation`."""
 
-    def __init__(self, objective: Representation, projection: nn.Linear):
+    def __init__(self, objective: Representation, projection: Projection | None):
         super().__init__()
         self.objective, self.projection = objective, projection
 
@@ -62,7 +64,9 @@ class RepresentationLoss(Loss):
                 "and this batch has none"
             )
         states_BWD, lengths_B = teacher.hidden[objective.layer]
-        own_BWD = nn.functional.gelu(self.projection(output.word_states(objective.student_layer)))
+        own_BWD = output.hidden[objective.student_layer]
+        if self.projection is not None:
+            own_BWD = self.projection(own_BWD)
         own_BWD = own_BWD.to(torch.promote_types(own_BWD.dtype, torch.float32))
         target_BWD = torch.log_softmax(states_BWD.detach().to(own_BWD.dtype), dim=-1)
         terms_BWD = target_BWD.exp() * (target_BWD - torch.log_softmax(own_BWD, dim=-1))

@@ -16,7 +16,7 @@ from torch.nn import Parameter
 
 from raykd.figures import BYTES, BYTES_INT8, PARAMETERS
 from raykd.identity import identity
-from raykd.layers import BiLSTMTagger, Ensemble, Model
+from raykd.layers import Ensemble, Model, Tagger
 from raykd.results import Cost
 from raykd.runs.cluster import PROBE
 from raykd.runs.data import corpus_of
@@ -59,7 +59,7 @@ def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
     batch = synthetic_batch(BATCH, vocabulary)
     if isinstance(model, Ensemble):
         return {}  # its members are trained, each by itself
-    if isinstance(model, BiLSTMTagger) and model.context is not None:
+    if isinstance(model, Tagger) and model.context is not None:
         # In training what encoders give is read from the store.
         batch = replace(batch, features_BTD=torch.randn(*batch.first_BT.shape, model.context.output_size))
     seconds = time_training(deepcopy(model), batch)

@@ -132,7 +132,9 @@ class Distiller:
         layers = {need.layer for need in objective.needs if need.layer is not None}
         tags = self.plan.tags
         teacher = Sizes(tags, {layer: transfer.hidden_size(layer) for layer in layers} if transfer else {})
-        student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in objective.student_layers})
+        layers = objective.student_layers
+        projected = frozenset(layer for layer in layers if self.model.projected(layer))
+        student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in layers}, projected)
         torch.manual_seed(_seed(self.stage.training.seed, index, 0, 0))
         self.loss = objective.build(student, teacher).to(self.worker.device)
 

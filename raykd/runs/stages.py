@@ -49,13 +49,13 @@ class TrainingPlan:
 
 
 def train_only(model: Model, groups: Sequence[str] | None) -> list[nn.Parameter]:
-    """The parameters of the layer groups; the others are frozen. None trains all."""
-    if groups is None:
-        return list(model.parameters())
+    """The parameters of the layer groups; the others are not trained. None trains all but those that are fixed."""
     known = model.layer_groups()
+    groups = list(known) if groups is None else groups
     if unknown := [group for group in groups if group not in known]:
         raise RunError(f"the model has no layer group {unknown[0]!r}; it has {', '.join(known)}")
     chosen = {id(parameter) for group in groups for parameter in known[group]}
+    chosen -= {id(parameter) for parameter in model.fixed()}
     for parameter in model.parameters():
         parameter.requires_grad_(id(parameter) in chosen)
     return [parameter for parameter in model.parameters() if id(parameter) in chosen]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.corpora.vocabulary import WordPieceConfig
-from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
+from raykd.layers import Tagger, TaggerShape
 from raykd.layers.contextual import Context, ContextualConfig, pinned, shape_of
 from raykd.spec import Frozen
 from raykd.students.vocabulary import StudentVocabulary
@@ -88,7 +88,7 @@ class BiLSTMStudent(Frozen):
         Raises:
             StoreError: what `contextual` names cannot be read, or changed.
         """
-        shape = BiLSTMTaggerShape(
+        shape = TaggerShape(
             pieces=vocabulary_size,
             tags=len(tag_set),
             embedding_dim=self.embedding_dim,
@@ -101,7 +101,7 @@ class BiLSTMStudent(Frozen):
             character_hidden=self.character_hidden,
         )
         context = Context.of(self.contextual)
-        return BiLSTMTagger(shape, dropout=dropout, word_dropout=self.word_dropout, context=context)
+        return Tagger(shape, dropout=dropout, word_dropout=self.word_dropout, context=context)
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the numbers of pieces, characters and tags."""

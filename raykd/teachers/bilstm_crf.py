@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
-from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
+from raykd.layers import Tagger, TaggerShape
 from raykd.layers.contextual import Context, ContextualConfig, pinned, shape_of
 from raykd.layers.model import checked_layer
 from raykd.teachers.ensemble import Seeded
@@ -85,7 +85,7 @@ class BiLSTMTeacher(Seeded, Duration):
         Raises:
             StoreError: what `contextual` names cannot be read, or changed.
         """
-        shape = BiLSTMTaggerShape(
+        shape = TaggerShape(
             pieces=vocabulary_size,
             tags=len(tag_set),
             embedding_dim=self.embedding_dim,
@@ -97,7 +97,7 @@ class BiLSTMTeacher(Seeded, Duration):
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
         )
-        return BiLSTMTagger(
+        return Tagger(
             shape,
             dropout=dropout,
             word_dropout=self.word_dropout,

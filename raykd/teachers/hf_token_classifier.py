@@ -71,14 +71,12 @@ class HFTagger(Model):
         )  # fmt: skip
         sizes = [self.model.config.num_labels, *(self.model.config.hidden_size for _ in wanted)]
         logits_BPL, *states = read_BPD.split(sizes, dim=-1)
-        hidden = dict(zip(wanted, states, strict=True))
-        if self.unit == "sentence":
-            ones_B = torch.ones_like(batch.lengths_B)
-            chain = Chain(self._labels.emissions(logits_BPL[:, :1].float(), ones_B), ones_B)
-            return Output(chain, hidden, batch.first_BT)
-        logits_BTL = logits_BPL.take_along_dim(batch.first_BT[:, :, None], 1).float()
-        chain = Chain(self._labels.emissions(logits_BTL, batch.lengths_B), batch.lengths_B)
-        return Output(chain, hidden, batch.first_BT)
+        ones_B = torch.ones_like(batch.lengths_B)
+        lengths_B = batch.lengths_B if self.unit == "word" else ones_B
+        first_BT1 = batch.first_BT[:, :, None] if self.unit == "word" else 0 * ones_B[:, None, None]
+        logits_BTL = logits_BPL.take_along_dim(first_BT1, 1).float()
+        hidden = {layer: own.take_along_dim(first_BT1, 1) for layer, own in zip(wanted, states, strict=True)}
+        return Output(Chain(self._labels.emissions(logits_BTL, lengths_B), lengths_B), hidden)
 
     def architecture(self) -> dict[str, Any]:
         # As JSON, since a Transformers configuration holds types and numbers as keys.

@@ -188,9 +188,9 @@ def test_hidden_states_have_the_stated_sizes_and_change_nothing(config):
     assert torch.equal(log_partition(whole.distribution), log_partition(plain.distribution))
     assert torch.equal(token_marginals(whole.distribution), token_marginals(plain.distribution))
     for layer in (*layers, -1):
-        states_BPD = model(batch, layers=(layer,)).hidden[layer]
-        assert torch.equal(states_BPD, whole.hidden[layer % (depth + 1)])
-        assert states_BPD.shape == (*batch.pieces_BP.shape, model.hidden_size(layer))
+        states_BTD = model(batch, layers=(layer,)).hidden[layer]
+        assert torch.equal(states_BTD, whole.hidden[layer % (depth + 1)])
+        assert states_BTD.shape == (*batch.first_BT.shape, model.hidden_size(layer))
         if config.kind in TEACHERS:
             assert config.hidden_size(layer) == model.hidden_size(layer)
     for ask in (model.hidden_size, getattr(config, "hidden_size", model.hidden_size)):
@@ -224,7 +224,7 @@ def test_one_label_per_sentence_is_a_chain_of_length_1(config):
     found = model(batch, layers=(0,))
     assert found.distribution.lengths_B.tolist() == [1, 1, 1, 1]
     assert token_marginals(found.distribution).shape == (4, 1, 3)
-    assert found.hidden[0].shape[:2] == batch.pieces_BP.shape
+    assert found.hidden[0].shape[:2] == (4, 1)
     for row in range(4):
         alone = distribution(model, text.gather(np.array([row])))
         torch.testing.assert_close(

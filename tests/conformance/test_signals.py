@@ -67,7 +67,10 @@ def outputs(given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[Tok
         for n, states in output.hidden.items()
     }
     own = Chain(emissions_BTY, lengths_B, chain.transitions, chain.start, chain.end)
-    return batch, Given(own, hidden, output.first_BT, hidden[0])
+    words_BTD = hidden[0]
+    if unit == "sentence":
+        hidden = {layer: states[:, :1] for layer, states in hidden.items()}
+    return batch, Given(own, hidden, words_BTD)
 
 
 def taken(need: Need, batch: TokenBatch, output: Output) -> list[list[np.ndarray]]:

@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoTokenizer
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
-from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape, save_weights
+from raykd.layers import Tagger, TaggerShape, save_weights
 from raykd.layers.contextual import Context, ContextualConfig, parts_of, pinned
 from raykd.layers.frozen_encoder import EncoderConfig
 from raykd.structures import path_loss
@@ -105,8 +105,8 @@ def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
     context = Context.of(config)
     encoder = context.parts[0].encoder.model
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
-    shape = BiLSTMTaggerShape(pieces=WORDS.size, tags=3, embedding_dim=0, hidden_dim=4)
-    model = BiLSTMTagger(shape, context=context).train()
+    shape = TaggerShape(pieces=WORDS.size, tags=3, embedding_dim=0, hidden_dim=4)
+    model = Tagger(shape, context=context).train()
     optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
     batch, gold_BT = batch_for(config), torch.zeros(3, 4, dtype=torch.int64)
     losses = []
@@ -132,8 +132,8 @@ def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
 
 
 def test_a_batch_without_the_encoders_pieces_is_refused(checkpoint):
-    shape = BiLSTMTaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
-    model = BiLSTMTagger(shape, context=Context.of(config_of(checkpoint)))
+    shape = TaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
+    model = Tagger(shape, context=Context.of(config_of(checkpoint)))
     with pytest.raises(ValueError, match="reads 1 encoders, the batch has pieces of 0"):
         model(encode_text(SENTENCES, WORDS).gather(range(3)))
 
@@ -164,8 +164,8 @@ def test_an_encoder_and_a_table_stand_side_by_side(checkpoint, tmp_path):
 
 def test_one_encoder_read_twice_counts_once(checkpoint):
     both = (config_of(checkpoint, layers=(0,)).pinned(), config_of(checkpoint, layers=(1,)).pinned())
-    shape = BiLSTMTaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
-    once, twice = (BiLSTMTagger(shape, context=Context.of(own)) for own in (both[:1], both))
+    shape = TaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
+    once, twice = (Tagger(shape, context=Context.of(own)) for own in (both[:1], both))
     frozen = [
         sum(p.numel() for p in model.all_parameters()) - sum(p.numel() for p in model.parameters())
         for model in (once, twice)

@@ -62,14 +62,13 @@ def built_losses(
     layers = {need.layer: case.teacher.tags for need in objective.needs if need.layer is not None}
     layered = objective.student_layers
     hidden = dict.fromkeys(layered, case.student.emissions_BTY) if layered else {}
-    first_BT = torch.arange(case.student.time).expand(case.student.batch, -1)
     sizes = Sizes(case.student.tags, dict.fromkeys(hidden, case.student.tags))
     loss = objective.build(sizes, Sizes(case.student.tags, layers)).to(case.student.dtype)
     with torch.no_grad():
         for parameter in loss.parameters():
             parameter.copy_(known(parameter.shape))
     signals = case.signals if teacher is None else teacher
-    return loss(Output(case.student, hidden, first_BT), case.targets, signals, kd_weight=kd_weight)
+    return loss(Output(case.student, hidden), case.targets, signals, kd_weight=kd_weight)
 
 
 def built_loss(objective: Objective, case: Case, teacher: TeacherBatch | None = None, **options) -> Tensor:

@@ -63,7 +63,7 @@ class FakeTeacher:
         yield (
             list(range(len(given))),
             batch,
-            Output(self.distribution(emissions_BTY, lengths_B), hidden, places_BT),
+            Output(self.distribution(emissions_BTY, lengths_B), hidden),
         )
 
     def distribution(self, emissions_BTY: torch.Tensor, lengths_B: torch.Tensor) -> Chain | Mixture:

@@ -4,14 +4,15 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
-from raykd.layers import BiLSTMTagger, BiLSTMTaggerShape
+from raykd.layers import Tagger, TaggerShape
+from raykd.layers.pieces import last_states
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 
 
 def make_tagger(**sizes):
     torch.manual_seed(0)
     shape = {"pieces": PIECES.size, "tags": 5, "embedding_dim": 6, "hidden_dim": 4} | sizes
-    return BiLSTMTagger(BiLSTMTaggerShape(**shape)).eval()
+    return Tagger(TaggerShape(**shape)).eval()
 
 
 def chain_of(tagger, batch):
@@ -90,9 +91,16 @@ def test_hidden_states_are_the_input_and_the_output_of_each_layer(unit):
     batch, tagger = make_batch(), make_tagger(layers=2, unit=unit)
     states = tagger(batch, layers=(0, 1, 2, -1)).hidden
     inputs_BPD = tagger.embedding(batch.pieces_BP)
-    inside_BP = torch.arange(inputs_BPD.shape[1]) < batch.piece_lengths_B[:, None]
-    torch.testing.assert_close(states[0][inside_BP], inputs_BPD[inside_BP])
-    torch.testing.assert_close(states[2], tagger.encoder(inputs_BPD, batch.piece_lengths_B))
+    outputs_BPD = tagger.encoder(inputs_BPD, batch.piece_lengths_B)
+    if unit == "word":
+        first_BT1 = batch.first_BT[:, :, None]
+        torch.testing.assert_close(states[0], inputs_BPD.take_along_dim(first_BT1, 1))
+        torch.testing.assert_close(states[2], outputs_BPD.take_along_dim(first_BT1, 1))
+    else:
+        lengths = batch.piece_lengths_B.tolist()
+        means = [own[:n].mean(0) for own, n in zip(inputs_BPD, lengths, strict=True)]
+        torch.testing.assert_close(states[0][:, 0], torch.stack(means))
+        torch.testing.assert_close(states[2], last_states(outputs_BPD, batch.piece_lengths_B))
     assert torch.equal(states[-1], states[2])
     assert not torch.equal(states[1], states[2])
 
