@@ -1,9 +1,11 @@
 """How parameters move: optimiser, learning-rate schedule, and the annealing of λ; for teachers and students."""
 
+import math
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn, optim
 
 from raykd.spec import Frozen
@@ -15,7 +17,10 @@ class TrainingConfig(Frozen):
     renamed = (("per", "loss_average"),)
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"
     learning_rate: Annotated[float, Field(gt=0)] = 2e-3
-    learning_rate_schedule: Literal["constant", "plateau", "cosine"] = "constant"
+    learning_rate_schedule: Literal["constant", "plateau", "cosine", "linear"] = "constant"
+    """`linear` falls to 0."""
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the optimiser steps, of which there are at most, in which the learning rate rises from 0."""
     plateau_patience: Annotated[int, Field(ge=0)] = 10
     """Epochs without a better dev score after which `plateau` halves the learning rate (ACL 2020: 10)."""
     final_learning_rate: Annotated[float, Field(ge=0)] = 1e-8
@@ -30,6 +35,23 @@ class TrainingConfig(Frozen):
     """What the loss is the mean over: sentences of the global batch (of per-sentence sums), or tokens."""
     precision: Literal["float32", "bf16", "fp16"] = "float32"
     seed: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _warms_up_by_steps(self) -> Self:
+        if self.warmup and self.learning_rate_schedule == "plateau":
+            raise ValueError("plateau has no warmup; use constant, linear or cosine")
+        return self
+
+    def factor(self, step: int, total_steps: int) -> float:
+        """What the learning rate is multiplied by in a `step`, from 0, of `total_steps`; `plateau` has none."""
+        rising = round(self.warmup * total_steps)
+        if step < rising:
+            return (step + 1) / rising
+        done = min(1.0, (step - rising) / max(1, total_steps - rising))
+        if self.learning_rate_schedule == "cosine":
+            final = self.final_learning_rate / self.learning_rate
+            return final + (1 - final) * (1 + math.cos(math.pi * done)) / 2
+        return 1 - done if self.learning_rate_schedule == "linear" else 1.0
 
 
 TO_CONVERGENCE = {"max_steps": 20_000, "patience": 10}
@@ -73,33 +95,30 @@ def make_optimiser(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -
 
 
 class LearningRate:
-    """Learning-rate schedule: `step` per batch for `cosine`, `epoch` with the selection's score for `plateau`."""
+    """Learning-rate schedule: `step` after each batch, `epoch` with the selection's score, which `plateau` watches."""
 
     def __init__(self, config: TrainingConfig, optimiser: optim.Optimizer, *, total_steps: int):
         if config.learning_rate_schedule == "plateau":
             self._schedule = optim.lr_scheduler.ReduceLROnPlateau(
                 optimiser, mode="max", factor=0.5, patience=config.plateau_patience
             )
-        elif config.learning_rate_schedule == "cosine":
-            self._schedule = optim.lr_scheduler.CosineAnnealingLR(
-                optimiser, T_max=max(1, total_steps), eta_min=config.final_learning_rate
-            )
         else:
-            self._schedule = None
+            self._schedule = optim.lr_scheduler.LambdaLR(
+                optimiser, partial(config.factor, total_steps=total_steps)
+            )
 
     def step(self) -> None:
         """After each optimiser step."""
-        if isinstance(self._schedule, optim.lr_scheduler.CosineAnnealingLR):
+        if isinstance(self._schedule, optim.lr_scheduler.LambdaLR):
             self._schedule.step()
 
     def epoch(self, score: float) -> None:
-        """After each epoch, with the score (higher is better) that `plateau` watches."""
+        """After each epoch, with the score (higher is better)."""
         if isinstance(self._schedule, optim.lr_scheduler.ReduceLROnPlateau):
             self._schedule.step(score)
 
     def state_dict(self) -> dict:
-        return {} if self._schedule is None else self._schedule.state_dict()
+        return self._schedule.state_dict()
 
     def load_state_dict(self, state: dict) -> None:
-        if self._schedule is not None:
-            self._schedule.load_state_dict(state)
+        self._schedule.load_state_dict(state)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 from tokenizers import Tokenizer
 
 from raykd.corpora.pieces import Special, split_words
+from raykd.corpora.pruning import prune as pruned_tokenizer
 from raykd.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -24,12 +26,17 @@ class HFVocabulary:
     checkpoint.
 
     `size` counts added tokens too; `special` are the checkpoint's own: [PAD], [UNK], [CLS] before, [SEP]
-    after.
+    after. Of a pruned one `kept` has the checkpoint's id of each of its pieces.
     """
 
     definition: str
     size: int
     special: Special
+    kept: tuple[int, ...] | None = None
+    full_size: int = 0
+    """Its size before it was pruned."""
+    used: int = 0
+    """Its size if it is pruned to the text that it was made for; 0 where it was made for none."""
 
     @classmethod
     def load(cls, path: str) -> HFVocabulary:
@@ -54,7 +61,26 @@ class HFVocabulary:
         largest = max(backend.get_vocab(with_added_tokens=True).values())
         padding = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         unknown = padding if tokenizer.unk_token_id is None else tokenizer.unk_token_id
-        return cls(backend.to_str(), largest + 1, Special(padding, unknown, prefix, suffix))
+        special = Special(padding, unknown, prefix, suffix)
+        return cls(backend.to_str(), largest + 1, special, full_size=largest + 1)
+
+    def of_words(self, words: Sequence[str], *, prune: bool) -> HFVocabulary:
+        """The vocabulary for a text of these distinct words: with all of its pieces, or pruned to what the words need.
+
+        Raises:
+            CorpusError: it is to be pruned, and its kind of tokenizer cannot be.
+        """
+        special = self.special
+        # Models that number positions from the padding's id keep it.
+        always = {*range(special.padding + 1), special.unknown, *special.prefix, *special.suffix}
+        if not prune:
+            pieces = self.pieces(words).values
+            return replace(self, used=len(always | set(np.unique(pieces).tolist())))
+        definition, kept = pruned_tokenizer(self.definition, words, always, special.unknown)
+        there = {old: new for new, old in enumerate(kept)}
+        around = (tuple(there[id] for id in ids) for ids in (special.prefix, special.suffix))
+        own = Special(there[special.padding], there[special.unknown], *around)
+        return HFVocabulary(definition, len(kept), own, kept, self.full_size, len(kept))
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -67,6 +93,7 @@ class HFVocabulary:
     def to_json(self) -> str:
         """All of it as JSON."""
         content = {"kind": "pretrained", "definition": self.definition, "size": self.size}
+        content |= {"kept": self.kept, "full_size": self.full_size, "used": self.used}
         return json.dumps(content | {"special": asdict(self.special)}, ensure_ascii=False)
 
     @classmethod
@@ -75,7 +102,17 @@ class HFVocabulary:
         content = json.loads(text)
         special = content["special"]
         special |= {"prefix": tuple(special["prefix"]), "suffix": tuple(special["suffix"])}
-        return cls(content["definition"], content["size"], Special(**special))
+        kept = None if content.get("kept") is None else tuple(content["kept"])
+        # Of before a vocabulary could be pruned.
+        full_size = content.get("full_size", content["size"])
+        return cls(
+            content["definition"],
+            content["size"],
+            Special(**special),
+            kept,
+            full_size,
+            content.get("used", 0),
+        )
 
 
 def _special_ids(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -252,10 +252,13 @@ class PretrainedConfig(Frozen):
 
     kind: Literal["pretrained"]
     path: str = Field(min_length=1)
+    pruned: bool = False
+    """Keep only the pieces of the training and unlabelled text, which is split as before; other text is split into
+    these pieces."""
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
-        """The checkpoint's vocabulary; the words are not read."""
-        return HFVocabulary.load(self.path)
+        """The checkpoint's vocabulary, pruned to the pieces of these words if it is to be."""
+        return HFVocabulary.load(self.path).of_words(list(dict.fromkeys(words)), prune=self.pruned)
 
 
 VocabularyConfig = Annotated[WordConfig | WordPieceConfig | PretrainedConfig, Field(discriminator="kind")]

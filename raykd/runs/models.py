@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import Ensemble, Model, load_weights, save_weights
@@ -122,7 +123,11 @@ def address(folder: Storage, name: str) -> str:
 
 
 def _untrained(run: Run, vocabulary: StoredVocabulary, tag_set: TagSet, *, dropout: float) -> Model:
-    return model_config(run).build(
+    config, pieces = model_config(run), vocabulary.pieces
+    # A teacher is a checkpoint of which these rows are kept; a student with such a vocabulary has its own.
+    kept = pieces.kept if run.role == "teacher" and isinstance(pieces, HFVocabulary) else None
+    return config.build(
+        **({"kept": kept} if kept is not None else {}),
         vocabulary_size=vocabulary.pieces.size,
         characters=vocabulary.characters.size if vocabulary.characters else 0,
         tag_set=tag_set,

@@ -187,7 +187,7 @@ def shared_texts(preparations: Sequence[Preparation]) -> list[Preparation]:
 def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str, storage: Storage) -> Run:
     """A run that trains `config` on gold labels of `corpus`: what a teacher is, and the stem of a student's run."""
     vocabulary = store_vocabulary(
-        storage, config.vocabulary, corpus, name,
+        storage, config.tokenizer, corpus, name,
         characters=config.reads_characters, contextual=config.contextual,
     )  # fmt: skip
     # Sampling of languages has no effect where there is only one.

@@ -191,8 +191,12 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 
 def resolved_vocabulary(recipe: Recipe) -> VocabularyConfig:
     """The student's vocabulary; `teacher` stands for its teacher's."""
-    own = recipe.student.vocabulary
-    return recipe.teachers.vocabulary if own.kind == "teacher" else own
+    own, teacher = recipe.student.vocabulary, recipe.teachers.tokenizer
+    if own.kind != "teacher":
+        return own
+    if own.pruned is not None and teacher.kind == "pretrained":
+        return teacher.model_copy(update={"pruned": own.pruned})
+    return teacher
 
 
 # What makes a need go away, where a teacher cannot meet it.
@@ -283,6 +287,9 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
             f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {task.scheme}"
         )
         faults.append((("teachers", "kind"), f"{message}; use 'bilstm_crf' or 'bilstm_maxent'"))
+    if recipe.teachers.kind == "hf_sequence_classifier" and task.unit != "sentence":
+        message = f"it labels sentences, and task {recipe.task!r} labels words; use 'hf_token_classifier'"
+        faults.append((("teachers", "kind"), message))
     if task.unit == "sentence":
         alone = "one label per sentence has no transitions"
         if recipe.teachers.decoder == "crf":

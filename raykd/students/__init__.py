@@ -3,7 +3,7 @@
 Every configuration in the table has
 
     scope                      one student per "language", or one for "all"
-    vocabulary                 how its text becomes pieces
+    tokenizer                  how its text becomes pieces
     reads_characters           whether it reads words' characters too
     contextual                 the frozen encoders and word vectors that it reads too, or None
     pinned(language)           the same student with the checksums of what it is given

@@ -58,6 +58,11 @@ class BiLSTMStudent(Frozen):
         return self.model_copy(update={"contextual": pinned(self.contextual, language)})
 
     @property
+    def tokenizer(self) -> StudentVocabulary:
+        """How its text becomes pieces."""
+        return self.vocabulary
+
+    @property
     def depth(self) -> int:
         """Layers of its encoder."""
         return self.layers

@@ -14,6 +14,9 @@ class TeacherVocabulary(Frozen):
     """The teacher's kind of vocabulary: a checkpoint's own tokenizer, or words or WordPieces built as the teacher's."""
 
     kind: Literal["teacher"]
+    pruned: bool | None = None
+    """Whether a checkpoint's is pruned to the pieces of the student's training and unlabelled text, never of its test;
+    null: as the teacher's."""
 
 
 StudentVocabulary = Annotated[

@@ -8,7 +8,7 @@ Every configuration in the table has
     offers                     the signals it offers; `own_signals`, those of one of several
     depth                      layers of its encoder, None where only its checkpoint says
     hidden_size(layer)         components of a layer's hidden states
-    vocabulary                 how its text becomes pieces
+    tokenizer                  how its text becomes pieces
     reads_characters           whether it reads words' characters too
     contextual                 the frozen encoders and word vectors that it reads too, or None
     pinned(language)           the same teacher with the checksums of what it is given
@@ -24,6 +24,7 @@ from pydantic import Field
 
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
+from raykd.teachers.hf_sequence_classifier import HFSequenceClassifierTeacher
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
 
 TEACHERS = MappingProxyType(
@@ -32,11 +33,16 @@ TEACHERS = MappingProxyType(
         "bilstm_maxent": BiLSTMMaxEntTeacher,
         "biaffine_ner": BiaffineNERTeacher,
         "hf_token_classifier": HFTokenClassifierTeacher,
+        "hf_sequence_classifier": HFSequenceClassifierTeacher,
     }
 )
 
 TeacherConfig = Annotated[
-    BiLSTMCRFTeacher | BiLSTMMaxEntTeacher | BiaffineNERTeacher | HFTokenClassifierTeacher,
+    BiLSTMCRFTeacher
+    | BiLSTMMaxEntTeacher
+    | BiaffineNERTeacher
+    | HFTokenClassifierTeacher
+    | HFSequenceClassifierTeacher,
     Field(discriminator="kind"),
 ]
 
@@ -45,6 +51,7 @@ __all__ = [
     "BiLSTMCRFTeacher",
     "BiLSTMMaxEntTeacher",
     "BiaffineNERTeacher",
+    "HFSequenceClassifierTeacher",
     "HFTokenClassifierTeacher",
     "TeacherConfig",
 ]

@@ -60,6 +60,11 @@ class BiLSTMTeacher(Seeded, Duration):
         return self.model_copy(update={"contextual": pinned(self.contextual, language)})
 
     @property
+    def tokenizer(self) -> WordConfig | WordPieceConfig:
+        """How its text becomes pieces."""
+        return self.vocabulary
+
+    @property
     def reads_characters(self) -> bool:
         """Whether it reads words' characters too."""
         return self.character_dim > 0

@@ -32,13 +32,19 @@ SMALL = {
     "bilstm_crf": {"embedding_dim": 8, "hidden_dim": 6, "character_dim": 4, "character_hidden": 4},
     "bilstm_maxent": {"embedding_dim": 8, "hidden_dim": 6, "character_dim": 4, "character_hidden": 4},
     "hf_token_classifier": {"path": "set by the fixture"},
+    "hf_sequence_classifier": {"path": "set by the fixture", "fine_tune": True},
 }
+OF_SENTENCES = ("hf_sequence_classifier",)
 SMALL["biaffine_ner"] = SMALL["bilstm_crf"] | {"biaffine_dim": 20}
 VARIANTS = [("bilstm", {}), ("bilstm", {"decoder": "maxent"}), ("bilstm", {"layers": 2}), ("bilstm_crf", {})]
 WORDS = {"vocabulary": {"kind": "word"}, "character_dim": 4, "character_hidden": 3, "word_dropout": 0.1}
 VARIANTS += [("bilstm", WORDS), ("bilstm_maxent", {}), ("bilstm_crf", {"character_dim": 0})]
 VARIANTS += [("bilstm_crf", {"contextual": {"path": "set by the fixture"}, "embedding_dim": 0})]
 VARIANTS += [("biaffine_ner", {}), ("hf_token_classifier", {}), ("hf_token_classifier", {"fine_tune": True})]
+VARIANTS += [
+    ("hf_token_classifier", {"fine_tune": True, "vocabulary": "pruned"}),
+    ("hf_sequence_classifier", {}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +70,28 @@ def adapter_of(kind):
 
 def encode(config):
     """The sentences as the model reads them, and the sizes it is built with."""
-    vocabulary = config.vocabulary.build(count_words(SENTENCES))
+    vocabulary = config.tokenizer.build(count_words(SENTENCES))
     letters = (
         CharacterVocabulary.build([w for words in SENTENCES for w in words])
         if config.reads_characters
         else None
     )
     sizes = {"vocabulary_size": vocabulary.size, "characters": letters.size if letters else 0}
+    if config.kind in TEACHERS and getattr(vocabulary, "kept", None):
+        sizes["kept"] = vocabulary.kept
     context = [part.vocabulary() for part in parts_of(config.contextual)]
     return encode_text(SENTENCES, vocabulary, letters, context=context), sizes
 
 
 def build(config, sizes, *, seed=0, dropout=0.0, **settings):
     torch.manual_seed(seed)
-    return config.build(**{"tag_set": TAGS, "dropout": dropout, **sizes, **settings})
+    unit = "sentence" if config.kind in OF_SENTENCES else "word"
+    return config.build(**{"tag_set": TAGS, "dropout": dropout, "unit": unit, **sizes, **settings})
+
+
+def lengths_of(config):
+    """How many labels each of the sentences gets."""
+    return [1, 1, 1, 1] if config.kind in OF_SENTENCES else [3, 1, 5, 2]
 
 
 def distribution(model, batch):
@@ -121,8 +135,8 @@ def test_shape_is_plain_and_distinguishes_shapes(config):
 def test_model_gives_a_distribution_over_tags(config):
     text, sizes = encode(config)
     found = distribution(build(config, sizes).eval(), text.gather(np.arange(4)))
-    assert token_marginals(found).shape == (4, 5, len(TAGS))
-    assert found.lengths_B.tolist() == [3, 1, 5, 2]
+    assert token_marginals(found).shape == (4, max(lengths_of(config)), len(TAGS))
+    assert found.lengths_B.tolist() == lengths_of(config)
     assert found.dtype == torch.float32
     assert isinstance(found, Spans) == (config.decoder == "spans")
     assert (getattr(found, "transitions", None) is not None) == (config.decoder == "crf")
@@ -160,9 +174,9 @@ def test_model_learns_the_tags_of_a_few_sentences(config):
     text, sizes = encode(config)
     batch = text.gather(np.arange(4))
     model = build(config, sizes, dropout=0.1).train()
-    gold_BT = torch.zeros(4, 5, dtype=torch.long)
-    for row, tags in enumerate(GOLD):
-        gold_BT[row, : len(tags)] = torch.from_numpy(TAGS.encode(tags)).long()
+    gold_BT = torch.zeros(4, max(lengths_of(config)), dtype=torch.long)
+    for row, (tags, length) in enumerate(zip(GOLD, lengths_of(config), strict=True)):
+        gold_BT[row, :length] = torch.from_numpy(TAGS.encode(tags))[:length].long()
     if getattr(config, "trained", True) is False:
         pytest.skip("taken as it is: raykd does not train it")
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
@@ -190,7 +204,7 @@ def test_hidden_states_have_the_stated_sizes_and_change_nothing(config):
     for layer in (*layers, -1):
         states_BTD = model(batch, layers=(layer,)).hidden[layer]
         assert torch.equal(states_BTD, whole.hidden[layer % (depth + 1)])
-        assert states_BTD.shape == (*batch.first_BT.shape, model.hidden_size(layer))
+        assert states_BTD.shape == (4, max(lengths_of(config)), model.hidden_size(layer))
         if config.kind in TEACHERS:
             assert config.hidden_size(layer) == model.hidden_size(layer)
     for ask in (model.hidden_size, getattr(config, "hidden_size", model.hidden_size)):
@@ -254,7 +268,7 @@ def test_several_members_are_one_distribution(config):
         found = distribution(Ensemble(members, combine=combine).eval(), batch)
         marginals_BTY = token_marginals(found)
         torch.testing.assert_close(marginals_BTY.sum(-1), (marginals_BTY.sum(-1) > 0.5).float())
-        assert viterbi(found)[0].shape == (4, 5)
+        assert viterbi(found)[0].shape == (4, max(lengths_of(config)))
     with pytest.raises(ValueError, match="have no hidden states"):
         Ensemble(members, combine="scores")(batch, layers=(0,))
 
@@ -263,10 +277,11 @@ def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
     if config.kind not in TEACHERS:
         return
     pinned = config.pinned()
-    assert (pinned == config) == (config.contextual is None and config.kind != "hf_token_classifier")
+    assert (pinned == config) == (config.contextual is None and not config.kind.startswith("hf_"))
     assert pinned.pinned() == pinned
     text, sizes = encode(config)
-    assert distribution(build(pinned, sizes), text.gather(np.arange(4))).lengths_B.tolist() == [3, 1, 5, 2]
+    found = distribution(build(pinned, sizes), text.gather(np.arange(4)))
+    assert found.lengths_B.tolist() == lengths_of(config)
 
 
 @pytest.mark.parametrize("kind", TEACHERS)

@@ -24,7 +24,7 @@ def checkpoint(tmp_path_factory):
 
 
 def batch_for(teacher, sentences=SENTENCES):
-    vocabulary = teacher.vocabulary.build([])
+    vocabulary = teacher.tokenizer.build([])
     return make_batch(range(len(sentences)), vocabulary=vocabulary, characters=False, sentences=sentences)
 
 

@@ -1,0 +1,14 @@
+"""Any Transformers sequence classifier as a teacher."""
+
+from typing import ClassVar, Literal
+
+from raykd.teachers.hf_teacher import HFTeacher
+
+
+class HFSequenceClassifierTeacher(HFTeacher):
+    """A Transformers checkpoint that gives a sentence one label. Of a sentence that is too long for it it reads the
+    beginning."""
+
+    kind: Literal["hf_sequence_classifier"] = "hf_sequence_classifier"
+    pools: ClassVar[bool] = True
+    auto_class: ClassVar[str] = "AutoModelForSequenceClassification"

@@ -1,0 +1,147 @@
+"""A Transformers classifier as a model: of tokens, or of sentences.
+
+Shapes: B batch, P pieces, T labels (one per word, or one), L labels of the checkpoint, Y tags, D size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import nn
+
+from raykd.errors import StoreError
+from raykd.layers import Model, Output
+from raykd.layers.model import checked_layer
+from raykd.layers.windows import in_windows
+from raykd.structures import Chain
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from raykd.corpora.encoding import TokenBatch
+    from raykd.teachers.label_map import LabelMap
+
+Frozen = Literal["embeddings"] | int
+
+
+class HFTagger(Model):
+    """A classifier whose chain has no transitions. One of tokens labels a word at its first piece, or a sentence at the
+    first piece of all, and reads sentences longer than it can at once in overlapping windows (`layers/windows.py`); one
+    of sentences (`pools`) gives one label by its own pooling, and reads what fits of a longer sentence.
+
+    `precision` is that of its outputs where it is not trained: in bf16 a processor that has it is two to three times
+    faster. `freeze` names what is never trained.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        labels: LabelMap,
+        *,
+        unit: Literal["word", "sentence"],
+        limit: int,
+        prefix: int,
+        suffix: int,
+        pools: bool = False,
+        precision: Literal["float32", "bf16"] = "float32",
+        freeze: Sequence[Frozen] = (),
+    ):
+        super().__init__()
+        self.model, self.unit, self.pools = model, unit, pools
+        self._labels, self._limit, self._prefix, self._suffix = labels, limit, prefix, suffix
+        self._precision, self._freeze = precision, tuple(freeze)
+
+    def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
+        depth = self.model.config.num_hidden_layers
+        wanted = {layer: checked_layer(layer, depth, "the checkpoint") for layer in layers}
+        bf16 = self._precision == "bf16" and not self.training
+        device = batch.pieces_BP.device.type
+        with torch.autocast(device, torch.bfloat16) if bf16 else nullcontext():
+            read_BTD = (self._of_sentences if self.pools else self._of_labels)(batch, tuple(wanted.values()))
+        sizes = [self.model.config.num_labels, *(self.model.config.hidden_size for _ in wanted)]
+        logits_BTL, *states = read_BTD.split(sizes, dim=-1)
+        lengths_B = batch.lengths_B if self.unit == "word" else torch.ones_like(batch.lengths_B)
+        chain = Chain(self._labels.emissions(logits_BTL.float(), lengths_B), lengths_B)
+        return Output(chain, dict(zip(wanted, states, strict=True)))
+
+    def keep_rows(self, kept: Sequence[int]) -> None:
+        """Keep these rows alone of the embedding of pieces: ids are then places in `kept`."""
+        whole = self.model.get_input_embeddings()
+        rows = whole.weight.detach()[torch.tensor(kept, dtype=torch.long)].clone()
+        self.model.set_input_embeddings(
+            nn.Embedding.from_pretrained(rows, freeze=False, padding_idx=whole.padding_idx)
+        )
+        self.model.config.vocab_size = len(rows)
+
+    def architecture(self) -> dict[str, Any]:
+        # As JSON, since a Transformers configuration holds types and numbers as keys.
+        config = json.loads(self.model.config.to_json_string(use_diff=False))
+        return {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
+
+    def hidden_size(self, layer: int) -> int:
+        checked_layer(layer, self.model.config.num_hidden_layers, "the checkpoint")
+        return self.model.config.hidden_size
+
+    def fixed(self) -> Sequence[nn.Parameter]:
+        parts = [self._embeddings() if part == "embeddings" else self._layer(part) for part in self._freeze]
+        return [parameter for part in parts for parameter in part.parameters()]
+
+    def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
+        embeddings = [*self._embeddings().parameters()]
+        body = {id(p): p for p in self.model.base_model.parameters()}
+        known = {id(p) for p in embeddings}
+        return {
+            "head": [p for p in self.model.parameters() if id(p) not in body],
+            "encoder": [p for key, p in body.items() if key not in known],
+            "embeddings": embeddings,
+        }
+
+    def _of_labels(self, batch: TokenBatch, layers: tuple[int, ...]) -> Tensor:
+        """Logits and states [B, T, L + D…] where labels are predicted."""
+        # Windows are joined once for all that is read of a piece: logits first, then the states of each layer.
+        read_BPD = in_windows(
+            partial(self._read, layers), batch.pieces_BP, batch.piece_lengths_B,
+            limit=self._limit, prefix=self._prefix, suffix=self._suffix,
+        )  # fmt: skip
+        return (
+            read_BPD.take_along_dim(batch.first_BT[:, :, None], 1) if self.unit == "word" else read_BPD[:, :1]
+        )
+
+    def _of_sentences(self, batch: TokenBatch, layers: tuple[int, ...]) -> Tensor:
+        """Logits of the sentence, and the states of its first piece: [B, 1, L + D…]."""
+        pieces_BP, lengths_B = batch.pieces_BP, batch.piece_lengths_B
+        if int(lengths_B.max()) > self._limit:
+            kept_B1 = lengths_B.clamp(max=self._limit)[:, None]
+            place_P = torch.arange(self._limit, device=pieces_BP.device)
+            # What ends a sentence ends what is kept of it.
+            from_end_BP = (lengths_B[:, None] - kept_B1) * (place_P >= kept_B1 - self._suffix)
+            pieces_BP = pieces_BP.take_along_dim(place_P + from_end_BP, 1)
+            lengths_B = kept_B1[:, 0]
+        return self._read(layers, pieces_BP, lengths_B)
+
+    def _read(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
+        mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        found = self.model(
+            input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=bool(layers)
+        )
+        states = [found.hidden_states[layer] for layer in layers]
+        if self.pools:
+            return torch.cat([found.logits[:, None], *(own[:, :1] for own in states)], -1)
+        return torch.cat([found.logits, *states], -1) if states else found.logits
+
+    def _embeddings(self) -> nn.Module:
+        return self.model.base_model.embeddings
+
+    def _layer(self, number: int) -> nn.Module:
+        """The encoder's layer `number`, from 1."""
+        depth = self.model.config.num_hidden_layers
+        if not 1 <= number <= depth:
+            hint = f"name layers from 1 to {depth}, or embeddings"
+            raise StoreError(str(self.model.config.name_or_path), f"has no layer {number} to freeze", hint)
+        lists = (part for part in self.model.base_model.modules() if isinstance(part, nn.ModuleList))
+        return next(part for part in lists if len(part) == depth)[number - 1]

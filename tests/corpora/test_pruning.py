@@ -1,0 +1,106 @@
+"""A pruned tokenizer splits its own words as the whole one does, whatever kind it is."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from raykd.corpora.pieces import Special
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.vocabulary import PretrainedConfig, from_json
+from tests.teachers.checkpoints import make_checkpoint
+
+LETTERS = "abcdeé"
+TEXT = [f"{a}{b}{c}{a}{b}" for a in LETTERS for b in LETTERS for c in "abc"] * 2
+SPECIALS = ["<pad>", "<s>", "</s>", "<unk>"]
+
+
+def trained(kind: str) -> HFVocabulary:
+    """A small vocabulary of a kind, trained on `TEXT`."""
+    if kind == "Unigram":
+        tokenizer = Tokenizer(models.Unigram())
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        trainer = trainers.UnigramTrainer(
+            vocab_size=60, special_tokens=SPECIALS, unk_token="<unk>", show_progress=False
+        )
+    elif kind == "WordPiece":
+        tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>"))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        trainer = trainers.WordPieceTrainer(vocab_size=60, special_tokens=SPECIALS, show_progress=False)
+    else:
+        tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(
+            vocab_size=320, special_tokens=SPECIALS, initial_alphabet=alphabet, show_progress=False
+        )
+    tokenizer.train_from_iterator(TEXT, trainer)
+    size = tokenizer.get_vocab_size()
+    return HFVocabulary(tokenizer.to_str(), size, Special(0, 3, (1,), (2,)), full_size=size)
+
+
+@pytest.fixture(scope="module")
+def vocabularies():
+    return {kind: trained(kind) for kind in ("Unigram", "WordPiece", "BPE")}
+
+
+def rows(vocabulary, words):
+    found = vocabulary.pieces(words)
+    return [found.values[first:last].tolist() for first, last in pairwise(found.offsets)]
+
+
+words_of_corpus = st.lists(
+    st.text(LETTERS + "Ax☃", min_size=1, max_size=9), min_size=1, max_size=12, unique=True
+)
+
+
+@pytest.mark.parametrize("kind", ["Unigram", "WordPiece", "BPE"])
+@settings(deadline=None, max_examples=60)
+@given(words=words_of_corpus, others=words_of_corpus)
+def test_its_words_are_split_as_before(vocabularies, kind, words, others):
+    whole = vocabularies[kind]
+    pruned = whole.of_words(words, prune=True)
+    assert pruned.size == len(pruned.kept) == pruned.used <= whole.size == pruned.full_size
+    assert [[pruned.kept[id] for id in row] for row in rows(pruned, words)] == rows(whole, words)
+    # Other words are split into what is kept, or are unknown.
+    assert all(row and max(row) < pruned.size for row in rows(pruned, others))
+    assert [pruned.kept[id] for id in (pruned.special.padding, pruned.special.unknown)] == [0, 3]
+    assert [pruned.kept[id] for id in (*pruned.special.prefix, *pruned.special.suffix)] == [1, 2]
+
+
+def test_pieces_that_no_word_needs_are_gone_and_others_are_split_smaller(vocabularies):
+    whole = vocabularies["Unigram"]
+    pruned = whole.of_words(["abaab"], prune=True)
+    assert pruned.size < whole.size / 2
+    assert pruned.special.unknown in rows(pruned, ["ddd"])[0]
+    assert whole.special.unknown not in rows(whole, ["ddd"])[0]
+
+
+def test_what_pruning_would_keep_is_known_without_it(vocabularies):
+    for whole in vocabularies.values():
+        asked = whole.of_words(["abaab", "cd"], prune=False)
+        assert (asked.size, asked.kept, asked.definition) == (whole.size, None, whole.definition)
+        # What words are merged from, and the piece that unknown ones are counted from, is kept too.
+        assert 0 < asked.used <= whole.of_words(["abaab", "cd"], prune=True).size
+
+
+def test_it_comes_back_from_json_and_of_a_checkpoint(tmp_path):
+    config = PretrainedConfig(kind="pretrained", path=make_checkpoint(tmp_path), pruned=True)
+    pruned = config.build(["an", "abc", "zz"])
+    assert [pruned.kept.index(id) for id in pruned.kept] == list(range(pruned.size))
+    again = from_json(pruned.to_json())
+    assert again == pruned
+    assert rows(again, ["an", "abc", "zz", "bo"]) == rows(pruned, ["an", "abc", "zz", "bo"])
+    assert np.array_equal(pruned.kept, sorted(pruned.kept))
+
+
+def test_a_vocabulary_of_before_is_read():
+    content = json.loads(trained("Unigram").to_json())
+    for name in ("kept", "full_size", "used"):
+        del content[name]
+    found = from_json(json.dumps(content))
+    assert (found.kept, found.full_size) == (None, found.size)

@@ -1,0 +1,124 @@
+"""Checkpoints that are fine-tuned: what is pruned, what is frozen, in which precision; sentences of any length."""
+
+import pytest
+import torch
+from pydantic import ValidationError
+from transformers import AutoTokenizer
+
+from raykd.corpora.tags import TagSet
+from raykd.errors import StoreError
+from raykd.layers import load_weights, save_weights
+from raykd.runs.stages import train_only
+from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
+from tests.layers.batches import make_batch
+from tests.teachers.checkpoints import make_checkpoint
+
+NER, CLASSES = TagSet.of_types(["LOC", "PER"]), TagSet.flat(["bad", "good"])
+SENTENCES = (("abc", "an", "zz", "jij"), ("bo",), ("an", "abcabc"))
+FINE = {"fine_tune": True}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return make_checkpoint(tmp_path_factory.mktemp("tiny"), layers=2)
+
+
+def built(teacher, *, words=(), tags=NER, seed=0, **settings):
+    """The teacher, and its vocabulary for these words."""
+    vocabulary = teacher.tokenizer.build(list(words))
+    torch.manual_seed(seed)
+    return teacher.build(tag_set=tags, kept=vocabulary.kept, **settings).eval(), vocabulary
+
+
+def batch_of(vocabulary, sentences=SENTENCES):
+    return make_batch(range(len(sentences)), vocabulary=vocabulary, characters=False, sentences=sentences)
+
+
+def test_a_pruned_checkpoint_gives_the_same_on_its_corpus(checkpoint):
+    words = {word for sentence in SENTENCES for word in sentence}
+    found = {}
+    for vocabulary in ("whole", "pruned"):
+        teacher = HFTokenClassifierTeacher(path=checkpoint, vocabulary=vocabulary, **FINE)
+        model, pieces = built(teacher, words=words)
+        found[vocabulary] = model(batch_of(pieces), layers=(0, 2))
+        assert model.model.get_input_embeddings().weight.shape[0] == pieces.size
+        again = teacher.rebuild(model.architecture(), tag_set=NER).eval()
+        load_weights(again, save_weights(model))
+        assert torch.equal(
+            again(batch_of(pieces)).distribution.emissions_BTY, found[vocabulary].distribution.emissions_BTY
+        )
+    whole, pruned = found["whole"], found["pruned"]
+    inside_BT = whole.distribution.mask_BT
+    assert torch.equal(
+        whole.distribution.emissions_BTY[inside_BT], pruned.distribution.emissions_BTY[inside_BT]
+    )
+    for layer, states_BTD in whole.hidden.items():
+        assert torch.equal(states_BTD[inside_BT], pruned.hidden[layer][inside_BT])
+
+
+def test_what_is_frozen_stays_and_all_else_is_trained(checkpoint):
+    teacher = HFTokenClassifierTeacher(path=checkpoint, freeze=("embeddings", 1), **FINE)
+    model, pieces = built(teacher)
+    optimiser = torch.optim.SGD(train_only(model, None), 1.0)
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    model.train()
+    (-model(batch_of(pieces)).distribution.emissions_BTY[..., 0].sum()).backward()
+    optimiser.step()
+    same = {name for name, value in model.named_parameters() if torch.equal(value, before[name])}
+    frozen = {name for name in before if "embeddings" in name or "layer.0." in name}
+    # A key's bias changes no attention.
+    assert {name for name in same - frozen if not name.endswith("key.bias")} == set()
+    assert frozen <= same
+
+
+@pytest.mark.parametrize(("settings", "message"), [({"freeze": ("embeddings",)}, "as it is"), ({}, None)])
+def test_only_what_is_trained_is_frozen(checkpoint, settings, message):
+    if message is None:
+        teacher = HFTokenClassifierTeacher(path=checkpoint, freeze=(3,), **FINE)
+        with pytest.raises(StoreError, match=r"no layer 3 to freeze.*from 1 to 2"):
+            built(teacher)
+    else:
+        with pytest.raises(ValidationError, match=message):
+            HFTokenClassifierTeacher(path=checkpoint, **settings)
+
+
+def test_bf16_is_near_and_only_outside_training(checkpoint):
+    exact, pieces = built(HFTokenClassifierTeacher(path=checkpoint))
+    rough, _ = built(HFTokenClassifierTeacher(path=checkpoint, precision="bf16"))
+    batch = batch_of(pieces)
+    found, near = exact(batch).distribution, rough(batch).distribution
+    assert near.dtype == torch.float32
+    mask_BT = found.mask_BT
+    assert not torch.equal(found.emissions_BTY[mask_BT], near.emissions_BTY[mask_BT])
+    torch.testing.assert_close(
+        near.emissions_BTY[mask_BT].exp(), found.emissions_BTY[mask_BT].exp(), atol=0.05, rtol=0
+    )
+    for model in (exact, rough):
+        model.train()
+        model.model.eval()
+    assert torch.equal(exact(batch).distribution.emissions_BTY, rough(batch).distribution.emissions_BTY)
+
+
+@pytest.mark.parametrize("fine_tune", [True, False])
+def test_sentences_are_classified_as_transformers_does(tmp_path, fine_tune):
+    """Also those beyond the 16 pieces that are read at once: Transformers truncates them in the same way."""
+    path = make_checkpoint(tmp_path, labels=("good", "bad"), head="sequence", layers=2)
+    teacher = HFSequenceClassifierTeacher(path=path, fine_tune=fine_tune)
+    model, pieces = built(teacher, tags=CLASSES, unit="sentence")
+    sentences = (*SENTENCES, tuple("abcdefghij" * 3))
+    found = model(batch_of(pieces, sentences), layers=(0, 2))
+    assert found.distribution.lengths_B.tolist() == [1, 1, 1, 1]
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    order = [[model.model.config.id2label[i] for i in range(2)].index(name) for name in CLASSES.tags]
+    for b, words in enumerate(sentences):
+        given = tokenizer(list(words), is_split_into_words=True, truncation=True, return_tensors="pt")
+        expected = model.model(**given, output_hidden_states=True)
+        logits_Y = found.distribution.emissions_BTY[b, 0]
+        torch.testing.assert_close(logits_Y, expected.logits[0].log_softmax(-1)[order])
+        for layer, states_BTD in found.hidden.items():
+            torch.testing.assert_close(states_BTD[b, 0], expected.hidden_states[layer][0, 0])
+
+
+def test_a_checkpoint_without_a_head_is_told_to_be_fine_tuned(checkpoint):
+    with pytest.raises(StoreError, match=r"no trained sequence-classification head.*fine_tune: true"):
+        built(HFSequenceClassifierTeacher(path=checkpoint), tags=TagSet.flat(["a", "b"]), unit="sentence")
