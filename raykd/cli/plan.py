@@ -11,14 +11,17 @@ from rich.text import Text
 from raykd.cli.cluster import at_work
 from raykd.cli.console import span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.corpora.pretrained import HFVocabulary
 from raykd.figures import COSTS, TRAINING_SPEED
 from raykd.report.form import FORMS, percent
 from raykd.results import Scores
 from raykd.runs.cluster import concurrency
+from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
+from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.sweep.driver import Sweep, measure_costs
 from raykd.sweep.forecast import Forecast, forecast
 from raykd.sweep.settings import known_cost
@@ -41,7 +44,7 @@ def plan(
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
-    for line in _features(sweep, expected):
+    for line in (*_vocabularies(sweep), *_features(sweep, expected)):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
     stdout.print(
@@ -55,6 +58,27 @@ def _duration(expected: Forecast) -> str:
         "; at most: training that ends by patience is counted to its last step" if expected.at_most else ""
     )
     return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}"
+
+
+def _vocabularies(sweep: Sweep) -> Iterator[str]:
+    """For each checkpoint's vocabulary that students read: what pruning saves, and what of the test is unknown."""
+    runs: dict[str, list[Run]] = {}
+    for run in sweep.shapes():
+        runs.setdefault(run.vocabulary_id, []).append(run)
+    for own in runs.values():
+        pieces = open_vocabulary(sweep.storage, own[0].vocabulary_id).pieces
+        if not isinstance(pieces, HFVocabulary) or not pieces.used:
+            continue
+        sizes = sorted({run.model["embedding_dim"] for run in own})
+        saved = [f"{(pieces.full_size - pieces.used) * size * 4 / 1e6:.1f} MB at E {size}" for size in sizes]
+        test = corpus_of(sweep.storage.uri, own[0].corpus_id).parts["test"]
+        what = (
+            f"{pieces.size:,} of {pieces.full_size:,} pieces, which saves"
+            if pieces.kept is not None
+            else f"all {pieces.full_size:,} pieces; pruned to the {pieces.used:,} of its text it would save"
+        )
+        unknown = f"{100 * unknown_share(pieces, test):.2f} % of the test's pieces are unknown"
+        yield f"vocabulary: {what} {' … '.join(dict.fromkeys((saved[0], saved[-1])))}; {unknown}"
 
 
 def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:

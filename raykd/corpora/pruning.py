@@ -113,9 +113,7 @@ def _with_pieces(plain: dict[str, Any], kept: Sequence[int]) -> str:
     if "merges" in model:
         known = set(model["vocab"])
         model["merges"] = [
-            merge
-            for merge in model["merges"]
-            if known >= {*_pair(merge), _merged(_pair(merge), model)}
+            merge for merge in model["merges"] if known >= {*_pair(merge), _merged(_pair(merge), model)}
         ]
     added = [{**own, "id": places[own["id"]]} for own in plain["added_tokens"] if own["id"] in places]
     # What is put around a sentence is known by its ids (`Special`).

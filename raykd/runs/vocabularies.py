@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from raykd.corpora.corpus import Corpus
@@ -76,6 +77,14 @@ def store_vocabulary(
         }
         storage.write_json(vocabulary_file(name), plain)
     return open_vocabulary(storage, name)
+
+
+def unknown_share(vocabulary: Vocabulary, table: pa.Table) -> float:
+    """Which share of the pieces of a table's sentences is unknown, from 0 to 1."""
+    counts = count_words(table)
+    pieces = vocabulary.pieces(list(counts))
+    times_P = np.repeat(np.fromiter(counts.values(), np.int64, len(counts)), np.diff(pieces.offsets))
+    return float(times_P[pieces.values == vocabulary.special.unknown].sum() / max(1, times_P.sum()))
 
 
 def vocabulary_file(name: str) -> str:

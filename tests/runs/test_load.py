@@ -147,9 +147,11 @@ def test_a_student_with_a_checkpoints_pieces_needs_no_checkpoint(tmp_path):
     assert raykd.load(moved(folder, store, tmp_path / "elsewhere")).label(sentences) == labels
 
 
-def test_a_fine_tuned_checkpoint_stands_alone(tmp_path):
+@pytest.mark.parametrize("vocabulary", ["whole", "pruned"])
+def test_a_fine_tuned_checkpoint_stands_alone(tmp_path, vocabulary):
     checkpoint, store = Path(make_checkpoint(tmp_path / "checkpoint", layers=2)), tmp_path / "store"
     fine_tuned = {"kind": "hf_token_classifier", "path": str(checkpoint), "fine_tune": True, "epochs": 1}
+    fine_tuned |= {"vocabulary": vocabulary, "freeze": ("embeddings",)}
     training = {"optimiser": "adamw", "learning_rate": 1e-2, "batch_tokens": 200}
     run = teacher(store, on_gold(teachers={**fine_tuned, "training": training}))
     folder = executed(store, run)

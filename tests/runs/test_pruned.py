@@ -1,0 +1,74 @@
+"""Students with a checkpoint's pieces, pruned to what they are trained on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from raykd.corpora.vocabulary import WordVocabulary, words_of
+from raykd.runs.models import load_model
+from raykd.runs.prepare import prepare
+from raykd.runs.recipe import recipe_faults
+from raykd.runs.vocabularies import open_vocabulary, unknown_share
+from raykd.storage import Storage
+from tests.runs.small import executed, recipe, student_of
+from tests.teachers.checkpoints import make_checkpoint
+
+
+def recipes(tmp_path, *, teacher="whole", pruned=None):
+    teachers = {
+        "kind": "hf_token_classifier",
+        "path": make_checkpoint(tmp_path / "checkpoint"),
+        "fine_tune": True,
+    }
+    vocabulary = {"kind": "teacher", "pruned": pruned}
+    asked = recipe(
+        teachers={**teachers, "vocabulary": teacher},
+        student={"kind": "bilstm", "embedding_dim": 4, "hidden_dim": 4, "vocabulary": vocabulary},
+        objective={"kind": "gold"},
+    )
+    return asked, prepare(asked, Storage(str(tmp_path / "store")))
+
+
+@pytest.mark.parametrize(
+    ("teacher", "pruned", "expected"),
+    [("whole", None, False), ("pruned", None, True), ("whole", True, True), ("pruned", False, False)],
+)
+def test_a_students_vocabulary_is_pruned_as_it_says_or_as_its_teachers(tmp_path, teacher, pruned, expected):
+    asked, preparation = recipes(tmp_path, teacher=teacher, pruned=pruned)
+    pieces = open_vocabulary(preparation.storage, student_of(preparation, asked).vocabulary_id).pieces
+    assert (pieces.kept is not None) == expected
+    assert pieces.size == (pieces.used if expected else pieces.full_size)
+
+
+def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
+    asked, preparation = recipes(tmp_path, pruned=True)
+    run, parts = student_of(preparation, asked), preparation.corpus.parts
+    pieces = open_vocabulary(preparation.storage, run.vocabulary_id).pieces
+    text = pa.concat_tables([parts[name].select(["tokens"]) for name in ("train", "unlabelled")])
+    whole = asked.teachers.tokenizer.build([])
+    own = set(np.unique(whole.pieces(list(words_of(text))).values).tolist())
+    assert set(pieces.kept) == own | {0, 1, 2, 3}
+    executed(preparation, run)
+    model = load_model(preparation.storage, run)
+    assert model.embedding.table.num_embeddings == pieces.size < whole.size
+
+
+def test_the_share_of_unknown_pieces():
+    known = WordVocabulary(("a", "b"))
+    assert unknown_share(known, pa.table({"tokens": [["a", "b", "c"], ["a", "a"], ["c"]]})) == pytest.approx(
+        2 / 6
+    )
+
+
+def test_a_classifier_of_sentences_does_not_label_words(tmp_path):
+    asked, _ = recipes(tmp_path)
+    path = asked.teachers.path
+    wrong = recipe(
+        teachers={"kind": "hf_sequence_classifier", "path": path, "fine_tune": True},
+        objective={"kind": "gold"},
+    )
+    faults = dict(recipe_faults(wrong))
+    assert "labels sentences" in faults["teachers", "kind"]
+    assert not any(path[0] == "teachers" for path, _ in recipe_faults(asked))
