@@ -9,12 +9,12 @@ import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
-from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.source import Name, PartsConfig, Pattern, Stream
 from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
 from raykd.errors import CorpusError
@@ -40,6 +40,17 @@ class HuggingFaceSource(PartsConfig):
     test: Pattern | None = "test"
     columns: TableColumns = TableColumns()
     tag_names: TagNames = None
+
+    @property
+    def unit(self) -> Unit:
+        """What one tag belongs to."""
+        return self.columns.unit
+
+    @model_validator(mode="after")
+    def _classes_are_flat(self) -> Self:
+        if self.unit == "sentence" and self.scheme != "flat":
+            raise ValueError("a text has one class, which is no span: set scheme: flat")
+        return self
 
     @model_validator(mode="after")
     def _languages_differ(self) -> HuggingFaceSource:
@@ -109,7 +120,7 @@ def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str
 def _sentences(
     config: HuggingFaceSource, split: Any, file: str, languages: list[str], part: str
 ) -> Iterator[Sentence]:
-    names = config.tag_names or class_names(split.features.to_dict().get(config.columns.tag))
+    names = config.tag_names or class_names(split.features.to_dict().get(config.columns.target))
     labelled, empty = any(config.reads_tags(part, language) for language in languages), True
     rows = split.with_format("arrow")
     # Also once for a split without rows, whose columns are checked too.

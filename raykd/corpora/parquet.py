@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.files import files_of, opened, place
-from raykd.corpora.sentence import Sentence
+from raykd.corpora.sentence import Sentence, Unit
 from raykd.corpora.source import FilesConfig, Stream
 from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
 from raykd.errors import CorpusError, StoreError
@@ -28,6 +28,17 @@ class ParquetSource(FilesConfig):
     source: Literal["parquet"]
     columns: TableColumns = TableColumns()
     tag_names: TagNames = None
+
+    @property
+    def unit(self) -> Unit:
+        """What one tag belongs to."""
+        return self.columns.unit
+
+    @model_validator(mode="after")
+    def _classes_are_flat(self) -> Self:
+        if self.unit == "sentence" and self.scheme != "flat":
+            raise ValueError("a text has one class, which is no span: set scheme: flat")
+        return self
 
     @model_validator(mode="after")
     def _languages_differ(self) -> ParquetSource:
@@ -70,7 +81,7 @@ def _read_file(
 ) -> Iterator[Sentence]:
     file, first = _place(config, name), 0
     for table in _tables(config, name, file):
-        names = config.tag_names or _stored_names(table, config.columns.tag, file)
+        names = config.tag_names or _stored_names(table, config.columns.target, file)
         yield from sentences_of(
             table, config.columns, file=file, languages=languages, names=names, labelled=labelled, first=first
         )

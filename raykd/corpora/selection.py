@@ -76,7 +76,8 @@ class _Selection:
             train, rest = self._cap_each(pool, config.cap, config.cap_per_class)
         else:
             train, rest = self._cap_each(pool, config.cap)
-            train, held_out = self._split_each(train, config.split)
+            train, drawn = self._split_each(train, config.split)
+            held_out = drawn if config.draws("test") else {**drawn, "test": held_out["test"]}
             train, beyond = self._cap_each(train, None, config.cap_per_class)
             # Nothing is selected on a target: its share of dev is text like the rest.
             rest = np.concatenate([rest, beyond, self._of(held_out["dev"], text_only)])

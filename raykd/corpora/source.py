@@ -42,7 +42,8 @@ class Split(Frozen):
 
     train: Weight = 3
     dev: Weight = 1
-    test: Weight = 1
+    test: Annotated[int, Field(ge=0)] = 1
+    """0: the test is read, where `test` names it."""
 
 
 class SourceConfig(Frozen):
@@ -80,8 +81,11 @@ class SourceConfig(Frozen):
         twice = sorted({name for name in self.languages if self.languages.count(name) > 1})
         if twice:
             raise ValueError(f"languages names {', '.join(twice)} twice")
-        if self.split is not None and (self.dev_cap is not None or self.test_cap is not None):
-            raise ValueError("split decides how large dev and test are: remove dev_cap and test_cap")
+        drawn = [part for part in ("dev", "test") if self.draws(part)]
+        if capped := [f"{part}_cap" for part in drawn if getattr(self, f"{part}_cap") is not None]:
+            raise ValueError(
+                f"split decides how large {' and '.join(drawn)} are: remove {' and '.join(capped)}"
+            )
         if self.cap_per_class is not None and self.unit == "word":
             raise ValueError(
                 "cap_per_class counts sentences by class, but these have one tag per word: set cap"
@@ -109,6 +113,10 @@ class SourceConfig(Frozen):
         if language in self.zero_shot_languages:
             return "zero-shot"
         return "unlabelled" if language in self.unlabelled_languages else "labelled"
+
+    def draws(self, part: str) -> bool:
+        """Whether `part`, dev or test, is drawn from the training sentences."""
+        return self.split is not None and (part == "dev" or self.split.test > 0)
 
     @property
     def has_text(self) -> bool:
@@ -139,13 +147,12 @@ class PartsConfig(SourceConfig):
     @model_validator(mode="after")
     def _parts_are_complete(self) -> PartsConfig:
         named = [part for part in ("dev", "test") if getattr(self, part) is not None]
-        written = [part for part in named if part in self.model_fields_set]
-        if self.split is not None and written:
-            raise ValueError(f"split draws dev and test from train: remove {' and '.join(written)}")
-        if self.split is None and len(named) < 2:
-            raise ValueError(
-                "dev and test are needed: name both, or draw them with split: {train: 3, dev: 1, test: 1}"
-            )
+        drawn = [part for part in ("dev", "test") if self.draws(part)]
+        if written := [part for part in named if part in self.model_fields_set and part in drawn]:
+            raise ValueError(f"split draws {' and '.join(drawn)} from train: remove {' and '.join(written)}")
+        if not {*named, *drawn} >= {"dev", "test"}:
+            hint = "name test" if drawn else "name both, or draw them with split: {train: 3, dev: 1, test: 1}"
+            raise ValueError(f"dev and test are needed: {hint}")
         for part in PARTS:
             refuse_unknown_languages(part, getattr(self, part), self.languages)
         for language in self.languages:
@@ -164,7 +171,7 @@ class PartsConfig(SourceConfig):
         text = "train" in named or "unlabelled" in named
         wanted = {"labelled": ("train", "dev", "test"), "unlabelled": ("test",), "zero-shot": ("test",)}[role]
         if self.split is not None:
-            wanted = ("train",)
+            wanted = ("train",) if self.draws("test") else ("train", "test")
         elif role == "unlabelled" and not text:
             wanted = ("train", "test")
         missing = [part for part in wanted if part not in named]
@@ -178,6 +185,7 @@ class PartsConfig(SourceConfig):
         """Part → where the source has what is to be read of `language`, `{lang}` filled in."""
         if self.split is not None:
             parts = ("train",) if self.role(language) == "zero-shot" else ("train", "unlabelled")
+            parts = parts if self.draws("test") else (*parts, "test")
         else:
             parts = READ_BY_ROLE[self.role(language)]
         named = {part: for_language(getattr(self, part), language) for part in parts}

@@ -9,18 +9,32 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import Field
 
-from raykd.corpora.sentence import Sentence
+from raykd.corpora.sentence import Sentence, Unit
 from raykd.corpora.source import Name
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
 
 class TableColumns(Frozen):
-    """The names of the columns: words, tags, and the language where one table has several."""
+    """The names of the columns: words and tags, or a text and its class; the language where one table has several."""
 
     token: Name = "tokens"
     tag: Name = "ner_tags"
+    text: Name | None = None
+    """Texts with one class each, instead of words with tags; their words are separated by white space."""
+    label: Name = "label"
+    """The class of a text."""
     language: Name | None = None
+
+    @property
+    def unit(self) -> Unit:
+        """What one tag belongs to."""
+        return "word" if self.text is None else "sentence"
+
+    @property
+    def target(self) -> str:
+        """The column of tags, or of classes."""
+        return self.tag if self.text is None else self.label
 
 
 TagNames = Annotated[tuple[Name, ...], Field(min_length=1)] | None
@@ -46,12 +60,16 @@ def sentences_of(
     Raises:
         CorpusError: a column is missing or of another type, or a row does not have one tag per word.
     """
-    tokens = _words(table, columns.token, file, first)
-    tags = _tags(table, columns.tag, names, file, first) if labelled else [None] * table.num_rows
+    if columns.text is None:
+        tokens = _words(table, columns.token, file, first)
+        tags = _tags(table, columns.tag, names, file, first) if labelled else [None] * table.num_rows
+    else:
+        tokens = [text.split() for text in _texts(table, columns.text, file, first)]
+        tags = _classes(table, columns.label, names, file, first) if labelled else [None] * table.num_rows
     row_languages = (
         _strings(table, columns.language, file) if columns.language else [languages[0]] * table.num_rows
     )
-    return list(_rows(tokens, tags, row_languages, set(languages), file, first))
+    return list(_rows(tokens, tags, row_languages, set(languages), file, first, columns.unit))
 
 
 def class_names(feature: Any) -> list[str] | None:
@@ -72,14 +90,15 @@ def _rows(
     languages: set[str],
     file: str,
     first: int,
+    unit: Unit,
 ) -> Iterator[Sentence]:
     for row, (words, row_tags, language) in enumerate(zip(tokens, tags, row_languages, strict=True), first):
         if language not in languages or not words:
             continue
-        if row_tags is not None and len(words) != len(row_tags):
+        if row_tags is not None and len(words) != len(row_tags) and unit == "word":
             problem = f"row {row} has {len(words)} words and {len(row_tags)} tags"
             raise CorpusError(file, None, problem, "give one tag per word")
-        yield Sentence(words, row_tags, language, (f"{file} row {row}", None))
+        yield Sentence(words, row_tags, language, (f"{file} row {row}", None), unit)
 
 
 def _words(table: pa.Table, name: str, file: str, first: int) -> list[list[str] | None]:
@@ -106,6 +125,39 @@ def _tags(
         _named(numbers or [], names, file, row)
         for row, numbers in enumerate(_rows_without_nulls(column, file, first), first)
     ]
+
+
+def _texts(table: pa.Table, name: str, file: str, first: int) -> list[str]:
+    column = _column(table, name, "text", file)
+    if not (
+        pa.types.is_string(column.type)
+        or pa.types.is_large_string(column.type)
+        or _is_string_view(column.type)
+    ):
+        problem = f"column {name!r} has {column.type}, not texts"
+        raise CorpusError(file, None, problem, f"set corpus.columns.text ({', '.join(table.column_names)})")
+    return _values(column, file, first)
+
+
+def _classes(
+    table: pa.Table, name: str, names: Sequence[str] | None, file: str, first: int
+) -> list[list[str]]:
+    column = _column(table, name, "label", file)
+    numbers = pa.types.is_integer(column.type)
+    values = _values(column, file, first)
+    if not numbers or names is None:
+        # Numbers without names are names themselves: a class is only ever compared.
+        return [[str(value)] for value in values]
+    return [_named([value], names, file, row) for row, value in enumerate(values, first)]
+
+
+def _values(column: pa.ChunkedArray, file: str, first: int) -> list[Any]:
+    values = column.to_pylist()
+    if column.null_count:
+        raise CorpusError(
+            file, None, f"row {values.index(None) + first} has a null", "give every text and its class"
+        )
+    return values
 
 
 def _named(numbers: Sequence[int], names: Sequence[str], file: str, row: int) -> list[str]:

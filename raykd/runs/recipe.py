@@ -278,7 +278,11 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     task, faults = recipe.labels, []
     if recipe.corpus.unit != task.unit:
         message = f"source {recipe.corpus.source!r} has one label per {recipe.corpus.unit}"
-        hint = "set task: classification" if recipe.corpus.unit == "sentence" else "use source: tsv"
+        hint = (
+            "set task: classification"
+            if recipe.corpus.unit == "sentence"
+            else "use source: tsv, or set columns.text"
+        )
         faults.append(
             (("task",), f"{message}, and task {recipe.task!r} predicts one per {task.unit}; {hint}")
         )

@@ -188,7 +188,7 @@ def test_a_missing_file_names_the_nearest(tmp_path):
         ({"scheme": {"de": "iob1"}}, "scheme names de"),
         ({"encoding": {"de": "latin-1"}}, "encoding names de"),
         ({"train": "/etc/passwd"}, "train must be below root"),
-        ({"split": {}, "dev": None, "test": None, "dev_cap": 3}, "remove dev_cap and test_cap"),
+        ({"split": {}, "dev": None, "test": None, "dev_cap": 3}, "large dev and test are: remove dev_cap"),
         ({"scheme": "bilou"}, "'iob1', 'iob2', 'bioes', 'io', 'flat' or 'auto'"),
         ({"trian": "x"}, "Extra inputs are not permitted"),
     ],

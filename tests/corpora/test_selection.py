@@ -71,6 +71,21 @@ def test_a_language_is_drawn_alike_whatever_others_there_are():
     assert draw_order(9, 0, "da").tolist() != draw_order(9, 0, "sv").tolist()
 
 
+def test_a_split_without_a_test_draws_dev_and_keeps_the_test_that_is_read():
+    settings = config(cap=40, test_cap=7, split={"train": 3, "dev": 1, "test": 0}).model_copy(
+        update={"test": "t"}
+    )
+    own, given = pool(100), pool(120)[80:]
+    parts, dropped = select({"train": own, "test": given}, settings)
+    texts = {part: {tuple(sentence.tokens) for sentence in sentences} for part, sentences in parts.items()}
+    assert [len(parts[part]) for part in ("train", "dev", "test")] == [30, 10, 7]
+    assert not texts["train"] & texts["dev"]
+    # What is tested on is read, and no sentence of it is drawn for training or dev.
+    assert texts["test"] <= {tuple(sentence.tokens) for sentence in given}
+    assert not texts["test"] & (texts["train"] | texts["dev"])
+    assert dropped.overlaps["train"] == len(texts["test"] & {tuple(sentence.tokens) for sentence in own})
+
+
 def test_the_papers_draw_splits_the_cap_and_leaves_the_rest_unlabelled():
     selected, _ = select(
         {"train": pool(1000) + pool(600, "sv")}, rest_config(cap={"da": 500, "sv": 100}, split={})

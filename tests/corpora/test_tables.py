@@ -57,6 +57,62 @@ def test_parquet_tags_as_text_or_numbers(tmp_path, words, tags, kind, settings):
     assert words_and_tags(parts["train"]) == (WORDS, TAGS)
 
 
+TEXTS, CLASSES = (
+    {"text": ["it is  good", "bad", "no"], "label": ["pos", "neg", "neg"]},
+    [["pos"], ["neg"], ["neg"]],
+)
+AS_TEXT = {"columns": {"text": "text"}, "scheme": "flat"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["pos", "neg", "neg"], None),
+        (datasets.ClassLabel(names=["neg", "pos"]), None),
+        ([1, 0, 0], ["neg", "pos"]),
+        ([7, 3, 3], None),
+    ],
+)
+@pytest.mark.parametrize("source", ["parquet", "huggingface"])
+def test_texts_with_a_class_each(tmp_path, source, labels, names):
+    named = isinstance(labels, datasets.ClassLabel)
+    table = datasets.Dataset.from_dict({**TEXTS, "label": [1, 0, 0] if named else labels})
+    if named:
+        table = table.cast_column("label", labels)
+    if source == "parquet":
+        table.to_parquet(tmp_path / "t.parquet")
+        config = parquet(tmp_path, **AS_TEXT, tag_names=names)
+    else:
+        splits = {"train": table, "validation": table, "test": table}
+        datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
+        config = huggingface(tmp_path / "saved", **AS_TEXT, tag_names=names)
+    found = read(config)["train"]
+    assert config.unit == "sentence"
+    expected = CLASSES if named or labels[0] != 7 else [["7"], ["3"], ["3"]]
+    assert words_and_tags(found) == ([["it", "is", "good"], ["bad"], ["no"]], expected)
+    assert {sentence.unit for sentence in found} == {"sentence"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "message"),
+    [
+        ({"text": [1, 2, 3]}, {}, "column 'text' has int64, not texts"),
+        ({"text": ["a", None, "b"]}, {}, "row 1 has a null"),
+        ({"label": ["pos", "neg", None]}, {}, "row 2 has a null"),
+        ({"label": [0, 2, 1]}, {"tag_names": ["neg", "pos"]}, "row 1 has a tag number outside 0 … 1"),
+    ],
+)
+def test_faults_of_texts(tmp_path, columns, settings, message):
+    pq.write_table(pa.table({**TEXTS, **columns}), tmp_path / "t.parquet")
+    with pytest.raises(CorpusError, match=message):
+        read(parquet(tmp_path, **AS_TEXT, **settings))
+
+
+def test_a_class_is_no_span(tmp_path):
+    with pytest.raises(ValueError, match="set scheme: flat"):
+        parquet(tmp_path, columns={"text": "text"})
+
+
 def test_parquet_with_a_language_column(tmp_path):
     table = pa.table(
         {

@@ -1,0 +1,167 @@
+"""Fine-tuning a Transformers checkpoint: raykd's training loop against a plain loop with Transformers.
+
+    python benchmarks/fine_tuning.py CHECKPOINT CORPUS              CORPUS: a folder of CoNLL files, {lang}/train.conllu
+    python benchmarks/fine_tuning.py CHECKPOINT CORPUS --precision bf16 --sentences 2000
+
+Both train the same token classifier with its word embeddings frozen on the same sentences, by AdamW. The plain loop is
+what users write: batches of 32 sentences in random order, padded to the longest, or grouped by length as the Trainer's
+`group_by_length` does; labels at first pieces. raykd's loop cuts batches of as many padded pieces. They take turns,
+one epoch each, in one process; the ratio is of medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoModelForTokenClassification
+from transformers.trainer_pt_utils import LengthGroupedSampler
+
+from raykd.results import Score
+from raykd.runs.data import part_of
+from raykd.runs.distil import Distiller, Worker
+from raykd.runs.execute import training_plan_of
+from raykd.runs.models import build_model
+from raykd.runs.prepare import prepare
+from raykd.runs.recipe import Recipe
+from raykd.storage import Storage
+
+BATCH = 32
+
+
+def recipe(checkpoint: str, corpus: str, sentences: int, precision: str, vocabulary: str) -> Recipe:
+    """Fine-tuning on English, one epoch."""
+    return Recipe.model_validate(
+        {
+            "task": "ner",
+            "corpus": {
+                "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
+                "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": sentences + 8,
+                "split": {"train": sentences // 8, "dev": 1, "test": 1},
+            },
+            "teachers": {
+                "kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "freeze": ("embeddings",),
+                "vocabulary": vocabulary, "epochs": 1,
+                "training": {
+                    "optimiser": "adamw", "learning_rate": 1e-4, "precision": precision, "batch_tokens": 1,
+                    "gradient_clip": 1.0,
+                },
+            },
+            "student": {"kind": "bilstm", "embedding_dim": 4, "hidden_dim": 4},
+            "objective": {"kind": "gold"},
+        }
+    )  # fmt: skip
+
+
+def plain_epoch(
+    checkpoint: str, rows: list, tags: int, precision: str, *, grouped: bool
+) -> Callable[[], float]:
+    """One epoch of a loop of Transformers' own parts; gives its seconds."""
+    model = AutoModelForTokenClassification.from_pretrained(checkpoint, num_labels=tags)
+    model.base_model.embeddings.requires_grad_(False)
+    optimiser = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], 1e-4)
+    draw = np.random.default_rng(0)
+
+    def epoch() -> float:
+        lengths = [len(pieces) for pieces, _, _ in rows]
+        order = (
+            list(LengthGroupedSampler(BATCH, lengths=lengths))
+            if grouped
+            else draw.permutation(len(rows)).tolist()
+        )
+        model.train()
+        started = time.perf_counter()
+        for first in range(0, len(order), BATCH):
+            own = [rows[place] for place in order[first : first + BATCH]]
+            longest = max(len(pieces) for pieces, _, _ in own)
+            ids, labels = (
+                torch.ones(len(own), longest, dtype=torch.long),
+                torch.full((len(own), longest), -100),
+            )
+            mask = torch.zeros(len(own), longest, dtype=torch.long)
+            for place, (pieces, firsts, gold) in enumerate(own):
+                ids[place, : len(pieces)], mask[place, : len(pieces)] = torch.tensor(pieces), 1
+                labels[place, torch.tensor(firsts)] = torch.tensor(gold)
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+                loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
+            optimiser.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            loss.item()
+        return time.perf_counter() - started
+
+    return epoch
+
+
+def raykd_epoch(asked: Recipe, folder: str, batch_tokens: int) -> Callable[[], float]:
+    """One epoch of raykd's loop; gives its seconds."""
+    ready = prepare(asked, Storage(folder))
+    run = ready.teachers[0].run
+    run = type(run).from_plain({**run.to_plain(), "training": {**run.training, "batch_tokens": batch_tokens}})
+
+    def epoch() -> float:
+        # Building, and selecting on dev, are not what is compared.
+        model = build_model(ready.storage, run)
+        distiller = Distiller(
+            model, training_plan_of(folder, run), evaluate=lambda model: Score(0.0, 0.0, {}, ()),
+            folder=ready.storage.child("turn"), worker=Worker(),
+        )  # fmt: skip
+        distiller._open_stage(0)
+        distiller._open_step(None, None)
+        batches = distiller._batches(0)
+        started = time.perf_counter()
+        distiller._train_epoch(0, batches)
+        return time.perf_counter() - started
+
+    return epoch
+
+
+def main() -> None:
+    """Print sentences a second of each, and the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("checkpoint")
+    parser.add_argument("corpus")
+    parser.add_argument("--sentences", type=int, default=1600)
+    parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        asked = {
+            name: recipe(given.checkpoint, given.corpus, given.sentences, given.precision, name)
+            for name in ("whole", "pruned")
+        }
+        ready = prepare(asked["whole"], Storage(str(Path(folder) / "whole")))
+        part = part_of(ready.storage.uri, ready.teachers[0].run, "train")
+        rows = []
+        for place in range(len(part)):
+            batch, gold = part.text.gather(np.array([place])), part.labels.gather(np.array([place]))
+            rows.append((batch.pieces_BP[0].tolist(), batch.first_BT[0].tolist(), gold.tags_BT[0].tolist()))
+        tags, padded = len(ready.corpus.tag_set), BATCH * int(part.text.piece_lengths.mean())
+        contestants = {
+            "Transformers, random batches": plain_epoch(
+                given.checkpoint, rows, tags, given.precision, grouped=False
+            ),
+            "Transformers, grouped by length": plain_epoch(
+                given.checkpoint, rows, tags, given.precision, grouped=True
+            ),
+            "raykd": raykd_epoch(asked["whole"], str(Path(folder) / "whole"), padded),
+            "raykd, pruned": raykd_epoch(asked["pruned"], str(Path(folder) / "pruned"), padded),
+        }
+        times: dict[str, list[float]] = {name: [] for name in contestants}
+        for _ in range(given.rounds):
+            for name, epoch in contestants.items():
+                times[name].append(epoch())
+    speed = {name: len(rows) / statistics.median(own) for name, own in times.items()}
+    for name, value in speed.items():
+        print(f"{name:34s} {value:7.1f} sentences/s   {value / speed['Transformers, random batches']:.2f}×")
+
+
+if __name__ == "__main__":
+    main()
