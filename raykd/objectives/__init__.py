@@ -9,10 +9,12 @@
     posterior   Σ_t KL(q_t(y_t) ‖ q_s(y_t))                          token marginals
     pos_top_wk  mean of posterior and top_wk                         all of these
     structural  −Σ_u P_t(u) Score_s(u) + log Z_s                     token marginals; pairs for a chain student
+    logits      ½ Σ_t ‖r_s(t) − log p_t(t)‖²                         token marginals
+    representation  Σ_t KL(softmax z_t ‖ softmax z̃_s)                hidden states of a layer
     mix         Σ_i w_i · loss_i                                     what its parts need
 
-Losses are per sentence, summed over its labels, in nats; what they are averaged over is the trainer's choice
-and the same for all.
+Losses are per sentence, summed over its labels, in nats (squared distances: logits, and representation by mse); what
+they are averaged over is the trainer's choice and the same for all.
 """
 
 from types import MappingProxyType

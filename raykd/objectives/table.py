@@ -8,6 +8,7 @@ from pydantic import Field
 
 from raykd.objectives.emission import Emission
 from raykd.objectives.labels import Gold, Top1
+from raykd.objectives.logits import Logits
 from raykd.objectives.pos_top_wk import PosTopWK
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.protocol import Objective
@@ -27,6 +28,7 @@ SINGLE: tuple[type[Objective], ...] = (
     Posterior,
     PosTopWK,
     Structural,
+    Logits,
     Representation,
 )
 

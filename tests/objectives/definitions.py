@@ -4,6 +4,8 @@ Every function takes the objective, a case and λ, which only a mix uses, and gi
 float64.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -181,6 +183,23 @@ def representation(objective, case: Case, kd_weight: float) -> Tensor:
     return torch.stack(losses)
 
 
+def logits(objective, case: Case, kd_weight: float) -> Tensor:
+    size, losses = case.student.tags, []
+    weight, bias = known((size, size)), known((size,))
+    for b, marginals_TY in enumerate(token_marginals(case.teacher, 1.0, "local")):
+        loss = torch.zeros((), dtype=torch.float64)
+        for t, marginals_Y in enumerate(marginals_TY):
+            scores_Y = case.student.emissions_BTY[b, t]
+            if objective.head == "own":
+                scores_Y = weight @ scores_Y + bias
+            for score, p in zip(scores_Y, marginals_Y, strict=True):
+                loss = (
+                    loss + (score - (p.log() if p > math.exp(objective.floor) else objective.floor)) ** 2 / 2
+                )
+        losses.append(loss)
+    return torch.stack(losses)
+
+
 DEFINITIONS = {
     "gold": gold,
     "top_1": top_1,
@@ -192,5 +211,6 @@ DEFINITIONS = {
     "pos_top_wk": pos_top_wk,
     "structural": structural,
     "representation": representation,
+    "logits": logits,
     "mix": mix,
 }

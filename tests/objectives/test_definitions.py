@@ -39,6 +39,8 @@ def objectives(draw, kind):
         "soften": st.sampled_from(["teacher", "both"]),
         "layer": st.just(1),
         "student_layer": st.sampled_from([-1, 0, 2]),
+        "head": st.sampled_from(["student", "own"]),
+        "floor": st.sampled_from([-20.0, -3.0]),
         "parts": parts(),
     }
     unknown = set(fields) - {"kind", *drawn}

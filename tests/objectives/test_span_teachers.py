@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.objectives import Gold, Top1
+from raykd.objectives.logits import Logits
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.structural import Structural
 from raykd.objectives.token import Token
@@ -72,6 +73,14 @@ def test_token_is_the_cross_entropy_of_the_marginals(case, temperature):
         target = local(law.token_marginals(), temperature, (-1,))
         logs = case.student.emissions_BTY[b, : len(target)].log_softmax(-1)
         near(found_B[b], -(target * logs).sum())
+
+
+@FEW
+@given(case=cases(), chained=cases(chained=True), head=st.sampled_from(["student", "own"]))
+def test_logits_regress_on_the_marginals_whatever_the_student(case, chained, head):
+    for each in (case, chained):
+        objective = Logits(head=head, floor=-5.0)
+        near(built_loss(objective, each, given_by_teacher(each)), DEFINITIONS["logits"](objective, each, 1.0))
 
 
 @FEW

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from raykd.layers import Output
 from raykd.objectives import Gold, Top1
 from raykd.objectives.emission import Emission
+from raykd.objectives.logits import Logits
 from raykd.objectives.pos_top_wk import PosTopWK
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.structural import Structural
@@ -264,3 +265,15 @@ def test_structural_of_a_maxent_teacher_pairs_independent_tags():
     student = Chain(alone.emissions_BTY, alone.lengths_B, zeros, zeros[0], zeros[0])
     near(Structural().loss(student, TeacherBatch(alone)), entropies(alone))
     assert gradient(Structural(), Case(student, alone, 1)) < 1e-9
+
+
+@FEW
+@given(cases(forbidden=True))
+def test_logits_vanish_iff_scores_are_the_logarithms_of_the_marginals(case):
+    """Of what the teacher excludes they are the floor: the loss stays finite, and there is one zero."""
+    logs = [law.token_marginals().log().clamp_min(-20.0) for law in enumerate_chain(case.teacher)]
+    scores_BTY = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True, padding_value=float("nan"))
+    same = replace(case, student=Chain(scores_BTY, case.teacher.lengths_B))
+    assert built_loss(Logits(), same).max() < 1e-12
+    scores_BTY[0, 0, 0] += 0.1
+    near(built_loss(Logits(), same)[0], torch.tensor(0.005).double())

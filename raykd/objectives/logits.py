@@ -1,0 +1,75 @@
+"""Logit regression: the student's scores brought to the logarithms of the teacher's probabilities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from raykd.objectives.protocol import Loss, Losses, Objective, marginals_chain
+from raykd.signals import Need, Sizes
+from raykd.structures import token_marginals
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from raykd.corpora.targets import Targets
+    from raykd.layers import Output
+    from raykd.signals import TeacherBatch
+
+
+class Logits(Objective):
+    """½ Σ_t ‖r_s(t) − log p_t(t)‖² over labels: the logarithms of the teacher's probabilities are its logits
+    (Mukherjee & Awadallah 2020, Eq. 4). Zero iff r_s(t) = log p_t(t) for every label.
+
+    p_t are the teacher's token marginals. With `head: own` the scores r_s = W h + b are those of a head of the loss's
+    own on the student's last layer, as in the paper, where gold labels have a head of theirs: it is trained with the
+    student and does not ship.
+    """
+
+    kind: Literal["logits"] = "logits"
+    head: Literal["student", "own"] = "student"
+    """What gives r_s: the student's head (its emission scores), or a linear layer of the loss's own."""
+    floor: Annotated[float, Field(ge=-80, lt=0)] = -20.0
+    """The least that log p counts as: it has no lower bound, is −∞ for a tag that the teacher excludes, and float32
+    probabilities end at −87."""
+    anneals: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (Need("marginals"),)
+
+    @property
+    def student_layers(self) -> tuple[int, ...]:
+        return (-1,) if self.head == "own" else ()
+
+    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+        return LogitsLoss(self, nn.Linear(student.hidden[-1], student.tags) if self.head == "own" else None)
+
+
+class LogitsLoss(Loss):
+    """See `Logits`."""
+
+    def __init__(self, objective: Logits, head: nn.Linear | None):
+        super().__init__()
+        self.objective, self.head = objective, head
+
+    def forward(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
+    ) -> Losses:
+        chain = marginals_chain(teacher, self.objective.kind, softened=False)
+        scores_BTY = self._scores(output)
+        target_BTY = token_marginals(chain).log().clamp_min(self.objective.floor).to(scores_BTY.dtype)
+        # Padding may hold anything, NaN included.
+        apart_BTY = (scores_BTY - target_BTY).masked_fill(~chain.mask_BT[:, :, None], 0.0)
+        loss_B = apart_BTY.square().sum((1, 2)) / 2
+        return Losses(loss_B, {self.objective.kind: loss_B})
+
+    def _scores(self, output: Output) -> Float[Tensor, "batch time tag"]:
+        if self.head is None:
+            return output.distribution.emissions_BTY  # type: ignore[union-attr]
+        scores_BTY = self.head(output.hidden[-1])
+        return scores_BTY.to(torch.promote_types(scores_BTY.dtype, torch.float32))
