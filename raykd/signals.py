@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
+from raykd.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
 from raykd.structures import Chain, kbest, token_marginals, viterbi
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 Rows = Literal["label", "word", "sentence", "teacher"]
 """What one row of a column belongs to; a `teacher` column is stored once per teacher, not per text."""
-
-_FLOAT16_MAX = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True)
@@ -119,15 +118,15 @@ class TeacherBatch:
     [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on padding) are the
     K best paths, best first, with their scores under the chain, −∞ where a sentence has fewer than K paths.
     `marginals` is what non-chain teachers give: independent tags with their token marginals, as a chain without
-    transitions. `hidden` holds, by layer, the states that labels are predicted from, and how many each sentence has.
-    `features` are what a frozen encoder gives for each word, in float16.
+    transitions. `hidden` holds, by layer and precision, the states that labels are predicted from, and how many each
+    sentence has. `features` are what a frozen encoder gives for each word, in float16.
     """
 
     chain: Chain | None = None
     paths_BKT: Int[Tensor, "batch best time"] | None = None
     scores_BK: Float[Tensor, "batch best"] | None = None
     marginals: Chain | None = None
-    hidden: Mapping[int, tuple[Float[Tensor, "batch label size"], Int[Tensor, " batch"]]] = field(
+    hidden: Mapping[Need, tuple[Float[Tensor, "batch label size"], Int[Tensor, " batch"]]] = field(
         default_factory=dict
     )
     features: Float[Tensor, "batch word size"] | None = None
@@ -143,7 +142,7 @@ class TeacherBatch:
             chain,
             *by_signal.get("kbest", (None, None)),
             marginals=by_signal.get("token_marginals"),
-            hidden={need.layer: value for need, value in values.items() if need.layer is not None},
+            hidden={need: value for need, value in values.items() if need.layer is not None},
             features=by_signal.get("features"),
         )
 
@@ -151,31 +150,6 @@ class TeacherBatch:
 def path_dtype(tags: int) -> np.dtype:
     """The integer type of stored paths: uint8 while the tags fit, else int16."""
     return np.dtype(np.uint8 if tags <= 256 else np.int16)
-
-
-def encode_log_scores(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
-    """Float16 after subtracting each row's maximum, which changes no distribution: float16 is finest near 0, where the
-    likely tags then are. Scores below float16's range become its lowest finite number, −∞ stays.
-
-    Raises:
-        ValueError: a row has no finite maximum: no distribution can be read from it. Its second argument is the row.
-    """
-    maxima_R1 = values_RV.max(axis=1, keepdims=True)
-    if not np.isfinite(maxima_R1).all():
-        raise ValueError("without a finite maximum", int(np.flatnonzero(~np.isfinite(maxima_R1[:, 0]))[0]))
-    shifted_RV = values_RV - maxima_R1
-    finite_RV = np.isfinite(shifted_RV)
-    stored_RV = np.where(finite_RV, shifted_RV.clip(-_FLOAT16_MAX), shifted_RV).astype(np.float16)
-    errors = np.abs(stored_RV[finite_RV].astype(np.float32) - shifted_RV[finite_RV])
-    return stored_RV, float(errors.max(initial=0.0))
-
-
-def encode_float16(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
-    """Float16; values beyond its range become its largest number. ValueError (with the row) where one is not finite."""
-    if not np.isfinite(values_RV).all():
-        raise ValueError("that are not finite", int(np.flatnonzero(~np.isfinite(values_RV).all(axis=1))[0]))
-    stored_RV = values_RV.clip(-_FLOAT16_MAX, _FLOAT16_MAX).astype(np.float16)
-    return stored_RV, float(np.abs(stored_RV.astype(np.float32) - values_RV).max(initial=0.0))
 
 
 def buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
@@ -219,6 +193,11 @@ def _take_best_path(output: Output, batch: TokenBatch, need: Need) -> tuple[Tens
 
 def _take_hidden(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
     return (output.hidden[need.layer or 0],)
+
+
+def _take_scaled(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    states_BTD = output.hidden[need.layer or 0].float()
+    return states_BTD, states_BTD.abs().amax(-1, keepdim=True) / INT8_MAX
 
 
 def _take_features(output: EncoderOutput, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
@@ -278,8 +257,17 @@ def _read_hidden(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> 
     return columns[0].float(), lengths_B
 
 
+def _read_scaled(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
+    steps_BTD, scales_BT1 = columns
+    return steps_BTD * scales_BT1, lengths_B
+
+
 def _float16(sizes: Sizes) -> Any:
     return np.float16
+
+
+def _int8(sizes: Sizes) -> Any:
+    return np.int8
 
 
 def _float32(sizes: Sizes) -> Any:
@@ -290,8 +278,12 @@ def _log_scores(name: str) -> Column:
     return Column(name, "label", _float16, lambda sizes, need: sizes.tags, encode_log_scores)
 
 
+def _state_size(sizes: Sizes, need: Need) -> int:
+    return sizes.hidden[need.layer or 0]
+
+
 def _states(name: str, rows: Rows) -> Column:
-    return Column(name, rows, _float16, lambda sizes, need: sizes.hidden[need.layer or 0], encode_float16)
+    return Column(name, rows, _float16, _state_size, encode_float16)
 
 
 SIGNALS: Mapping[str, Signal] = MappingProxyType(
@@ -326,6 +318,15 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
                 derive=_derive_paths,
             ),
             Signal("hidden", (_states("hidden", "label"),), _take_hidden, _read_hidden),
+            Signal(
+                "hidden_int8",
+                (
+                    Column("hidden_int8", "label", _int8, _state_size, encode_int8),
+                    Column("scale", "label", _float32, lambda sizes, need: 1),
+                ),
+                _take_scaled,
+                _read_scaled,
+            ),
             Signal("features", (_states("features", "word"),), _take_features, _read_features),
         )
     }

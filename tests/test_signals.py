@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, buckets, encode_log_scores, path_dtype
+from raykd.rounding import encode_int8, encode_log_scores
+from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, buckets, path_dtype
 from raykd.structures import Chain, score
 
 KBEST = SIGNALS["kbest"]
@@ -56,6 +57,37 @@ def test_scores_without_a_finite_maximum_are_refused_with_their_row(bad):
     with pytest.raises(ValueError, match="without a finite maximum") as refused:
         encode_log_scores(values)
     assert refused.value.args[1] == 1
+
+
+def test_eight_bits_are_off_by_half_a_scale_at_most():
+    draw = np.random.default_rng(0)
+    values = draw.normal(size=(200, 33)).astype(np.float32) * 10.0 ** draw.integers(-30, 30, size=(200, 1))
+    values = np.concatenate([values.astype(np.float32), np.zeros((1, 33), np.float32)])
+    stored, error = encode_int8(values)
+    scales = np.abs(values).max(1, keepdims=True) / np.float32(127)
+    assert stored.dtype == np.int8
+    assert (np.abs(stored).max(1) == 127 * (scales[:, 0] > 0)).all()
+    errors = np.abs(stored * scales - values)
+    assert (errors <= scales * 0.5001).all()
+    assert error == errors.max() > 0
+    smallest, _ = encode_int8(np.array([[5e-44, -9e-44]], np.float32))
+    assert np.abs(smallest.astype(int)).max() <= 127
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_states_that_are_not_finite_are_refused_with_their_row(bad):
+    values = np.zeros((3, 2), np.float32)
+    values[2, 1] = bad
+    with pytest.raises(ValueError, match="not finite") as refused:
+        encode_int8(values)
+    assert refused.value.args[1] == 2
+
+
+def test_both_precisions_of_a_layer_stand_in_one_batch():
+    needs = Need("hidden", layer=7), Need("hidden_int8", layer=7)
+    given = {need: (torch.randn(2, 3, 4), torch.tensor([3, 1])) for need in needs}
+    assert {need.name for need in TeacherBatch.of(given).hidden} == {"hidden.7", "hidden_int8.7"}
+    assert TeacherBatch.of(given).hidden == given
 
 
 def test_buckets_hold_every_sentence_once_within_the_budget():

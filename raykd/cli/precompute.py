@@ -21,7 +21,7 @@ def precompute(
         done = teach(sweep, cluster, listener)
     summary = "no objective reads a teacher"
     if done is not None:
-        summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest float16 error {done.largest_error:.1e}"
+        summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest rounding error {done.largest_error:.1e}"
     stdout.print(
         f"precompute: {summary}. Next: raykd sweep {again(file, variant, small, set_)}",
         highlight=False,

@@ -174,7 +174,7 @@ class Estimate:
 class Precomputed:
     """What a precompute did: pipeline rows computed, and what stands now, for tokens of text in all.
 
-    `largest_error` is the largest absolute error that float16 brought into a score.
+    `largest_error` is the largest absolute error that float16 or 8 bits brought into a number.
     """
 
     computed_shards: int

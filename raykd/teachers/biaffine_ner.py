@@ -33,7 +33,7 @@ class BiaffineNERTeacher(BiLSTMTeacher):
     """Components of a word's vector as first and as last word of an entity."""
     span_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
     """Dropout of these vectors."""
-    own_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest", "hidden")
+    own_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans"]] = "spans"
 
     def shape(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class BiLSTMTeacher(Seeded, Duration):
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     training: TrainingConfig = TrainingConfig()
-    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden")
+    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
     renamed = (("per", "scope"),)
     decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True

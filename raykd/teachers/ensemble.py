@@ -12,6 +12,9 @@ from pydantic import Field
 
 from raykd.spec import Frozen
 
+HIDDEN = ("hidden", "hidden_int8")
+"""Signals that have no mean: each model has components of its own."""
+
 
 class Seeded(Frozen):
     """What every teacher's configuration has in addition to its own settings."""
@@ -23,7 +26,7 @@ class Seeded(Frozen):
     """The mean of their scores (a log-linear pool, which is a chain again), or of their token posteriors (a mixture,
     which offers token marginals and, as its best path, the pool's)."""
     own_signals: ClassVar[tuple[str, ...]]
-    """What one of them offers: its distribution in one form or another, and hidden states, which have no mean."""
+    """What one of them offers: its distribution in one form or another, and hidden states."""
 
     @property
     def title(self) -> str:
@@ -38,7 +41,7 @@ class Seeded(Frozen):
             return self.own_signals
         if self.combine == "posteriors":
             return ("token_marginals", "kbest")
-        return tuple(signal for signal in self.own_signals if signal != "hidden")
+        return tuple(signal for signal in self.own_signals if signal not in HIDDEN)
 
     @property
     def depth(self) -> int | None:

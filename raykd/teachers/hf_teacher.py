@@ -57,7 +57,7 @@ class HFTeacher(Seeded, Duration):
     training: TrainingConfig = TrainingConfig(
         optimiser="adamw", learning_rate=5e-5, learning_rate_schedule="linear", warmup=0.1
     )
-    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden")
+    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
     renamed = (("per", "scope"),)
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None

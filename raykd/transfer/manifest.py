@@ -67,7 +67,8 @@ class ShardEntry(Frozen):
 
 
 class Manifest(Frozen):
-    """What one signal folder holds. `largest_error` is the largest absolute error of rounding to float16."""
+    """What one signal folder holds. `largest_error` is the largest absolute error of rounding to float16 or
+    to 8 bits."""
 
     format: int
     origin: Origin

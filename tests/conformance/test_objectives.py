@@ -54,7 +54,7 @@ def read_by(objective, case) -> TeacherBatch:
         case.teacher if "transitions" in names else Chain(case.teacher.emissions_BTY, case.teacher.lengths_B)
     )
     paths = (signals.paths_BKT, signals.scores_BK) if "kbest" in names else (None, None)
-    hidden = {need.layer: signals.hidden[need.layer] for need in objective.needs if need.layer is not None}
+    hidden = {need: signals.hidden[need] for need in objective.needs if need.layer is not None}
     return TeacherBatch(chain if "emissions" in names else None, *paths, hidden=hidden)
 
 

@@ -18,7 +18,8 @@ from torch.nn.utils.rnn import pad_sequence
 from raykd.corpora.encoding import TokenBatch
 from raykd.layers import Output
 from raykd.needs import CHAIN
-from raykd.signals import SIGNALS, Column, Need, Sizes, TeacherBatch, encode_log_scores
+from raykd.rounding import encode_int8, encode_log_scores
+from raykd.signals import SIGNALS, Column, Need, Sizes, TeacherBatch
 from raykd.storage import Storage
 from raykd.structures import Chain
 from raykd.transfer import (
@@ -37,7 +38,9 @@ from raykd.transfer import (
 from raykd.transfer.shard import is_list
 from tests.transfer.samples import TAGS, FakeTeacher, Source, sentences
 
-NEEDS = {"kbest": Need("kbest", 1), "hidden": Need("hidden", layer=1)}
+NEEDS = {
+    "kbest": Need("kbest", 1), "hidden": Need("hidden", layer=1), "hidden_int8": Need("hidden_int8", layer=1)
+}  # fmt: skip
 TAKEN = [NEEDS.get(name, Need(name)) for name in SIGNALS]
 DERIVED = [Need(name, 3) for name, signal in SIGNALS.items() if signal.derive is not None]
 TAKEN_ONES = pytest.mark.parametrize("need", TAKEN, ids=lambda need: need.name)
@@ -150,11 +153,15 @@ def test_what_is_stored_is_what_was_taken_within_the_stated_error(need, unit):
     ):
         assert back.dtype == column.dtype(SIZES)
         assert back.shape == (len(given), column.width(SIZES, need))
-        # Log-scores are stored relative to the best of their row.
+        # Log-scores are stored relative to the best of their row, 8-bit numbers relative to its scale.
         exact = given - given.max(1, keepdims=True) if column.encode is encode_log_scores else given
-        assert np.abs(back.astype(exact.dtype) - exact).max() <= (0 if column.encode is None else error)
+        scale = values[1] if column.encode is encode_int8 else np.float32(1)
+        assert np.abs(back.astype(exact.dtype) * scale - exact).max() <= (
+            0 if column.encode is None else error
+        )
     assert error == 0 or any(column.encode for column in SIGNALS[need.signal].columns)
-    assert error < 0.01
+    most = np.abs(values[0]).max() / 254 if need.signal == "hidden_int8" else 0.01
+    assert error <= most * (1 + 1e-4)
 
 
 def expected_batch(need: Need, unit: str, rows: list[int]) -> TeacherBatch:

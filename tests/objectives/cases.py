@@ -11,7 +11,7 @@ from torch import Tensor
 from raykd.corpora.targets import Targets
 from raykd.layers import Output
 from raykd.objectives import Losses, Objective
-from raykd.signals import Sizes, TeacherBatch
+from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.structures import Chain, Spans, kbest, viterbi
 
 FORBIDDEN = float("-inf")
@@ -31,12 +31,14 @@ class Case:
         return TeacherBatch(self.teacher, *kbest(self.teacher, self.k), hidden=self.hidden)
 
     @property
-    def hidden(self) -> dict[int, tuple[Tensor, Tensor]]:
+    def hidden(self) -> dict[Need, tuple[Tensor, Tensor]]:
         """States of layer 1, if the teacher is a chain: its emissions, but finite as states are."""
         if not isinstance(self.teacher, Chain):
             return {}
         states_BTY = self.teacher.emissions_BTY.detach().clamp(min=-30.0)
-        return {1: (states_BTY, self.teacher.lengths_B)}
+        return {
+            Need(name, layer=1): (states_BTY, self.teacher.lengths_B) for name in ("hidden", "hidden_int8")
+        }
 
     @property
     def targets(self) -> Targets:

@@ -169,18 +169,27 @@ def mix(objective, case: Case, kd_weight: float) -> Tensor:
 
 
 def representation(objective, case: Case, kd_weight: float) -> Tensor:
-    states_BTD, lengths_B = case.hidden[objective.layer]
+    states_BTD, lengths_B = case.hidden[objective.needs[0]]
     size, losses = case.student.tags, []
     weight, bias = known((size, size)), known((size,))
     for b, length in enumerate(lengths_B.tolist()):
         loss = torch.zeros((), dtype=torch.float64)
         for t in range(length):
             mapped = weight @ case.student.emissions_BTY[b, t] + bias
-            brought = (mapped * (1 + torch.erf(mapped / 2**0.5)) / 2).softmax(0)
-            wanted = states_BTD[b, t].softmax(0)
-            loss = loss + expected(wanted, wanted.log() - brought.log())
+            brought = mapped * (1 + torch.erf(mapped / 2**0.5)) / 2
+            loss = loss + distance(objective, states_BTD[b, t], brought)
         losses.append(loss)
     return torch.stack(losses)
+
+
+def distance(objective, wanted_D: Tensor, brought_D: Tensor) -> Tensor:
+    if objective.normalise == "softmax":
+        wanted_D, brought_D = wanted_D.softmax(0), brought_D.softmax(0)
+    if objective.distance == "mse":
+        return sum((w - b) ** 2 for w, b in zip(wanted_D, brought_D, strict=True)) / len(wanted_D)
+    if objective.normalise == "none":
+        wanted_D, brought_D = (each.clamp(1e-7, 1) for each in (wanted_D, brought_D))
+    return expected(wanted_D, wanted_D.log() - brought_D.log())
 
 
 def logits(objective, case: Case, kd_weight: float) -> Tensor:

@@ -1,5 +1,6 @@
 """Where each objective is least: its zero-point, by values that enumeration gives."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,17 +8,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raykd.errors import RunError
 from raykd.layers import Output
 from raykd.objectives import Gold, Top1
 from raykd.objectives.emission import Emission
 from raykd.objectives.logits import Logits
 from raykd.objectives.pos_top_wk import PosTopWK
 from raykd.objectives.posterior import Posterior
+from raykd.objectives.representation import Representation
 from raykd.objectives.structural import Structural
 from raykd.objectives.token import Token
 from raykd.objectives.top_k import TopK
 from raykd.objectives.top_wk import TopWK
-from raykd.signals import TeacherBatch
+from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.structures import Chain, Mixture
 from tests.objectives.cases import Case, built_loss, cases, draw_chain, make_case, targets_of
 from tests.objectives.definitions import best, softened_laws
@@ -277,3 +280,45 @@ def test_logits_vanish_iff_scores_are_the_logarithms_of_the_marginals(case):
     assert built_loss(Logits(), same).max() < 1e-12
     scores_BTY[0, 0, 0] += 0.1
     near(built_loss(Logits(), same)[0], torch.tensor(0.005).double())
+
+
+def brought(objective: Representation, wanted_BTD: torch.Tensor, own_BTD: torch.Tensor) -> torch.Tensor:
+    """The loss of a student whose own projection gives `own_BTD`."""
+    size = wanted_BTD.shape[2]
+    loss = objective.build(Sizes(3, {-1: size}, frozenset({-1})), Sizes(3, {1: size}))
+    assert not list(loss.parameters()), "the projection is the student's"
+    case = make_case(0, lengths=(wanted_BTD.shape[1],) * len(wanted_BTD))
+    teacher = TeacherBatch(hidden={objective.needs[0]: (wanted_BTD, case.student.lengths_B)})
+    return loss(Output(case.student, {-1: own_BTD}), case.targets, teacher).total_B
+
+
+@pytest.mark.parametrize("distance", ["kld", "mse"])
+@pytest.mark.parametrize("normalise", ["softmax", "none"])
+def test_representation_is_zero_where_states_are_equal_or_a_constant_apart(distance, normalise):
+    objective = Representation(distance=distance, normalise=normalise)
+    states_BTD = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0)).double()
+    near(brought(objective, states_BTD, states_BTD), torch.zeros(2).double())
+    shifted = brought(objective, states_BTD, states_BTD + 0.5)
+    assert (shifted.abs() < 1e-12).all() == (normalise == "softmax")
+    if (distance, normalise) != ("kld", "none"):
+        assert (brought(objective, states_BTD, states_BTD.flip(2)) > 1e-3).all()
+
+
+def test_raw_divergence_is_that_of_keras():
+    """tf.keras.losses.kl_divergence([[.5, -2, 3]], [[.25, .5, -1]]): what is outside [1e-7, 1] is cut to it."""
+    wanted, own = (torch.tensor([[row]]).double() for row in ([0.5, -2.0, 3.0], [0.25, 0.5, -1.0]))
+    expected = 0.5 * math.log(0.5 / 0.25) + 1e-7 * math.log(1e-7 / 0.5) + 1 * math.log(1 / 1e-7)
+    near(
+        brought(Representation(normalise="none"), wanted, own), torch.tensor([expected], dtype=torch.float64)
+    )
+    near(
+        brought(Representation(normalise="none", distance="mse"), wanted, own),
+        torch.tensor([(0.0625 + 6.25 + 16) / 3], dtype=torch.float64),
+    )
+
+
+def test_the_precision_decides_what_is_stored_and_a_projection_of_another_width_is_refused():
+    assert Representation(layer=7).needs == (Need("hidden", layer=7),)
+    assert Representation(layer=7, precision="int8").needs == (Need("hidden_int8", layer=7),)
+    with pytest.raises(RunError, match=r"layer 1 has 6 components, .* projection 4; set .* or to 6"):
+        Representation().build(Sizes(3, {-1: 4}, frozenset({-1})), Sizes(3, {1: 6}))
