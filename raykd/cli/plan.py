@@ -44,7 +44,7 @@ def plan(
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
-    for line in (*_vocabularies(sweep), *_features(sweep, expected)):
+    for line in (*_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
     stdout.print(
@@ -90,6 +90,18 @@ def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:
             f"features: {reading.new:,} of {reading.sentences:,} sentences through {reading.config.title} "
             f"({missing:.1f} MiB to compute)"
         )
+
+
+def _signals(found: Estimate | None) -> Iterator[str]:
+    """For each signal what it takes, and how much of it is still to compute."""
+    for name, signal in found.signals.items() if found else ():
+        whole, missing = (f"{size / 2**20:.1f} MiB" for size in (signal.bytes, signal.missing_bytes))
+        of = "once per teacher"
+        if signal.sentences:
+            of = (
+                f"{signal.sentences:,} sentences × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
+            )
+        yield f"signal: {name}: {of} ({missing} to compute)"
 
 
 def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) -> str:

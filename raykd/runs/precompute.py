@@ -141,11 +141,9 @@ class TaskCoverage:
         work = json.dumps({"pending": names, "standing": standing})
         return {"first": rows.first, "last": rows.last, "work": work}
 
-    def missing_bytes(self) -> int:
-        """Bytes that the missing shards will take, from the lengths of their sentences."""
-        return sum(self._bytes(need, part.pending) for need, part in self.signals.items())
-
-    def _bytes(self, need: Need, pending: Sequence[RowRange]) -> int:
+    def missing_bytes(self, need: Need) -> int:
+        """Bytes that the missing shards of a signal will take, from the lengths of their sentences."""
+        pending = self.signals[need].pending
         signal, sizes, files = SIGNALS[need.signal], self.task.teacher.sizes, _FILE_BYTES * len(pending)
         if not pending or signal.once:
             per_file = sum(column.bytes_per_row(sizes, need) for column in signal.columns)
@@ -159,15 +157,41 @@ _ROW_BYTES, _FILE_BYTES = 8 + 4 + 4, 2500
 
 
 @dataclass(frozen=True)
+class SignalEstimate:
+    """One signal of all teachers together; `sentences` is 0 where it is stored once per teacher."""
+
+    sentences: int = 0
+    cached_bytes: int = 0
+    missing_bytes: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """What it takes when it is complete."""
+        return self.cached_bytes + self.missing_bytes
+
+    def __add__(self, other: SignalEstimate) -> SignalEstimate:
+        own, its = vars(self), vars(other)
+        return SignalEstimate(**{name: own[name] + its[name] for name in own})
+
+
+@dataclass(frozen=True)
 class Estimate:
     """What a precompute would do: shards that stand, shards that are missing, and the bytes both take."""
 
     cached_shards: int
     missing_shards: int
-    cached_bytes: int
-    missing_bytes: int
     cached_sets: int
     sets: int
+    signals: Mapping[str, SignalEstimate]
+    """By `Need.name`."""
+
+    @property
+    def cached_bytes(self) -> int:
+        return sum(signal.cached_bytes for signal in self.signals.values())
+
+    @property
+    def missing_bytes(self) -> int:
+        return sum(signal.missing_bytes for signal in self.signals.values())
 
 
 @dataclass(frozen=True)
@@ -193,14 +217,22 @@ Launch = Callable[[PrecomputePlan, list[Row], Placement], Iterable[Row]]
 def estimate(plan: PrecomputePlan) -> Estimate:
     """What `precompute` would find and do, before any teacher is trained."""
     covered = plan.coverage()
-    standing = [entry for task in covered for part in task.parts for entry in part.standing]
+    parts = [part for task in covered for part in task.parts]
+    signals: dict[str, SignalEstimate] = {}
+    for task in covered:
+        for need, part in task.signals.items():
+            own = SignalEstimate(
+                0 if SIGNALS[need.signal].once else len(task.task.text),
+                sum(entry.bytes for entry in part.standing),
+                task.missing_bytes(need),
+            )
+            signals[need.name] = signals.get(need.name, SignalEstimate()) + own
     return Estimate(
-        cached_shards=len(standing),
-        missing_shards=sum(len(part.pending) for task in covered for part in task.parts),
-        cached_bytes=sum(entry.bytes for entry in standing),
-        missing_bytes=sum(task.missing_bytes() for task in covered),
+        cached_shards=sum(len(part.standing) for part in parts),
+        missing_shards=sum(len(part.pending) for part in parts),
         cached_sets=sum(all(part.complete for part in task.parts) for task in covered),
         sets=len(covered),
+        signals=signals,
     )
 
 

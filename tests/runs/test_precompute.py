@@ -237,6 +237,12 @@ def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school
     assert (before.missing_shards, before.cached_shards) == (done.shards, 0)
     after = estimate(plan)
     assert (after.cached_bytes, after.missing_bytes) == (done.bytes, 0)
+    assert after.signals.keys() == {"emissions", "transitions", *(["kbest"] if k else [])}
+    for name, signal in after.signals.items():
+        assert signal.sentences == (0 if name == "transitions" else 200)
+        assert signal.bytes == pytest.approx(
+            before.signals[name].bytes, rel=0.5 if name == "transitions" else 0.05
+        )
 
 
 @pytest.mark.parametrize(

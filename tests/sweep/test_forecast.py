@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,12 @@ def test_what_is_computed_takes_no_time(tmp_path, capsys):
     words = [str(tmp_path / "sweep.yaml"), "--set", f"store={tmp_path / 'store'}"]
     with without_ray():
         call("plan", *words)
-        assert "time: about 2" in capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert "time: about 2" in printed
+        assert re.search(
+            r"signal: emissions: \d+ sentences × 0\.\d\d KiB = 0\.\d MiB \(0\.\d MiB to compute\)", printed
+        )
+        assert "signal: transitions: once per teacher (0.0 MiB to compute)" in printed
         call("sweep", *words, "--set", f"tracking.uri=sqlite:///{tmp_path}/mlflow.db")
     after, _ = of(tmp_path)
     assert after.phases == {"features": 0, "teachers": 0, "precompute": 0, "trials": 0, "baseline": 0}
