@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from raykd.objectives.protocol import Loss, Losses, Objective, best_paths
+from raykd.objectives.protocol import Loss, Losses, Objective, Text, best_paths
 from raykd.signals import Need, Sizes
 from raykd.structures import Mixture, log_partition, score
 
@@ -28,11 +28,11 @@ class Gold(Objective):
     """−log p_s(y*) of gold labels; a sentence without them has loss 0."""
 
     kind: Literal["gold"] = "gold"
-    text: ClassVar[Literal["labelled", "all"]] = "labelled"
+    text: ClassVar[Text] = "labelled"
     anneals: ClassVar[bool] = False
     reads_labels: ClassVar[bool] = True
 
-    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
         return GoldLoss()
 
 
@@ -54,7 +54,7 @@ class Top1(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (Need("kbest", k=1),)
 
-    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
         return Top1Loss()
 
 

@@ -46,7 +46,7 @@ class Logits(Objective):
     def student_layers(self) -> tuple[int, ...]:
         return (-1,) if self.head == "own" else ()
 
-    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
         return LogitsLoss(self, nn.Linear(student.hidden[-1], student.tags) if self.head == "own" else None)
 
 

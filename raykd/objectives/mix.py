@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from raykd.errors import RunError
 from raykd.objectives.labels import Gold, Top1
-from raykd.objectives.protocol import Loss, Losses, Objective
+from raykd.objectives.protocol import Loss, Losses, Objective, Text
 from raykd.objectives.table import SingleObjective
 from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.spec import Frozen
@@ -32,6 +32,14 @@ class Part(Frozen):
     weight: Annotated[float, Field(ge=0)] = 1.0
     anneal: Anneal = "none"
     """`falling`: the weight is multiplied by λ, `rising`: by 1 − λ (see `schedule`)."""
+    text: Text = "all"
+    """With `labelled` or `unlabelled`, the sentences on which the loss counts; its weight is then that of the mean over
+    these, whatever their share in the stage's text (Mukherjee & Awadallah 2020, Eq. 7)."""
+
+    @property
+    def read_text(self) -> Text:
+        """The text on which it says something."""
+        return self.objective.text if self.text == "all" else self.text
 
 
 class Mix(Objective):
@@ -39,6 +47,11 @@ class Mix(Objective):
 
     An objective that stands alone in a stage, and is annealed, is such a mix: λ · loss + (1 − λ) · labels (teacher
     annealing, Wang et al., ACL 2020, §3.3).
+
+    Parts may be of labelled or of unlabelled text alone. Their losses are divided by the share of that text, a constant
+    of the stage: so the mean over an epoch is Eq. 7 of Mukherjee & Awadallah 2020, α · the mean over labelled sentences
+    + the mean over unlabelled ones of (β · representation + γ · logits), and no batch depends on how the workers
+    divide it.
     """
 
     kind: Literal["mix"] = "mix"
@@ -53,8 +66,9 @@ class Mix(Objective):
         return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.student_layers))
 
     @property
-    def text(self) -> Literal["labelled", "all"]:
-        return "all" if any(part.objective.text == "all" for part in self.parts) else "labelled"
+    def text(self) -> Text:
+        read: set[Text] = {part.read_text for part in self.parts}
+        return read.pop() if len(read) == 1 else "all"
 
     @property
     def anneals(self) -> bool:
@@ -76,8 +90,12 @@ class Mix(Objective):
     def reads_pairs(self) -> bool:
         return any(part.objective.reads_pairs for part in self.parts)
 
-    def build(self, student: Sizes, teacher: Sizes) -> Loss:
-        return MixLoss(self.parts, [part.objective.build(student, teacher) for part in self.parts])
+    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
+        shares = {"labelled": labelled, "unlabelled": 1 - labelled, "all": 1.0}
+        losses = [
+            _of_text(part, part.objective.build(student, teacher), shares[part.text]) for part in self.parts
+        ]
+        return MixLoss(self.parts, losses)
 
 
 class MixLoss(Loss):
@@ -111,6 +129,39 @@ class MixLoss(Loss):
         # has a gradient at every λ, so that optimiser and DDP treat all alike.
         with_parameters = next(self.losses[number].parameters(), None) is not None
         return self.parts[number].objective.reads_labels or with_parameters
+
+
+class TextLoss(Loss):
+    """A loss on labelled or on unlabelled sentences alone, 0 on the others, divided by their `share`."""
+
+    def __init__(self, loss: Loss, *, labelled: bool, share: float):
+        super().__init__()
+        self.loss, self._labelled, self._share = loss, labelled, share
+
+    def forward(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
+    ) -> Losses:
+        losses = self.loss(output, targets, teacher, kd_weight=kd_weight)
+        counts_B = targets.labelled_B == self._labelled
+
+        def counted(loss_B: Tensor) -> Tensor:
+            return torch.where(counts_B, loss_B, 0.0) / self._share
+
+        return Losses(
+            counted(losses.total_B), {kind: counted(part_B) for kind, part_B in losses.parts.items()}
+        )
+
+
+def _of_text(part: Part, loss: Loss, share: float) -> Loss:
+    """The loss of a part on its text; RunError where there is none."""
+    if part.text == "all":
+        return loss
+    if share <= 0:
+        raise RunError(
+            f"objective.parts: {part.objective.kind} is of {part.text} text, and the stage has no such sentence; "
+            "give the corpus some, or omit the part"
+        )
+    return TextLoss(loss, labelled=part.text == "labelled", share=share)
 
 
 def _by_kind(parts: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:

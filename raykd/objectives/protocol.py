@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from raykd.signals import Need
 
 
+Text = Literal["labelled", "unlabelled", "all"]
+
+
 @dataclass(frozen=True)
 class Losses:
     """The loss of each sentence [B] in nats, summed over its labels, and its parts by the kinds that gave them."""
@@ -51,7 +54,7 @@ class Objective(Frozen):
 
     kind: str
 
-    text: ClassVar[Literal["labelled", "all"]] = "all"
+    text: ClassVar[Text] = "all"
     """What a stage with this objective is trained on by default. Gold labels do not exist for unlabelled text."""
     anneals: ClassVar[bool] = True
     """Whether λ weighs it against labels where it stands alone. Labels and mixes have no λ of their own."""
@@ -76,8 +79,11 @@ class Objective(Frozen):
         """The student's layers whose hidden states the loss reads."""
         return ()
 
-    def build(self, student: Sizes, teacher: Sizes) -> Loss:
-        """The loss as a module, with parameters of its own where it has any, drawn from torch's generator."""
+    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
+        """The loss as a module, with parameters of its own where it has any, drawn from torch's generator.
+
+        `labelled`: the share of labelled text in what the loss is averaged over, which only a mix uses.
+        """
         return DistributionLoss(self)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:

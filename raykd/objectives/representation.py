@@ -62,7 +62,7 @@ class Representation(Objective):
     def student_layers(self) -> tuple[int, ...]:
         return (self.student_layer,)
 
-    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
         layer = self.student_layer
         own, wanted = student.hidden[layer], teacher.hidden[self.layer]
         if layer not in student.projected:

@@ -31,7 +31,7 @@ from raykd.layers import Model
 from raykd.results import Score
 from raykd.runs.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
 from raykd.runs.data import Batch
-from raykd.runs.stages import TrainingPlan, split_held_out, train_only
+from raykd.runs.stages import TrainingPlan, labelled_share, split_held_out, train_only
 from raykd.signals import Sizes
 from raykd.storage import Storage
 from raykd.training import LearningRate, make_optimiser
@@ -136,7 +136,10 @@ class Distiller:
         projected = frozenset(layer for layer in layers if self.model.projected(layer))
         student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in layers}, projected)
         torch.manual_seed(_seed(self.stage.training.seed, index, 0, 0))
-        self.loss = objective.build(student, teacher).to(self.worker.device)
+        labelled = labelled_share(
+            self.data.part, self._rows, per_token=self._per_token, alpha=self.plan.sampling_alpha
+        )
+        self.loss = objective.build(student, teacher, labelled=labelled).to(self.worker.device)
 
     def _open_step(self, groups: Sequence[str] | None, state: dict[str, Any] | None) -> None:
         training = self.stage.training
@@ -253,8 +256,11 @@ class Distiller:
         return self.stage.schedule.kd_weight(epoch - self.progress.first_epoch)
 
     def _size(self, rows: np.ndarray) -> int:
-        per_token = self.stage.training.loss_average == "token"
-        return int(self.data.part.text.lengths[rows].sum()) if per_token else len(rows)
+        return int(self.data.part.text.lengths[rows].sum()) if self._per_token else len(rows)
+
+    @property
+    def _per_token(self) -> bool:
+        return self.stage.training.loss_average == "token"
 
     def _close_epoch(self, epoch: int, batches: list[np.ndarray]) -> EpochReport:
         sums = self._over_workers(self.progress.sums)

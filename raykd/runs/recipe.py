@@ -12,7 +12,7 @@ from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.needs import missing
-from raykd.objectives import Gold, ObjectiveConfig, annealed
+from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed
 from raykd.signals import Need
 from raykd.spec import Frozen, KeyPath
 from raykd.students import StudentConfig
@@ -239,6 +239,20 @@ def _text_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[Key
         faults.append((text, "the corpus has no unlabelled text; set corpus.unlabelled"))
     if stage.text == "unlabelled" and objective.text == "labelled":
         faults.append((text, "gold labels say nothing about unlabelled text; use 'top_1'"))
+    return faults + _part_faults(stage, where, has_text=has_text)
+
+
+def _part_faults(stage: Stage, where: KeyPath, *, has_text: bool) -> list[tuple[KeyPath, str]]:
+    """Parts of a mix that are of text that the corpus or the stage lacks, or of which they have nothing."""
+    faults: list[tuple[KeyPath, str]] = []
+    for place, part in enumerate(stage.objective.parts if isinstance(stage.objective, Mix) else ()):
+        path = (*where, "objective", "parts", place, "text")
+        if part.text == "unlabelled" and not has_text:
+            faults.append((path, "the corpus has no unlabelled text; set corpus.unlabelled"))
+        elif "all" not in (part.text, stage.text or "all") and part.text != stage.text:
+            faults.append((path, f"the stage is trained on {stage.text} text alone; set its text: all"))
+        elif part.text == "unlabelled" and part.objective.text == "labelled":
+            faults.append((path, "gold labels say nothing about unlabelled text; use 'top_1'"))
     return faults
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from raykd.errors import RunError
 from raykd.layers import Model
 from raykd.objectives import Objective
-from raykd.runs.data import TrainingData
+from raykd.runs.data import Part, TrainingData
 from raykd.training import ScheduleConfig, TrainingConfig
 
 
@@ -68,3 +68,12 @@ def split_held_out(rows: np.ndarray, stage: StagePlan) -> tuple[np.ndarray, np.n
     order = np.random.default_rng([stage.training.seed, len(rows)]).permutation(len(rows))
     count = min(max(1, round(stage.held_out * len(rows))), len(rows) - 1)
     return rows[np.sort(order[count:])], rows[np.sort(order[:count])]
+
+
+def labelled_share(part: Part, rows: np.ndarray, *, per_token: bool, alpha: float) -> float:
+    """The share of labelled text in what a stage's loss is averaged over, sentences or tokens: of an epoch over these
+    rows of `part`, or of one that samples languages with exponent `alpha`, in expectation."""
+    weight_N = part.text.lengths[rows].astype(np.float64) if per_token else np.ones(len(rows))
+    _, language_N, counts = np.unique(part.languages[rows], return_inverse=True, return_counts=True)
+    weight_N *= (counts ** (alpha - 1.0))[language_N]
+    return float(weight_N[part.labels.labelled[rows]].sum() / weight_N.sum())

@@ -30,10 +30,15 @@ def required(kind: str) -> dict:
     if kind != "mix":
         return {}
     singles = [entry.model_fields["kind"].default for entry in SINGLE if not entry.maxent_only]
-    anneals = ("none", "falling", "rising")
+    anneals, texts = ("none", "falling", "rising"), ("all", "labelled", "unlabelled", "all")
     return {
         "parts": tuple(
-            {"objective": make_objective(name), "weight": 0.5 + place, "anneal": anneals[place % 3]}
+            {
+                "objective": make_objective(name),
+                "weight": 0.5 + place,
+                "anneal": anneals[place % 3],
+                "text": texts[place % 4],
+            }
             for place, name in enumerate(singles)
         )
     }
@@ -88,6 +93,8 @@ FAULTS = (
     {"parts": ()}, {"parts": ({"objective": {"kind": "gold"}, "weight": -1},)},
     {"parts": ({"objective": {"kind": "mix", "parts": ({"objective": {"kind": "gold"}},)}},)},
     {"parts": ({"objective": {"kind": "gold"}, "anneal": "x"},)},
+    {"parts": ({"objective": {"kind": "gold"}, "text": "x"},)},
+    {"head": "x"}, {"floor": 0.0}, {"distance": "x"}, {"normalise": "x"}, {"precision": "int4"}, {"layer": -1},
 )  # fmt: skip
 
 

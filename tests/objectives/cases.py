@@ -15,6 +15,8 @@ from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.structures import Chain, Spans, kbest, viterbi
 
 FORBIDDEN = float("-inf")
+LABELLED = 0.4
+"""The share of labelled sentences that losses are built for, whatever a case has."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,19 @@ def known(shape: Sequence[int]) -> Tensor:
 
 
 def built_losses(
-    objective: Objective, case: Case, teacher: TeacherBatch | None = None, *, kd_weight: float = 1.0
+    objective: Objective,
+    case: Case,
+    teacher: TeacherBatch | None = None,
+    *,
+    kd_weight: float = 1.0,
+    labelled: float = LABELLED,
 ) -> Losses:
     """What the loss that the objective builds gives for a case; hidden states are the student's emissions."""
     layers = {need.layer: case.teacher.tags for need in objective.needs if need.layer is not None}
     layered = objective.student_layers
     hidden = dict.fromkeys(layered, case.student.emissions_BTY) if layered else {}
     sizes = Sizes(case.student.tags, dict.fromkeys(hidden, case.student.tags))
-    loss = objective.build(sizes, Sizes(case.student.tags, layers)).to(case.student.dtype)
+    loss = objective.build(sizes, Sizes(case.student.tags, layers), labelled=labelled).to(case.student.dtype)
     with torch.no_grad():
         for parameter in loss.parameters():
             parameter.copy_(known(parameter.shape))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from raykd.objectives.structural import Structural
-from tests.objectives.cases import Case, known
+from tests.objectives.cases import LABELLED, Case, known
 from tests.oracles.chains import Law, enumerate_chain
 from tests.oracles.segmentations import enumerate_spans
 
@@ -162,10 +162,17 @@ def substructures(teacher: Law, student, b: int, power: float) -> Tensor:
 
 def mix(objective, case: Case, kd_weight: float) -> Tensor:
     factors = {"none": 1.0, "falling": kd_weight, "rising": 1 - kd_weight}
-    return sum(
-        part.weight * factors[part.anneal] * DEFINITIONS[part.objective.kind](part.objective, case, kd_weight)
-        for part in objective.parts
-    )
+    labelled_B, total_B = case.targets.labelled_B.double(), torch.zeros(case.student.batch).double()
+    shares = {
+        "all": (1.0, 1.0),
+        "labelled": (labelled_B, LABELLED),
+        "unlabelled": (1 - labelled_B, 1 - LABELLED),
+    }
+    for part in objective.parts:
+        counted_B, share = shares[part.text]
+        own_B = DEFINITIONS[part.objective.kind](part.objective, case, kd_weight)
+        total_B = total_B + part.weight * factors[part.anneal] * own_B * counted_B / share
+    return total_B
 
 
 def representation(objective, case: Case, kd_weight: float) -> Tensor:

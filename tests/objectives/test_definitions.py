@@ -23,6 +23,7 @@ def parts(draw):
             objective=draw(objectives(kind)),
             weight=draw(st.sampled_from([0.5, 1.0, 3.0])),
             anneal=draw(st.sampled_from(["none", "falling", "rising"])),
+            text=draw(st.sampled_from(["all", "labelled", "unlabelled"])),
         )
         for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3))
     )

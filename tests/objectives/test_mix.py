@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from raykd.errors import RunError
 from raykd.layers import Output
 from raykd.objectives import Gold, Loss, Losses, Mix, Objective, Part, Top1, annealed
+from raykd.objectives.logits import Logits
 from raykd.objectives.mix import MixLoss
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.structural import Structural
@@ -149,3 +152,53 @@ def test_an_annealed_objective_is_weighed_by_lambda_against_labels(kd_weight, un
 @pytest.mark.parametrize("unlabelled", [True, False])
 def test_labels_and_mixes_are_not_annealed(objective: Objective, unlabelled):
     assert annealed(objective, unlabelled=unlabelled) is objective
+
+
+@given(seed=st.integers(0, 2**31), labelled=st.lists(st.booleans(), min_size=2, max_size=6))
+@settings(max_examples=25, deadline=None)
+def test_parts_of_their_own_text_are_the_joint_loss_of_the_paper(seed, labelled):
+    """Mukherjee & Awadallah 2020, Eq. 7: 1/|D_l| Σ α · gold + 1/|D_u| Σ (β · posterior + γ · logits)."""
+    labelled = [True, *labelled, False]
+    case = make_case(seed, lengths=(2,) * len(labelled))
+    case = replace(case, labels=targets_of(case.targets.tags_BT, labelled=labelled))
+    alpha, beta, gamma = 10.0, 0.1, 2.0
+    parts = (
+        Part(objective=Gold(), weight=alpha, text="labelled"),
+        Part(objective=Posterior(), weight=beta, text="unlabelled"),
+        Part(objective=Logits(), weight=gamma, text="unlabelled"),
+    )
+    gold, posterior, logits = (built_loss(part.objective, case).tolist() for part in parts)
+    of_labelled = [loss for loss, own in zip(gold, labelled, strict=True) if own]
+    of_unlabelled = [
+        beta * one + gamma * other
+        for one, other, own in zip(posterior, logits, labelled, strict=True)
+        if not own
+    ]
+    expected = alpha * sum(of_labelled) / len(of_labelled) + sum(of_unlabelled) / len(of_unlabelled)
+    losses = built_losses(Mix(parts=parts), case, labelled=sum(labelled) / len(labelled))
+    near(losses.total_B.mean(), torch.tensor(expected, dtype=torch.float64))
+    # What is reported is the mean over a part's own sentences.
+    near(losses.parts["gold"].mean(), torch.tensor(sum(of_labelled) / len(of_labelled), dtype=torch.float64))
+
+
+def test_the_text_of_a_mix_is_that_of_its_parts():
+    def text_of(*texts):
+        return Mix(parts=tuple(Part(objective=Posterior(), text=text) for text in texts)).text
+
+    assert [text_of(*texts) for texts in (("labelled",), ("unlabelled", "unlabelled"))] == [
+        "labelled",
+        "unlabelled",
+    ]
+    assert {text_of(*texts) for texts in (("labelled", "unlabelled"), ("labelled", "all"), ("all",))} == {
+        "all"
+    }
+    assert (
+        Mix(parts=(Part(objective=Gold()), Part(objective=Posterior(), text="labelled"))).text == "labelled"
+    )
+
+
+@pytest.mark.parametrize(("text", "labelled"), [("labelled", 0.0), ("unlabelled", 1.0)])
+def test_a_part_without_any_sentence_is_refused(text, labelled):
+    several = Mix(parts=(Part(objective=Posterior(), text=text), Part(objective=Gold())))
+    with pytest.raises(RunError, match=f"posterior is of {text} text, and the stage has no such sentence"):
+        built_loss(several, CASE, labelled=labelled)

@@ -26,12 +26,17 @@ def distiller(
     plan: TrainingPlan | None = None,
     double: bool = False,
 ) -> Distiller:
-    """The training loop of `run`, its model freshly initialised (in float64 if `double`), scored by `whim`."""
+    """The training loop of `run`, its model freshly initialised, scored by `whim`. With `double` the model and the loss's
+    own parameters are in float64."""
     model = build_model(storage, run)
-    return Distiller(
+    loop = Distiller(
         model.double() if double else model, plan or training_plan_of(storage.uri, run), evaluate=whim,
         folder=storage.child(folder), worker=worker or Worker(),
     )  # fmt: skip
+    open_stage = loop._open_stage
+    if double:
+        loop._open_stage = lambda index: (open_stage(index), loop.loss.double())
+    return loop
 
 
 def opened(loop: Distiller, stage: int = 0) -> Distiller:

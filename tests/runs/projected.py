@@ -26,7 +26,7 @@ class Projected(Objective):
     def student_layers(self) -> tuple[int, ...]:
         return (1,)
 
-    def build(self, student: Sizes, teacher: Sizes) -> Loss:
+    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
         return ProjectedLoss(student.hidden[1], teacher.tags)
 
 

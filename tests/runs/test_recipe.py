@@ -48,6 +48,28 @@ def test_gold_labels_need_labels():
     assert not recipe_faults(recipe(stages=({**POSTERIOR, "text": "unlabelled"},)))
 
 
+def test_the_text_of_a_part_is_in_the_corpus_and_in_the_stage():
+    def faults_of(objective, of, stage=None, **corpus):
+        parts = ({"objective": objective, "text": of}, GOLD)
+        return recipe_faults(
+            recipe(corpus=corpus, stages=({"objective": {"kind": "mix", "parts": parts}, "text": stage},))
+        )
+
+    posterior, gold = POSTERIOR["objective"], GOLD["objective"]
+    for of in ("labelled", "unlabelled", "all"):
+        assert not faults_of(posterior, of)
+        assert not faults_of(posterior, of, "all")
+    (fault,) = faults_of(posterior, "unlabelled", unlabelled=0)
+    path = ("stages", 0, "objective", "parts", 0, "text")
+    assert fault == (path, "the corpus has no unlabelled text; set corpus.unlabelled")
+    for of, stage in (("labelled", "unlabelled"), ("unlabelled", "labelled")):
+        assert (path, f"the stage is trained on {stage} text alone; set its text: all") in faults_of(
+            posterior, of, stage
+        )
+    (fault,) = faults_of(gold, "unlabelled")
+    assert fault == (path, "gold labels say nothing about unlabelled text; use 'top_1'")
+
+
 @pytest.mark.parametrize("text", ["unlabelled", "all"])
 def test_a_stage_on_text_that_the_corpus_does_not_have(text):
     (fault,) = recipe_faults(recipe(corpus={"unlabelled": 0}, stages=({**POSTERIOR, "text": text},)))

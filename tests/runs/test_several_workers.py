@@ -29,6 +29,15 @@ STAGES = (
         "select": "loss",
         "held_out": 0.3,
     },
+    {
+        "objective": {
+            "kind": "mix",
+            "parts": (
+                {"objective": {"kind": "gold"}, "weight": 2.0, "text": "labelled"},
+                {"objective": {"kind": "logits", "head": "own"}, "weight": 0.1, "text": "unlabelled"},
+            ),
+        },
+    },
 )
 RUNS = {
     "per sentence": (recipe(corpus=CORPUS, training=EXACT), False, WINDOW_BYTES),
@@ -92,9 +101,9 @@ def test_lambda_falls_and_each_loss_is_reported(seen):
     sentence, stages = (seen[run, 1][0]["losses"] for run in ("per sentence", "stages and a projection"))
     assert [epoch["λ"] for epoch in sentence] == [1, pytest.approx(2 / 3)]
     assert [set(epoch) - {"λ", "loss", "held out"} for epoch in stages] == [
-        {"projected", "gold"}, {"projected", "gold"}, {"posterior", "top_1"}
+        {"projected", "gold"}, {"projected", "gold"}, {"posterior", "top_1"}, {"gold", "logits"}
     ]  # fmt: skip
-    assert [epoch["λ"] for epoch in stages] == [1, 0, 1]
+    assert [epoch["λ"] for epoch in stages] == [1, 0, 1, 0]
     assert stages[2]["held out"] > 0
 
 

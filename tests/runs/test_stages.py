@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load
 
+from raykd.corpora.batching import language_sampling
 from raykd.errors import RunError
+from raykd.objectives import OBJECTIVES, Loss
 from raykd.results import Score
 from raykd.runs import execute as module
 from raykd.runs.execute import training_plan_of
 from raykd.runs.models import WEIGHTS, build_model
-from raykd.runs.stages import split_held_out
+from raykd.runs.stages import labelled_share, split_held_out
+from raykd.signals import Sizes
 from raykd.training import TO_CONVERGENCE
 from tests.runs.loops import changed, distiller, opened, same, weights_of
 from tests.runs.projected import with_projection
@@ -42,6 +46,11 @@ def trained(loop) -> tuple[list, list[dict[str, torch.Tensor]]]:
 
     loop.train(report)
     return reports, weights
+
+
+def build_loss(kind: str, tags: int) -> Loss:
+    """The loss of an objective with its default settings."""
+    return OBJECTIVES[kind]().build(Sizes(tags), Sizes(tags))
 
 
 def started(loop) -> list[dict[str, torch.Tensor]]:
@@ -173,6 +182,55 @@ def test_a_stage_is_trained_on_its_text(small, text):
     reports, _ = trained(distiller(small.storage, run, folder=f"text-{text}"))
     labels = "gold" if text == "labelled" else "top_1"
     assert [set(report.losses) for report in reports] == [{"posterior", labels}] * 2 + [{"gold"}] * 2
+
+
+@pytest.mark.parametrize("average", ["sentence", "token"])
+def test_the_losses_of_both_texts_are_means_over_their_own(small, average):
+    """Mukherjee & Awadallah 2020, Eq. 7, whatever the shares of the texts and however batches are cut."""
+    parts = ({**GOLD, "weight": 3.0, "text": "labelled"}, {**POSTERIOR, "weight": 0.5, "text": "unlabelled"})
+    still = {"optimiser": "sgd", "learning_rate": 1e-12, "dropout": 0.0, "loss_average": average}
+    run = student_of(
+        small,
+        stages=({"objective": {"kind": "mix", "parts": parts}, "schedule": {"epochs": 1}},),
+        training=still,
+    )
+    loop = opened(distiller(small.storage, run, folder=f"joint-{average}"))
+    part = loop.data.part
+    batch = loop.data.gather(loop.data.rows, torch.device("cpu"))
+    gold_B, posterior_B = (
+        build_loss(kind, loop.plan.tags)(loop.model.eval()(batch.text), batch.targets, batch.teacher)
+        .total_B.detach()
+        .numpy()
+        for kind in ("gold", "posterior")
+    )
+    labelled = part.labels.labelled
+    assert 0.5 < labelled.mean() < 0.9
+    size = part.text.lengths if average == "token" else np.ones(len(part))
+    expected = 3 * gold_B[labelled].sum() / size[labelled].sum()
+    expected += 0.5 * posterior_B[~labelled].sum() / size[~labelled].sum()
+    weight = size.sum() / len(part)
+    (report,), _ = trained(distiller(small.storage, run, folder=f"joint-{average}"))
+    # Losses are reported as means per sentence.
+    assert report.loss / weight == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5, 0.0])
+def test_the_share_of_labelled_text_is_that_of_what_is_drawn(alpha):
+    draw = np.random.default_rng(0)
+    lengths, languages = draw.integers(1, 20, 400), draw.choice(["en", "de", "nl"], 400, p=[0.7, 0.2, 0.1])
+    labelled = draw.random(400) < np.where(languages == "en", 0.9, 0.2)
+    part = SimpleNamespace(
+        text=SimpleNamespace(lengths=lengths), languages=languages, labels=SimpleNamespace(labelled=labelled)
+    )
+    rows = np.arange(20, 400)
+    for per_token in (False, True):
+        size = lengths if per_token else np.ones(400)
+        drawn = [
+            rows[language_sampling(languages[rows], alpha=alpha, seed=0, epoch=epoch)] for epoch in range(200)
+        ]
+        seen = np.concatenate(drawn)
+        share = labelled_share(part, rows, per_token=per_token, alpha=alpha)
+        assert share == pytest.approx(size[seen][labelled[seen]].sum() / size[seen].sum(), rel=0.02)
 
 
 def test_a_stages_own_training_replaces_what_it_names(small):
