@@ -55,6 +55,10 @@ class Model(nn.Module, ABC):
         """Whether the states of `layer` are the model's own projection to another model's width."""
         return False
 
+    def draw_head(self) -> None:
+        """Draw the parameters of its head anew from torch's generator; ValueError where it has no head of its own."""
+        raise ValueError(f"{type(self).__name__} has no head that could be drawn anew")
+
     def fixed(self) -> Sequence[nn.Parameter]:
         """Those of its `parameters()` that are never trained."""
         return ()

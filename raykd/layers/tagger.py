@@ -119,7 +119,8 @@ class Tagger(Model):
             self.projection_dropout = VariationalDropout(dropout)
         decoders = {"crf": CRFHead, "maxent": MaxEntHead}
         head = head or partial(decoders[shape.decoder], tags=shape.tags)
-        self.head = head(shape.projection or states)
+        self._new_head = partial(head, shape.projection or states)
+        self.head = self._new_head()
 
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
         wanted = {layer: self._place(layer) for layer in layers}
@@ -145,6 +146,9 @@ class Tagger(Model):
 
     def projected(self, layer: int) -> bool:
         return self.projection is not None and self._place(layer) == self._depth
+
+    def draw_head(self) -> None:
+        self.head.load_state_dict(self._new_head().state_dict())
 
     def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
         below = [part for part in (self.embedding, self.characters) if part is not None]

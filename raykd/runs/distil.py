@@ -115,6 +115,8 @@ class Distiller:
             self.progress, state = found
         for index in range(self.progress.stage, len(self.plan.stages)):
             self._open_stage(index)
+            if state is None:
+                self._begin_stage(index)
             steps = self.stage.steps(self.model)
             with closing(self.data):
                 for step in range(self.progress.step, len(steps)):
@@ -140,6 +142,12 @@ class Distiller:
             self.data.part, self._rows, per_token=self._per_token, alpha=self.plan.sampling_alpha
         )
         self.loss = objective.build(student, teacher, labelled=labelled).to(self.worker.device)
+
+    def _begin_stage(self, index: int) -> None:
+        """What happens once, when nothing of the stage is trained yet; a run that is taken up within it has it."""
+        if self.stage.head == "new":
+            torch.manual_seed(_seed(self.stage.training.seed, index, 1, 0))
+            self.model.draw_head()
 
     def _open_step(self, groups: Sequence[str] | None, state: dict[str, Any] | None) -> None:
         training = self.stage.training

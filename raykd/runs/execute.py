@@ -145,6 +145,7 @@ def _stage_plan(store_uri: str, run: Run, stage: dict[str, Any]) -> StagePlan:
         training=validated(TrainingConfig, {**run.training, **stage["training"]}),
         data=partial(training_data, store_uri, run, objective.needs, text=stage["text"]),
         layers=stage["layers"],
+        head=stage.get("head", "keep"),
         select=stage["select"],
         held_out=stage.get("held_out", 0.0),
     )

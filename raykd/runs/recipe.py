@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     TaskName = str
 else:
     TaskName = Literal[tuple(TASKS)]
-LayerGroup = Literal["head", "encoder", "embeddings"]
+LayerGroup = Literal["head", "projection", "encoder", "embeddings"]
 OF_THE_RUN = ("seed", "dropout")
 """What of `training` holds for a whole run, not for one stage."""
 
@@ -72,6 +72,9 @@ class Stage(Frozen):
     layers: Literal["all", "unfreeze"] | Annotated[tuple[LayerGroup, ...], Field(min_length=1)] = "all"
     """Which layer groups train: all, those that are listed, or `unfreeze`: from the top down, one more at each step,
     each step from the best state of the one before (Mukherjee & Awadallah 2020, §3.3)."""
+    head: Literal["keep", "new"] = "keep"
+    """`new`: the student's head is drawn anew when the stage begins. In Mukherjee & Awadallah's code every stage has a
+    head of its own."""
     select: Literal["dev", "loss"] = "dev"
     """What its best state is chosen by: the dev score, or its own loss on held-out text."""
     held_out: Annotated[float, Field(gt=0, lt=1)] = 0.05
@@ -153,6 +156,7 @@ def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[st
         "layers": stage.layers if isinstance(stage.layers, str) else sorted(stage.layers),
         "select": stage.select,
         **({"held_out": stage.held_out} if stage.select == "loss" else {}),
+        **({"head": stage.head} if stage.head != "keep" else {}),
     }
 
 
@@ -220,6 +224,9 @@ def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[Ke
         message = f"{stage.objective.kind!r} is between MaxEnt models, got {got}; use 'structural'"
         faults.append((kind, message))
     faults += _text_faults(recipe, stage, where)
+    if "projection" in stage.layers and getattr(recipe.student, "projection", None) is None:
+        hint = "set student.projection, or omit it here"
+        faults.append(((*where, "layers"), f"the student has no layer group 'projection'; {hint}"))
     own = stage.training.model_fields_set if stage.training is not None else ()
     hint = "holds for the whole run; write it in the sweep file's own training"
     return faults + [((*where, "training", name), f"{name} {hint}") for name in OF_THE_RUN if name in own]

@@ -17,13 +17,15 @@ from raykd.training import ScheduleConfig, TrainingConfig
 
 @dataclass(frozen=True)
 class StagePlan:
-    """How one stage is trained: its objective (annealed, if it is), on which data, which layer groups."""
+    """How one stage is trained: its objective (annealed, if it is), on which data, which layer groups, whether
+    with a new head."""
 
     objective: Objective
     schedule: ScheduleConfig
     training: TrainingConfig
     data: Callable[[], TrainingData]
     layers: str | Sequence[str] = "all"
+    head: str = "keep"
     select: str = "dev"
     held_out: float = 0.0
 

@@ -11,8 +11,8 @@ from raykd.results import Cost, RunResult, Scores
 from raykd.runs.run import Run
 from raykd.trial import Teacher, Trial
 
-PLAIN = ("all", "dev")
-"""What `layers` and `select` of a stage are where nothing is said."""
+PLAIN = ("all", "dev", None)
+"""What `layers`, `select` and `head` of a stage are where nothing is said."""
 
 
 def flat_settings(run: Run) -> dict[str, Any]:
@@ -25,7 +25,9 @@ def flat_settings(run: Run) -> dict[str, Any]:
     if len(run.stages) == 1:
         (stage,) = run.stages
         sections |= {name: stage[name] for name in ("objective", "schedule")}
-        sections |= {name: stage[name] for name in ("layers", "select") if stage[name] not in PLAIN}
+        sections |= {
+            name: stage[name] for name in ("layers", "select", "head") if stage.get(name) not in PLAIN
+        }
         sections["training"] = {**run.training, **stage["training"]}
     else:
         sections |= {"stages": dict(enumerate(run.stages)), "schedule": _whole_schedule(run)}

@@ -112,3 +112,23 @@ def test_a_layer_that_is_not_there_is_refused():
             ValueError, match=r"has no layer (3|-4); choose from 0 \(the encoder's input\) to 2"
         ):
             ask()
+
+
+@pytest.mark.parametrize("decoder", ["crf", "maxent"])
+def test_a_head_that_is_drawn_anew_is_another_one_by_the_generator(decoder):
+    tagger = make_tagger(decoder=decoder)
+    parameters = list(tagger.parameters())
+    before = {name: value.clone() for name, value in tagger.state_dict().items()}
+    with torch.no_grad():
+        for parameter in tagger.head.parameters():
+            parameter.fill_(3.0)
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(7)
+        tagger.draw_head()
+        drawn.append({name: value.clone() for name, value in tagger.state_dict().items()})
+    assert all(torch.equal(drawn[0][name], drawn[1][name]) for name in before)
+    differ = {name for name, value in before.items() if not torch.equal(value, drawn[0][name])}
+    assert differ == {"head.emissions.weight", "head.emissions.bias"}
+    # The optimiser holds the same parameters as before.
+    assert all(one is other for one, other in zip(parameters, tagger.parameters(), strict=True))

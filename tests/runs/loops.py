@@ -26,8 +26,8 @@ def distiller(
     plan: TrainingPlan | None = None,
     double: bool = False,
 ) -> Distiller:
-    """The training loop of `run`, its model freshly initialised, scored by `whim`. With `double` the model and the loss's
-    own parameters are in float64."""
+    """The training loop of `run`, its model freshly initialised, scored by `whim`; with `double` it and the loss's own
+    parameters are in float64."""
     model = build_model(storage, run)
     loop = Distiller(
         model.double() if double else model, plan or training_plan_of(storage.uri, run), evaluate=whim,

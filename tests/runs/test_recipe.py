@@ -70,6 +70,13 @@ def test_the_text_of_a_part_is_in_the_corpus_and_in_the_stage():
     assert fault == (path, "gold labels say nothing about unlabelled text; use 'top_1'")
 
 
+def test_only_a_projection_that_is_there_is_trained():
+    (fault,) = recipe_faults(recipe(stages=(GOLD, {**GOLD, "layers": ("head", "projection")})))
+    assert fault[0] == ("stages", 1, "layers")
+    assert "the student has no layer group 'projection'; set student.projection" in fault[1]
+    assert not recipe_faults(recipe(stages=(GOLD, {**GOLD, "layers": "unfreeze"})))
+
+
 @pytest.mark.parametrize("text", ["unlabelled", "all"])
 def test_a_stage_on_text_that_the_corpus_does_not_have(text):
     (fault,) = recipe_faults(recipe(corpus={"unlabelled": 0}, stages=({**POSTERIOR, "text": text},)))

@@ -21,12 +21,21 @@ from raykd.storage import Storage
 from tests.runs.interrupted import CHECKPOINT_STEPS
 from tests.runs.loops import distiller, same, weights_of, without_times
 from tests.runs.projected import with_projection
-from tests.runs.small import executed, student_of
+from tests.runs.small import computed, executed, recipe, student_of
 
 ROOT = Path(__file__).parents[2]
 STAGES = (
     {"objective": {"kind": "posterior"}, "select": "loss", "held_out": 0.2, "schedule": {"epochs": 2}},
     {"objective": {"kind": "gold"}, "layers": "unfreeze", "schedule": {"epochs": 2, "patience": 1}},
+)
+D4_2 = (
+    {
+        "objective": {"kind": "representation", "layer": 1, "precision": "int8"},
+        "text": "unlabelled",
+        "select": "loss",
+    },
+    {"objective": {"kind": "logits"}, "text": "unlabelled", "select": "loss", "layers": "unfreeze"},
+    {"objective": {"kind": "gold"}, "select": "loss", "layers": "unfreeze", "head": "new"},
 )
 # In the middle of the first epoch, between two checkpoints; at its end; after the dev score of the second, before that
 # is saved; in the second stage; and when all is trained but the result not written.
@@ -115,7 +124,31 @@ def test_every_kind_of_state_is_restored(small, tmp_path, training):
         assert len({epoch["learning_rate"] for epoch in history}) > 1
 
 
-@pytest.mark.parametrize("steps", [3, None], ids=["between checkpoints", "at the end of each epoch"])
+def ended_in_every_step(loop_in, *, steps: int | None) -> list[tuple[int, int]]:
+    """Train undisturbed, and again in processes that end after so many steps each, or at the end of every epoch; both
+    must end alike. The stages and steps in which a process ended."""
+    undisturbed = loop_in("undisturbed")
+    history = undisturbed.train(lambda _: None).history
+    places = []
+    while True:
+        resumed = loop_in("resumed")
+        # An epoch has steps enough that every process gets past one checkpoint.
+        if not interrupted(resumed, step=steps, epoch=len(places) if steps is None else None):
+            break
+        places.append((resumed.progress.stage, resumed.progress.step))
+    assert len(places) >= len(history)
+    assert without_times(resumed.progress.history) == without_times(history)
+    assert same(weights_of(resumed.model), weights_of(undisturbed.model))
+    assert resumed.progress.best_epoch == undisturbed.progress.best_epoch
+    return places
+
+
+INTERRUPTIONS = pytest.mark.parametrize(
+    "steps", [3, None], ids=["between checkpoints", "at the end of each epoch"]
+)
+
+
+@INTERRUPTIONS
 def test_interrupted_in_every_stage_and_unfreezing_step(small, tmp_path, steps):
     # The first stage's objective has parameters of its own.
     first = {"objective": {"kind": "emission"}, "text": "labelled", "schedule": {"epochs": 2}}
@@ -126,20 +159,22 @@ def test_interrupted_in_every_stage_and_unfreezing_step(small, tmp_path, steps):
     def loop(folder: str):
         return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", plan=plan)
 
-    undisturbed = loop("undisturbed")
-    history = undisturbed.train(lambda _: None).history
-    places = []
-    while True:
-        resumed = loop("resumed")
-        # An epoch has steps enough that every process gets past one checkpoint.
-        if not interrupted(resumed, step=steps, epoch=len(places) if steps is None else None):
-            break
-        places.append((resumed.progress.stage, resumed.progress.step))
-    assert set(places) == {(0, 0), (1, 0), (1, 1), (1, 2)}
-    assert len(places) >= len(history)
-    assert without_times(resumed.progress.history) == without_times(history)
-    assert same(weights_of(resumed.model), weights_of(undisturbed.model))
-    assert resumed.progress.best_epoch == undisturbed.progress.best_epoch
+    assert set(ended_in_every_step(loop, steps=steps)) == {(0, 0), (1, 0), (1, 1), (1, 2)}
+
+
+@INTERRUPTIONS
+def test_interrupted_in_every_stage_of_d4_2(small, tmp_path, steps):
+    """Representation, then logits and gold with unfreezing; the last with a new head, which is drawn once."""
+    asked = recipe(stages=D4_2, schedule={"epochs": 1})
+    computed(small, asked)
+    run = student_of(small, asked)
+    plan = replace(training_plan_of(small.storage.uri, run), checkpoint_steps=1)
+
+    def loop(folder: str):
+        return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", plan=plan)
+
+    places = ended_in_every_step(loop, steps=steps and 1)
+    assert set(places) == {(0, 0), *((stage, step) for stage in (1, 2) for step in range(3))}
 
 
 def test_the_weights_of_the_best_epoch_are_kept(small, tmp_path):

@@ -148,6 +148,22 @@ def test_unfreezing_goes_from_the_top_down_each_step_from_the_best_state(small):
     assert loop.progress.best_epoch == 4
 
 
+def test_a_stage_may_begin_with_a_new_head(small):
+    stages = (GOLD, {**GOLD, "head": "new"}, {**GOLD, "head": "keep"})
+    run = student_of(small, stages=stages, schedule={"epochs": 1})
+    assert [stage.get("head") for stage in run.stages] == [None, "new", None]
+    loop = distiller(small.storage, run, folder="new-head")
+    starts = started(loop)
+    ends = loop.weights_seen
+    assert changed(ends[0], starts[1]) == {"head"}
+    assert same(ends[1], starts[2])
+    # Drawn by the seed and the stage, as the untrained head is: transitions begin at 0.
+    other = started(distiller(small.storage, run, folder="new-head-again"))
+    assert same(starts[1], other[1])
+    assert not torch.equal(starts[1]["head.emissions.weight"], starts[0]["head.emissions.weight"])
+    assert not starts[1]["head.transitions"].any()
+
+
 def test_an_unknown_layer_group_is_refused_by_name(small):
     run = student_of(small, stages=(GOLD,))
     plan = training_plan_of(small.storage.uri, run)
