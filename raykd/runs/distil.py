@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -57,6 +57,10 @@ class EpochReport:
     steps: int
     """Optimiser steps until its end, over all stages."""
     stage: int
+    step: int
+    """Of the stage: where layers are unfrozen, each step trains more of them."""
+    layers: Literal["all"] | tuple[str, ...]
+    """The layer groups that train."""
     kd_weight: float
     loss: float
     losses: Mapping[str, float]
@@ -69,9 +73,10 @@ class EpochReport:
         """Metric name → value, as logged and as kept in the run's history."""
         held_out = {} if self.held_out_loss is None else {"held_out_loss": self.held_out_loss}
         return {
-            "epoch": self.epoch, "steps": self.steps, "stage": self.stage, "lambda": self.kd_weight, "loss": self.loss,
-            "losses": dict(self.losses), "learning_rate": self.learning_rate,
-            "tokens_per_second": self.tokens_per_second, "dev": self.dev.mean,
+            "epoch": self.epoch, "steps": self.steps, "stage": self.stage, "step": self.step,
+            "layers": self.layers if self.layers == "all" else list(self.layers),
+            "lambda": self.kd_weight, "loss": self.loss, "losses": dict(self.losses),
+            "learning_rate": self.learning_rate, "tokens_per_second": self.tokens_per_second, "dev": self.dev.mean,
             "dev_languages_sd": self.dev.languages_sd, "dev_by_language": dict(self.dev.by_language), **held_out,
         }  # fmt: skip
 
@@ -151,6 +156,7 @@ class Distiller:
 
     def _open_step(self, groups: Sequence[str] | None, state: dict[str, Any] | None) -> None:
         training = self.stage.training
+        self._layers: Literal["all"] | tuple[str, ...] = "all" if groups is None else tuple(groups)
         self._parameters = [*train_only(self.model, groups), *self.loss.parameters()]
         learner = Learner(self.model, self.loss, self.stage.objective.student_layers)
         # Where no labels are read, DDP has to look for parameters that get no gradient: the head's.
@@ -282,8 +288,9 @@ class Distiller:
         self._rate.epoch(score)
         report = EpochReport(
             epoch=epoch, steps=self.progress.all_steps + len(batches), stage=self.progress.stage,
-            kd_weight=self._kd_weight(epoch), loss=means.pop(TOTAL), losses=means, learning_rate=rate, dev=dev,
-            held_out_loss=held_out, tokens_per_second=tokens / max(self.progress.seconds, 1e-9),
+            step=self.progress.step, layers=self._layers, kd_weight=self._kd_weight(epoch), loss=means.pop(TOTAL),
+            losses=means, learning_rate=rate, dev=dev, held_out_loss=held_out,
+            tokens_per_second=tokens / max(self.progress.seconds, 1e-9),
         )  # fmt: skip
         self._advance(report, score, len(batches))
         self._save()

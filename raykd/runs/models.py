@@ -17,7 +17,7 @@ from raykd.errors import StoreError
 from raykd.layers import Ensemble, Model, load_weights, save_weights
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of
-from raykd.runs.run import Run, validated
+from raykd.runs.run import MODEL, RESULT, Run, validated
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.storage import DOCTOR, Storage
 from raykd.students import StudentConfig
@@ -25,7 +25,7 @@ from raykd.tasks import TASKS
 from raykd.teachers import TeacherConfig
 from raykd.training import TrainingConfig
 
-RESULT, WEIGHTS, MODEL = "result.json", "model.safetensors", "model.json"
+WEIGHTS = "model.safetensors"
 VOCABULARY, LABELS, ARCHITECTURE = "vocabulary.json", "labels.json", "architecture.json"
 FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
 """What the folder of a finished run holds: all that using the model takes. Only a model that started as a checkpoint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -12,6 +13,8 @@ from pydantic import TypeAdapter
 from raykd.identity import identity
 
 FORMAT = 2
+RESULT, MODEL = "result.json", "model.json"
+"""Files of a run's folder: its result, written last, and the run itself as plain data."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ class Run:
         )
 
     @property
+    def stage_names(self) -> tuple[str, ...]:
+        """What each stage trains on, as curves call it."""
+        return tuple(objective_name(stage["objective"]) for stage in self.stages)
+
+    @property
     def members(self) -> tuple[Run, ...]:
         """The runs whose mean an ensemble is, one per seed; none of a run that is no ensemble."""
         count = self.model.get("count", 1)
@@ -111,6 +119,12 @@ class Run:
         """The run that `to_plain` wrote (lists become tuples again)."""
         sources = tuple(Source(**{**s, "languages": tuple(s["languages"])}) for s in plain["sources"])
         return Run(**{**plain, "sources": sources, "stages": tuple(plain["stages"])})
+
+
+def objective_name(objective: Mapping[str, Any]) -> str:
+    """What curves call an objective, given as plain data: its kind, or those of its parts, `representation+logits`."""
+    parts = objective.get("parts", ())
+    return "+".join(part["objective"]["kind"] for part in parts) or objective["kind"]
 
 
 def _without_place(part: dict[str, Any]) -> dict[str, Any]:

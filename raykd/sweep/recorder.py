@@ -78,7 +78,9 @@ class Recorder:
             return
         self.logged.add((trial.number, run_id, epoch))
         values = {name: value for name, value in metrics.items() if name != "epoch"}
-        self.tracker.log_epoch(trial.number, epoch, values, run=setting.run_name(run_id))
+        self.tracker.log_epoch(
+            trial.number, epoch, values, run=setting.run_name(run_id), stages=setting.run(run_id).stage_names
+        )
 
     def _log_front(self) -> None:
         trials = [record.trial for record in self.records.load() if record.trial.state != "RUNNING"]

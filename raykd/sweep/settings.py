@@ -64,6 +64,10 @@ class Setting:
         """The id of each of `runs`."""
         return tuple(run.id for run in self.runs)
 
+    def run(self, run_id: str) -> Run:
+        """The one of `runs` that has this id."""
+        return self.runs[self.run_ids.index(run_id)]
+
     def run_name(self, run_id: str) -> str:
         """What distinguishes a run from the others: `seed 1`, `en`, `seed 1 en`; empty where there is only one."""
         of_one_seed = len(self.seeds[0])

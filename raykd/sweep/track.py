@@ -11,7 +11,7 @@ from raykd.redact import redacted
 from raykd.runs.data import corpus_of
 from raykd.runs.models import ARCHITECTURE, FILES, MODEL
 from raykd.runs.progress import Listener
-from raykd.runs.run import Run
+from raykd.runs.run import Run, objective_name
 from raykd.storage import Storage
 from raykd.sweep.driver import Sweep
 from raykd.sweep.lease import Lease
@@ -30,10 +30,16 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
     task = sweep.file.labels
     tags = {"transfer_id": sweep.transfer_id, "git_commit": git_commit()}
     preparations = [each.preparation for each in sweep.preparations.values()]
+    first = sweep.first_setting
+    stages = [
+        [objective_name(stage.objective.model_dump(mode="json")) for stage in variant.all_stages]
+        for variant in sweep.variants
+    ]
     tracker = Tracker.open(
         sweep.file.tracking.uri, sweep=sweep.file.name, sweep_id=search_identity(sweep.document),
         score_name=task.score_name, score_label=task.score_label,
         targets=any(bool(each.corpus.targets) for each in preparations),
+        run=first.run_name(first.run_ids[0]), stages=stages,
         tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
         may_write=lambda: not lease.lost_to,
     )  # fmt: skip

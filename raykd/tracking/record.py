@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,8 @@ from raykd.trial import Trial
 KEY_LENGTH, VALUE_LENGTH = 250, 6000
 CURVES = ("epoch/", "front/")
 """Metrics below these names are curves: one point per step. All others are results: the last value counts."""
+OF_STAGE, COUNTED = ("loss", "held_out_loss"), ("stage", "step")
+"""Of an epoch: what differs in kind between stages, and what is a number counted from 0."""
 
 # MLflow's list of states is fixed: a trial stopped early is KILLED there, and its tag `state` is PRUNED.
 STATUS = MappingProxyType(
@@ -103,18 +105,40 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     return flat
 
 
-def epoch_values(metrics: Mapping[str, Any], score_name: str, prefix: str) -> dict[str, float]:
-    """The numbers of one epoch by their names in MLflow, below `prefix`.
+def curves_of(run: str = "") -> str:
+    """What the curves of a run are below: `epoch/`, or where a trial has several runs `epoch/seed 1/`."""
+    return f"epoch/{run}/" if run else "epoch/"
+
+
+def losses_of(stages: Sequence[str]) -> tuple[str, ...]:
+    """What the losses of each stage are below: each trains on its own, and `stage1_representation/loss` and
+    `stage2_logits/loss` are no one curve. Of a single stage nothing. `stages`: what each is called."""
+    if len(stages) == 1:
+        return ("",)
+    return tuple(f"stage{number}_{name}/" for number, name in enumerate(stages, 1))
+
+
+def epoch_values(
+    metrics: Mapping[str, Any], score_name: str, prefix: str, stages: Sequence[str] = ("",)
+) -> dict[str, float]:
+    """The numbers of one epoch by their names in MLflow, below `prefix`; `stages`: see `losses_of`.
 
     `dev`, `dev_languages_sd` and `dev_by_language` are named after the score (`dev_f1`, `dev_f1_languages_sd`,
-    `dev_f1/en`), the parts of the loss are below it (`loss/structural`).
+    `dev_f1/en`), the parts of the loss are below it (`loss/structural`). Stages and their steps count from 1.
     """
-    parts = {f"loss/{kind}": value for kind, value in metrics.get("losses", {}).items()}
-    whole = {key: value for key, value in metrics.items() if key != "losses"}
+    own = losses_of(stages)[metrics.get("stage", 0)]
+    values = {f"{own}loss/{kind}": value for kind, value in metrics.get("losses", {}).items()}
+    values |= {key: value for key, value in metrics.items() if key not in ("losses", *OF_STAGE, *COUNTED)}
+    values |= {f"{own}{key}": metrics[key] for key in OF_STAGE if key in metrics}
+    values |= {key: metrics[key] + 1 for key in COUNTED if key in metrics}
     dev = DEV.called(score_name)
-    return flatten(
-        {re.sub(r"^dev(?=_|$)", dev, key): value for key, value in (whole | parts).items()}, prefix
-    )
+    return flatten({re.sub(r"^dev(?=_|$)", dev, key): value for key, value in values.items()}, prefix)
+
+
+def charted(score: str, run: str, stages: Iterable[Sequence[str]]) -> list[str]:
+    """The curves to look at first: the score and the loss of each stage, of every way of training in `stages`."""
+    below = dict.fromkeys(own for each in stages for own in losses_of(each))
+    return [clean(f"{curves_of(run)}{name}") for name in (score, *(f"{own}loss" for own in below))]
 
 
 def clean(key: str) -> str:

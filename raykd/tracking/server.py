@@ -178,10 +178,16 @@ def _quiet_migrations() -> Iterator[None]:
 
 
 def experiment_of(
-    client: MlflowClient, uri: str, name: str, artifacts: str | None, scores: Sequence[str], label: str
+    client: MlflowClient,
+    uri: str,
+    name: str,
+    artifacts: str | None,
+    scores: Sequence[str],
+    label: str,
+    curves: Sequence[str],
 ) -> str:
     """The id of the experiment called `name`, made if there is none, with its files below `artifacts`; it
-    gets our views, which show `scores` and call them by `label`.
+    gets our views, which show `scores` and call them by `label`, and `curves`.
 
     Raises TrackingError if somebody deleted the experiment.
     """
@@ -198,7 +204,8 @@ def experiment_of(
         )
     else:
         experiment_id, shown = found.experiment_id, found.tags
-    for key, value in experiment_tags(experiment_id, int(time.time() * 1000), scores, label).items():
+    tags = experiment_tags(experiment_id, int(time.time() * 1000), scores, label, curves)
+    for key, value in tags.items():
         # What people changed there is kept.
         if key not in shown:
             client.set_experiment_tag(experiment_id, key, value)

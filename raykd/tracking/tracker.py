@@ -5,7 +5,8 @@ written when it answers again, and named by `close` if it never does. After `kil
 one finds parent and children again by their tags; recording finished trials once more changes nothing.
 
 Names in MLflow: results have the names of `raykd/figures.py` (`dev_f1`, `latency_ms`), results by language
-are below them (`dev_f1/en`), curves over epochs below `epoch/`, the growth of the front below `front/`.
+are below them (`dev_f1/en`), curves over epochs below `epoch/`, there the losses of each of several stages below its
+own name (`epoch/stage2_logits/loss`), the growth of the front below `front/`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -25,7 +26,18 @@ from mlflow.tracking import MlflowClient
 from raykd.errors import TrackingError
 from raykd.redact import redacted
 from raykd.tracking.origin import origin
-from raykd.tracking.record import STATUS, Record, clean, epoch_values, flatten, results, text, trial_tags
+from raykd.tracking.record import (
+    STATUS,
+    Record,
+    charted,
+    clean,
+    curves_of,
+    epoch_values,
+    flatten,
+    results,
+    text,
+    trial_tags,
+)
 from raykd.tracking.server import check, experiment_of, reachable
 from raykd.tracking.views import NOTE_TAG, file_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
@@ -73,6 +85,8 @@ class Tracker:
         score_name: str,
         score_label: str,
         targets: bool = False,
+        run: str = "",
+        stages: Iterable[Sequence[str]] = (("",),),
         tags: Mapping[str, Any] | None = None,
         artifacts: str | None = None,
         warn: Callable[[str], None] = lambda message: None,
@@ -83,11 +97,12 @@ class Tracker:
 
         `sweep` names the experiment, `sweep_id` identifies the sweep within it. Scores are named after
         `score_name` (`dev_accuracy`), and the views call them by `score_label`. With `targets` the views show the
-        mean over target languages. `tags` (git commit, …) go to the parent and every child. `artifacts`: URI for
-        the files of a new experiment; by default the server's choice, or `mlruns/` beside a SQLite database.
-        `warn` is called, from another thread, with one sentence when the server stops answering and when it answers
-        again. Nothing is written while `may_write` says no: the sweep has another driver. `flush_seconds` None: write
-        in `sync` and `close` only.
+        mean over target languages. They chart the curves of each trial's `run`; `stages` has what the stages of a
+        trial are called, for each way of training in the sweep. `tags` (git commit, …) go to the parent and every
+        child. `artifacts`: URI for the files of a new experiment; by default the server's choice, or `mlruns/` beside
+        a SQLite database. `warn` is called, from another thread, with one sentence when the server stops answering
+        and when it answers again. Nothing is written while `may_write` says no: the sweep has another driver.
+        `flush_seconds` None: write in `sync` and `close` only.
 
         Raises:
             TrackingError: the server cannot be used, within seconds (`check`).
@@ -96,7 +111,8 @@ class Tracker:
         client, lock = MlflowClient(uri), threading.Lock()
         try:
             columns = score_columns(score_name, targets=targets)
-            experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label)
+            curves = charted(columns[0], run, stages)
+            experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label, curves)
             writer = Writer(client, experiment, lock)
             record = Record(f"sweep {sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
             self = cls(uri, writer, record, lock, warn, score_name, may_write)
@@ -139,19 +155,18 @@ class Tracker:
         metrics: Mapping[str, Any],
         *,
         run: str = "",
+        stages: Sequence[str] = ("",),
         timestamp_ms: int | None = None,
     ) -> None:
         """Add a point to each curve of a started trial: `epoch/loss`, `epoch/dev_f1`, `epoch/dev_f1/en`.
 
         `metrics` has the keys of a run's epochs (`RunResult.epochs`). With `run` each run of a trial has its own
-        curves: `epoch/seed 1/dev_f1`, `epoch/en/dev_f1`. Raises KeyError for a trial that was not started.
+        curves: `epoch/seed 1/dev_f1`, `epoch/en/dev_f1`; `stages`: what its stages are called. Raises KeyError for a
+        trial that was not started.
         """
-        prefix = f"epoch/{run}/" if run else "epoch/"
         moment = timestamp_ms or _now_ms()
-        points = [
-            Metric(key, value, moment, epoch)
-            for key, value in epoch_values(metrics, self._score_name, prefix).items()
-        ]
+        values = epoch_values(metrics, self._score_name, curves_of(run), stages)
+        points = [Metric(key, value, moment, epoch) for key, value in values.items()]
         with self._lock:
             self._trials[number].metrics += points
 

@@ -41,14 +41,17 @@ def score_columns(score_name: str, *, targets: bool) -> list[str]:
     return [figure.called(score_name) for figure in ((DEV, TEST, TARGET) if targets else (DEV, TEST))]
 
 
-def experiment_tags(experiment_id: str, now_ms: int, scores: Sequence[str], label: str) -> dict[str, str]:
+def experiment_tags(
+    experiment_id: str, now_ms: int, scores: Sequence[str], label: str, curves: Sequence[str]
+) -> dict[str, str]:
     """The tags of an experiment that hold the views and its kind, and link the views in its description.
 
-    `scores`: the metrics to show, the one to order by first; `label`: what people call the score.
+    `scores`: the metrics to show, the one to order by first; `label`: what people call the score; `curves`: the
+    metrics over epochs to chart.
     """
     ordered_by = DEV.heading.format(label=label)
     names = {key: name.format(score=ordered_by) for key, (name, _) in VIEWS.items()}
-    views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], now_ms, scores) for key in VIEWS}
+    views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], now_ms, scores, curves) for key in VIEWS}
     links = " · ".join(f"[{name}]({view_link(experiment_id, key)})" for key, name in names.items())
     return {**views, **dict([EXPERIMENT_KIND]), NOTE_TAG: links}
 
@@ -63,7 +66,7 @@ def file_link(experiment_id: str, run_id: str, name: str) -> str:
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{name}?{TRAINING}"
 
 
-def _view(name: str, filter_: str, now_ms: int, scores: Sequence[str]) -> str:
+def _view(name: str, filter_: str, now_ms: int, scores: Sequence[str], curves: Sequence[str]) -> str:
     columns = [*(f"metrics.`{name}`" for name in (*scores, *COSTS)), *TAGS]
     widths = {"attributes.`Run Name`": NAME_WIDTH} | dict.fromkeys(columns, WIDTH)
     state = {
@@ -90,7 +93,7 @@ def _view(name: str, filter_: str, now_ms: int, scores: Sequence[str]) -> str:
             }
             for key, title in SECTIONS.items()
         ],
-        "compareRunCharts": _charts(scores[0]),
+        "compareRunCharts": _charts(scores[0], curves),
     }
     return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(state)})
 
@@ -98,7 +101,7 @@ def _view(name: str, filter_: str, now_ms: int, scores: Sequence[str]) -> str:
 SECTIONS = MappingProxyType({"trade": "What the score costs", "epochs": "Training"})
 
 
-def _charts(score: str) -> list[dict[str, Any]]:
+def _charts(score: str, curves: Sequence[str]) -> list[dict[str, Any]]:
     def scatter(key: str, x: str, y: str) -> dict[str, Any]:
         return _chart(key, "trade", "SCATTER", xaxis=_axis(x), yaxis=_axis(y), runsCountToCompare=100)
 
@@ -109,8 +112,7 @@ def _charts(score: str) -> list[dict[str, Any]]:
             "parallel", "trade", "PARALLEL",
             selectedParams=list(sizes), selectedMetrics=[*COSTS, score], showAllRuns=True,
         ),
-        _line("curve-score", f"epoch/{score}"),
-        _line("curve-loss", "epoch/loss"),
+        *(_line(f"curve-{metric}", metric) for metric in curves),
     ]  # fmt: skip
 
 

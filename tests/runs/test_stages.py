@@ -82,6 +82,7 @@ def test_each_stage_starts_from_the_best_state_of_the_one_before(small):
     history = loop.progress.history
     assert [epoch["stage"] for epoch in history] == [0, 0, 0, 1, 1, 2]
     assert [epoch["epoch"] for epoch in history] == list(range(6))
+    assert {(epoch["step"], epoch["layers"]) for epoch in history} == {(0, "all")}
     # λ is a function of the stage's own epochs; the horizon of 3 is that of the file's own schedule.
     assert [epoch["lambda"] for epoch in history] == pytest.approx([1, 2 / 3, 1 / 3, 0, 0, 0])
 
@@ -146,6 +147,10 @@ def test_unfreezing_goes_from_the_top_down_each_step_from_the_best_state(small):
     assert changed(starts[1], ends[3]) == {"head", "encoder"}
     assert changed(starts[2], ends[5]) == {"head", "encoder", "embedding"}
     assert loop.progress.best_epoch == 4
+    groups = ["head", "encoder", "embeddings"]
+    assert [(epoch["step"], epoch["layers"]) for epoch in loop.progress.history] == [
+        (step, groups[: step + 1]) for step in range(3) for _ in range(2)
+    ]
 
 
 def test_a_stage_may_begin_with_a_new_head(small):

@@ -40,7 +40,7 @@ class Tracked:
     def finish_trial(self, trial):
         self.finished.append((trial.number, trial.state))
 
-    def log_epoch(self, number, epoch, metrics, *, run=""):
+    def log_epoch(self, number, epoch, metrics, *, run="", stages=()):
         self.epochs.append((number, epoch, run))
 
     def log_front(self, count, *, hypervolume, students):

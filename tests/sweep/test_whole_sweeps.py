@@ -119,6 +119,21 @@ def test_stages_follow_each_other_in_one_run(stages):
     assert [epoch["lambda"] for epoch in result.epochs[:2]] == [1.0, 0.5]
 
 
+def test_each_stage_has_its_own_curves_and_no_epoch_is_missing(stages):
+    shown = stages.shown()
+    for number, names in ((0, ("stage1_structural+top_1/", "stage2_gold/")), (2, ("",))):
+        (run,) = stages.runs_of(stages.trials[number])
+        result = find_result(stages.storage, run)
+        assert result is not None
+        for stage, name in enumerate(names):
+            key = f"epoch/{name}loss".replace("+", "_")
+            points = stages.client.get_metric_history(shown[number].info.run_id, key)
+            assert {point.step: point.value for point in points} == {
+                epoch["epoch"]: epoch["loss"] for epoch in result.epochs if epoch["stage"] == stage
+            }
+        assert ("epoch/loss" in shown[number].data.metrics) is (len(names) == 1)
+
+
 def test_the_gold_twin_of_a_setting_with_stages_takes_as_many_steps_as_they_do(stages):
     *searched, twin = stages.trials
     assert {trial.steps for trial in stages.trials} == {twin.settings["schedule.max_steps"]}

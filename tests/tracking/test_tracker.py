@@ -393,15 +393,41 @@ def test_what_is_not_a_number_is_left_out():
 
 def test_an_epoch_s_numbers_have_the_names_of_the_score():
     metrics = {
-        "stage": 1, "lambda": 0.5, "loss": 2.0, "losses": {"structural": 1.5, "gold": 0.5},
-        "dev": 0.75, "dev_languages_sd": 0.1, "dev_by_language": {"en": 0.7}, "device": 3,
+        "stage": 1, "step": 0, "layers": ["head"], "lambda": 0.5, "loss": 2.0, "held_out_loss": 0.25,
+        "losses": {"structural": 1.5, "gold": 0.5}, "dev": 0.75, "dev_languages_sd": 0.1,
+        "dev_by_language": {"en": 0.7}, "device": 3,
     }  # fmt: skip
-    assert epoch_values(metrics, "accuracy", "epoch/") == {
-        "epoch/stage": 1, "epoch/lambda": 0.5, "epoch/loss": 2.0, "epoch/loss/structural": 1.5,
-        "epoch/loss/gold": 0.5, "epoch/dev_accuracy": 0.75, "epoch/dev_accuracy_languages_sd": 0.1,
-        "epoch/dev_accuracy/en": 0.7, "epoch/device": 3,
+    common = {
+        "epoch/stage": 2, "epoch/step": 1, "epoch/lambda": 0.5, "epoch/dev_accuracy": 0.75,
+        "epoch/dev_accuracy_languages_sd": 0.1, "epoch/dev_accuracy/en": 0.7, "epoch/device": 3,
     }  # fmt: skip
+    losses = {"loss": 2.0, "loss/structural": 1.5, "loss/gold": 0.5, "held_out_loss": 0.25}
+    of_stage = {f"epoch/stage2_structural_gold/{name}": value for name, value in losses.items()}
+    several = ("representation", "structural+gold")
+    assert epoch_values(metrics, "accuracy", "epoch/", several) == common | of_stage
+    one = epoch_values(metrics | {"stage": 0}, "accuracy", "epoch/", ("structural+gold",))
+    of_run = {f"epoch/{name}": value for name, value in losses.items()}
+    assert one == common | {"epoch/stage": 1} | of_run
     assert epoch_values({"dev": 0.5}, "f1", "epoch/seed 1/") == {"epoch/seed 1/dev_f1": 0.5}
+
+
+def test_each_stage_has_loss_curves_of_its_own_and_the_views_chart_them(database, client, name):
+    ways = [("representation", "gold"), ("gold",)]
+    with opened(database, name, run="seed 0", stages=ways) as tracker:
+        tracker.start_trial(trial(state="RUNNING"))
+        for epoch, stage in enumerate((0, 0, 1)):
+            metrics = {"stage": stage, "loss": 2.0 - epoch, "held_out_loss": 3.0, "dev": 0.1}
+            tracker.log_epoch(7, epoch, metrics, run="seed 0", stages=ways[0])
+    child = runs(client, name)[1][7]
+    first, second = "epoch/seed 0/stage1_representation", "epoch/seed 0/stage2_gold"
+    assert points(client, child, f"{first}/loss") == [(0, 2.0), (1, 1.0)]
+    assert points(client, child, f"{second}/loss") == [(2, 0.0)]
+    assert points(client, child, f"{second}/held_out_loss") == [(2, 3.0)]
+    assert "epoch/seed 0/loss" not in child.data.metrics
+    tags = client.get_experiment_by_name(name).tags
+    state = json.loads(json.loads(tags["mlflow.sharedViewState.raykd-front"])["state"])
+    charted = [chart["metricKey"] for chart in state["compareRunCharts"] if chart["type"] == "LINE"]
+    assert charted == ["epoch/seed 0/dev_f1", f"{first}/loss", f"{second}/loss", "epoch/seed 0/loss"]
 
 
 def test_the_commit_says_when_the_tree_differs(tmp_path):
