@@ -15,6 +15,8 @@ from raykd.results import Part, Scores
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
 Role = Literal["search", "baseline"]
 
+STRATEGY = "strategy.name"
+"""The setting that names how a trial is trained, where its stages have a name of their own."""
 SIZES = {"embedding_dim": "E", "hidden_dim": "H", "character_dim": "C"}
 """Sizes that a student's short name shows where they are not 0, and by which letter."""
 
@@ -54,9 +56,15 @@ class Trial:
         return shape_name(section(self.settings, "student"))
 
     @property
+    def kind(self) -> str:
+        """The name of its strategy, such as `D4.2`, or else the kind of its objective."""
+        return str(self.settings.get(STRATEGY, self.objective))
+
+    @property
     def method(self) -> str:
-        """The objective's short name with its hyper-parameters, such as `top_wk k=3 T=2`."""
-        return method_name(self.objective, section(self.settings, "objective"))
+        """How it was trained, in short: its strategy, or its objective with the hyper-parameters, `top_wk k=3 T=2`."""
+        objective = {} if STRATEGY in self.settings else section(self.settings, "objective")
+        return method_name(self.kind, objective)
 
     @property
     def name(self) -> str:

@@ -109,6 +109,7 @@ def test_stages_are_compared_as_the_settings_of_one_are():
         "stages__0__objective__kind": "top_k",
         "stages__0__schedule__epochs": 2,
         "stages__0__layers": "all",
+        "strategy__name": "D4.2",
     }
     student = setting(0, "top_k > gold", **stages)
     twin = setting(1, "gold")

@@ -62,6 +62,12 @@ def test_an_unknown_key_is_refused():
             "#07 structural T=2.5 global · L2",
         ),
         ({"student.kind": "bilstm", "student.vocabulary.kind": "word"}, "gold", "#07 gold · bilstm"),
+        (
+            {"strategy.name": "D4.2", "student.hidden_dim": 64},
+            "representation > logits > gold",
+            "#07 D4.2 · H64",
+        ),
+        ({"strategy.name": "mine", "objective.temperature": 2}, "posterior", "#07 mine"),
     ],
 )
 def test_the_short_name_shows_objective_and_shape(settings, objective, name):
