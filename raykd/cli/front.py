@@ -13,10 +13,12 @@ from raykd.cli.console import marked, stdout
 from raykd.cli.options import Overrides, Small, Variants, again, document
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures import COLUMNS, LATENCY, Directions
+from raykd.front import front_of
 from raykd.report import (
     FrontRow,
     Judgement,
     Where,
+    curves_of,
     front_html,
     front_rows,
     front_table,
@@ -102,6 +104,7 @@ def show_verdict(judged: Judgement) -> None:
 
 def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
     """The report as files."""
+    students = front_of(trials, records.objectives)
     return {
         "front.html": front_html(
             trials,
@@ -109,6 +112,8 @@ def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRec
             sweep=records.name,
             objectives=records.objectives,
             dev_labels=records.dev_labels(),
+            curves={trial.number: curves_of(records.runs(trial)) for trial in students},
+            training_labels={trial.number: records.training_labels(trial) for trial in students},
         ).encode(),
         "front.csv": trials_csv(trials, objectives=records.objectives),
         "trials.parquet": trials_parquet(trials, objectives=records.objectives),

@@ -4,6 +4,7 @@
 Everything here returns strings, bytes or rich renderables; `cli/` prints them.
 """
 
+from raykd.report.curves import curves_of
 from raykd.report.export import trials_csv, trials_parquet, trials_table
 from raykd.report.findings import Judgement, judge
 from raykd.report.front_rows import FrontRow, front_rows
@@ -16,6 +17,7 @@ __all__ = [
     "Judgement",
     "Where",
     "best",
+    "curves_of",
     "front_html",
     "front_markdown",
     "front_rows",

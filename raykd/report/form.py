@@ -9,6 +9,8 @@ from raykd.figures import COLUMNS, COSTS, Figure, Form
 from raykd.trial import Scored
 
 NONE = "–"
+LANGUAGES_SD = "languages sd"
+"""The heading of the standard deviation of a score over languages; ± is over seeds."""
 
 
 def percent(score: float | None) -> str:

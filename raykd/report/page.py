@@ -1,10 +1,12 @@
-"""One HTML page that needs nothing else: the picture, a switch from dev to test, a table that sorts."""
+"""One HTML page that needs nothing else: the picture, a switch from dev to test, a table that sorts, and for each
+student of the front its scores by language and its curves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
 from statistics import median
+from types import MappingProxyType
 
 from plotly.offline import get_plotlyjs
 
@@ -13,6 +15,8 @@ from raykd.front import candidates
 from raykd.report.findings import GOOD_ENOUGH, judge
 from raykd.report.form import costs_in_words, gain, main_costs, percent
 from raykd.report.front_rows import FrontRow
+from raykd.report.language_picture import Labels
+from raykd.report.page_students import Curves, curve_pictures, language_pictures, student_options
 from raykd.report.page_table import Heads, body, head
 from raykd.report.page_template import PAGE
 from raykd.report.picture import colours, front_picture
@@ -21,6 +25,8 @@ from raykd.results import Part
 from raykd.trial import Teacher, Trial, score_label_of, targets_of, teacher_score
 
 PARTS: tuple[Part, ...] = ("dev", "test")
+NAMED = 12
+"""Most languages that are named in a sentence."""
 
 
 def front_html(
@@ -30,17 +36,28 @@ def front_html(
     sweep: str = "",
     objectives: Directions = OBJECTIVES,
     dev_labels: int | None = None,
+    curves: Curves = MappingProxyType({}),
+    training_labels: Labels = MappingProxyType({}),
 ) -> str:
-    """The whole page as text; it opens from a file, without a network."""
+    """The whole page as text; it opens from a file, without a network.
+
+    `curves` and `training_labels`: of the trials on the front, by their numbers, as far as they are known.
+    """
     trials = list(trials)
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
     rows, ship = judged.rows, judged.verdict.ship
     scored = [*teachers, *trials]
     heads = Heads(languages_of(scored), targets_of(scored), score_label_of(scored))
+    colour, label = colours(row.trial for row in rows), heads.label
     pictures = {
         part: front_picture(trials, teachers, part=part, objectives=objectives, ship=ship).to_json()
         for part in PARTS
     }
+    by_language = language_pictures(rows, teachers, training_labels, colour, PARTS, label=label)
+    figures = (
+        f'{{"dev": {pictures["dev"]}, "test": {pictures["test"]}, "languages": {by_language}, '
+        f'"curves": {curve_pictures(rows, curves, label=label)}}}'
+    )
     heading = escape(headline(trials, rows, sweep=sweep))
     tiles = (
         f"<div class='tile on-{part}'><b>{value}</b><span>{text}</span></div>"
@@ -55,14 +72,15 @@ def front_html(
         decided="ship" if ship else "wait",
         findings="".join(f"<li>{escape(str(finding))}</li>" for finding in judged.findings),
         tiles="".join(tiles),
-        label=escape(heads.label),
+        label=escape(label),
         languages=escape(_means(heads)),
         all=len(trials),
         head=head(heads),
-        body=body(trials, rows, teachers, heads, colours(row.trial for row in rows), measured),
+        body=body(trials, rows, teachers, heads, colour, measured),
+        students=student_options(rows, ship),
         plotly=get_plotlyjs(),
         # A setting may hold "</script>".
-        figures=f'{{"dev": {pictures["dev"]}, "test": {pictures["test"]}}}'.replace("<", "\\u003c"),
+        figures=figures.replace("<", "\\u003c"),
     )
 
 
@@ -70,8 +88,13 @@ def _means(heads: Heads) -> str:
     """Over which languages the means are."""
     if not heads.sources:
         return ""
-    source = f"{heads.label} in percent, mean over {', '.join(heads.sources)}"
-    return f"{source}; target: mean over {', '.join(heads.targets)}" if heads.targets else source
+    source = f"{heads.label} in percent, mean over {_named(heads.sources)}"
+    return f"{source}; target: mean over {_named(heads.targets)}" if heads.targets else source
+
+
+def _named(languages: Sequence[str]) -> str:
+    """Their names, which are the headings of columns too; of more than fit into a line the number."""
+    return ", ".join(languages) if len(languages) <= NAMED else f"{len(languages)} languages"
 
 
 def _tiles(

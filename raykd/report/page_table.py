@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 
 from raykd.figures import COLUMNS, DEV, TARGET, TEST, Figure
-from raykd.report.form import gain, percent, shown, spread
+from raykd.report.form import LANGUAGES_SD, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
 from raykd.results import Part
 from raykd.trial import Scored, Teacher, Trial
@@ -66,7 +66,7 @@ def body(
     colours: Mapping[str, str],
     measured: Collection[int],
 ) -> str:
-    """All rows. `colours`: of the objectives in the picture; `measured`: the numbers of the trials that compete."""
+    """All rows. `colours`: of the kinds in the picture; `measured`: the numbers of the trials that compete."""
     columns = _columns(heads)
     return "\n".join(_html(columns, line) for line in _lines(trials, rows, teachers, colours, measured))
 
@@ -80,7 +80,7 @@ def _lines(
 ) -> Iterator[Line]:
     yield from (Line(teacher, "teacher") for teacher in teachers)
     yield from (Line(member, "quiet") for teacher in teachers for member in teacher.members)
-    yield from (Line(row.trial, "front", row, colours[row.trial.objective]) for row in rows)
+    yield from (Line(row.trial, "front", row, colours[row.trial.kind]) for row in rows)
     standing = {row.trial.number for row in rows}
     others = sorted(
         (trial for trial in trials if trial.number not in standing), key=lambda trial: trial.number
@@ -119,32 +119,51 @@ def _columns(heads: Heads) -> list[Column]:
         *_score_columns("dev", heads),
         *_score_columns("test", heads),
         *(Column(figure.heading, _cost(figure)) for figure in COLUMNS),
+        # Last: there may be dozens.
+        *_language_columns("dev", heads.sources),
+        *_language_columns("test", [*heads.sources, *heads.targets]),
         Column("", lambda line: _text(_state(line)), "text"),
     ]
 
 
 def _score_columns(part: Part, heads: Heads) -> list[Column]:
+    """Means with their spreads over languages; the gain."""
+
     def gained(line: Line) -> Cell:
         difference = line.row and line.row.gain(part)
         return (gain(difference), difference) if difference is not None else EMPTY
 
-    def of_language(language: str) -> Callable[[Line], Cell]:
+    css, figure = f"on-{part}", DEV if part == "dev" else TEST
+    # Dev has no target languages: choosing on them would not be zero-shot.
+    targets = heads.targets if part == "test" else ()
+    heading = figure.heading.format(label=heads.label)
+    columns = [Column(f"{heading}, source" if targets else heading, _mean(figure), css)]
+    if len(heads.sources) > 1:
+        columns.append(Column(LANGUAGES_SD, _languages_sd(figure), css))
+    if targets:
+        columns.append(Column(TARGET.heading, _mean(TARGET), css))
+    if len(targets) > 1:
+        columns.append(Column(f"{TARGET.heading} sd", _languages_sd(TARGET), css))
+    return [*columns, Column("vs gold", gained, css)]
+
+
+def _language_columns(part: Part, languages: Sequence[str]) -> Iterator[Column]:
+    def of(language: str) -> Callable[[Line], Cell]:
         def cell(line: Line) -> Cell:
             value = line.of.scores.by_language(part).get(language)
             return percent(value), value
 
         return cell
 
-    css, figure = f"on-{part}", DEV if part == "dev" else TEST
-    score = Column(figure.heading.format(label=heads.label), _mean(figure), css)
-    target, languages = [], [*heads.sources]
-    if part == "test" and heads.targets:
-        # Dev has no target languages: choosing on them would not be zero-shot.
-        score = replace(score, heading=f"{score.heading}, source")
-        target = [Column(TARGET.heading, _mean(TARGET), css)]
-        languages = [*heads.sources, *heads.targets]
-    by_language = (Column(language, of_language(language), css) for language in languages)
-    return [score, *target, Column("vs gold", gained, css), *by_language]
+    return (Column(language, of(language), f"on-{part}") for language in languages)
+
+
+def _languages_sd(figure: Figure) -> Callable[[Line], Cell]:
+    def cell(line: Line) -> Cell:
+        score = line.of.scores.get(*figure.score) if figure.score else None
+        return (percent(score.languages_sd), score.languages_sd) if score else EMPTY
+
+    return cell
 
 
 def _mean(figure: Figure) -> Callable[[Line], Cell]:

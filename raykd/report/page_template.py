@@ -38,6 +38,10 @@ tr.quiet td, tr.baseline td { color: #8893a0; }
 td .dot { display: inline-block; width: 9px; height: 9px; border-radius: 50%; margin-right: 7px; }
 td.up { color: #1f7a4d; } td.down { color: #b3261e; }
 body:not(.all) tr.quiet { display: none; }
+.student { margin-top: 26px; }
+.student select { font: inherit; font-weight: 600; color: inherit; background: #fff; max-width: 100%;
+  border: 1px solid #cfd6dd; border-radius: 7px; padding: 5px 10px; }
+h2 { font-size: 16px; font-weight: 650; margin: 18px 0 0; }
 body:not(.test) .on-test, body.test .on-dev { display: none; }
 </style></head><body>
 <main>
@@ -54,6 +58,15 @@ students below the line are on it for their size.</span></div>
 <div class="bar"><span class="note">$languages</span>
 <label class="note"><input type="checkbox" id="all"> show all $all trials</label></div>
 <div class="wide"><table id="table"><thead><tr>$head</tr></thead><tbody>$body</tbody></table></div>
+<section class="student">
+<label>One student of the front: <select id="student">$students</select></label>
+<div id="by-language"><h2>$label by language</h2>
+<span class="note">Languages with the most labels to train on first.</span><div id="languages"></div></div>
+<div id="by-epoch"><h2>Training, epoch by epoch</h2>
+<span class="note">A line begins a stage, a dotted line a step that trains more layers; each starts from the best epoch
+of the one before. Losses are per sentence; of several stages each has its own scale, whose ends stand above it.</span>
+<div id="curves"></div></div>
+</section>
 </main>
 <script>$plotly</script>
 <script type="application/json" id="figures">$figures</script>
@@ -62,8 +75,26 @@ const figures = JSON.parse(document.getElementById("figures").textContent);
 // Nothing here may leave the reader's machine: no button that uploads the chart.
 const options = {responsive: true, displaylogo: false, showSendToCloud: false,
   modeBarButtonsToRemove: ["select2d", "lasso2d", "pan2d", "zoomIn2d", "zoomOut2d", "sendChartToCloud"]};
-function show(part) {
+let part = "dev";
+const chooser = document.getElementById("student");
+function draw(place, figure) {
+  const there = document.getElementById(place);
+  there.parentElement.hidden = !figure;
+  if (figure) Plotly.react(there, figure.data, figure.layout, options);
+}
+function student() {
+  const languages = figures.languages[part], curves = figures.curves[chooser.value];
+  for (const trace of languages ? languages.data : [])
+    trace.visible = trace.meta === undefined || trace.meta === Number(chooser.value);
+  draw("languages", languages);
+  draw("curves", curves);
+  document.querySelector(".student").hidden = !languages && !Object.keys(figures.curves).length;
+}
+chooser.onchange = student;
+function show(chosen) {
+  part = chosen;
   Plotly.react("plot", figures[part].data, figures[part].layout, options);
+  student();
   document.body.classList.toggle("test", part === "test");
   for (const name of ["dev", "test"])
     document.getElementById(name).setAttribute("aria-pressed", String(name === part));

@@ -1,7 +1,7 @@
 """The front as a picture: score against latency, marker area for parameters, the teacher as the line to reach.
 
-The front is large and coloured by objective, the gold baselines of its students are hollow and tied to them by a line,
-dominated students are small and grey.
+The front is large and coloured by strategy or objective, the gold baselines of its students are hollow and tied to them
+by a line, dominated students are small and grey.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ from raykd.front import candidates
 from raykd.report.form import in_words, percent
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.hover import hover, teacher_hover
+from raykd.report.look import FONT, GOLD, GREY, INK, PALETTE, QUIET, SHIP, TIE, dress
 from raykd.results import Part
 from raykd.trial import Teacher, Trial, score_label_of, teacher_score
 
-INK, QUIET, GRID, GREY = "#1d2733", "#66727f", "#edf0f3", "#b9c2cb"
-GOLD, TIE, SHIP = "#c58a00", "#e3c47d", "#1f7a4d"
-PALETTE = ("#0b6fb8", "#d1495b", "#2a9d6f", "#7b4fb5", "#c2571a", "#1595a3", "#8a6d3b", "#5a6b7b")
-FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 SMALLEST, LARGEST = 11.0, 31.0
 """Marker diameters in pixels; area is in proportion to the number of parameters between them."""
 FAR = 0.5
@@ -88,8 +85,8 @@ class Sizes:
 
 
 def colours(trials: Iterable[Trial]) -> Mapping[str, str]:
-    """A colour for each objective, the same in every picture of a sweep."""
-    kinds = sorted({trial.objective for trial in trials if trial.role == "search"})
+    """A colour for each strategy or objective, the same in every picture of a sweep."""
+    kinds = sorted({trial.kind for trial in trials if trial.role == "search"})
     return MappingProxyType({kind: PALETTE[i % len(PALETTE)] for i, kind in enumerate(kinds)})
 
 
@@ -157,7 +154,7 @@ def _baselines(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Si
 
 def _front(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes) -> None:
     for kind, colour in colours(row.trial for row in rows).items():
-        own = [row for row in rows if row.trial.objective == kind]
+        own = [row for row in rows if row.trial.kind == kind]
         figure.add_scatter(
             x=[LATENCY.read(row.trial) for row in own],
             y=[_percent(row.trial, part) for row in own],
@@ -232,19 +229,9 @@ def _reach(latencies: Sequence[float]) -> float:
 
 
 def _layout(figure: go.Figure, score: str) -> None:
-    font = {"family": FONT, "size": 13, "color": INK}
-    figure.update_layout(
-        template="plotly_white",
-        font=font,
-        margin={"l": 60, "r": 16, "t": 44, "b": 56},
-        hoverlabel={"bgcolor": "white", "bordercolor": GREY, "font": font, "align": "left"},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
-        hovermode="closest",
-        height=560,
-    )
-    plain = {"gridcolor": GRID, "zeroline": False, "title_font": {"color": QUIET, "size": 13}}
-    figure.update_xaxes(**plain, title_text="latency, ms per sentence (p50, batch 1, one thread)")
-    figure.update_yaxes(**plain, title_text=f"{score}, %")
+    dress(figure, height=560)
+    figure.update_xaxes(title_text="latency, ms per sentence (p50, batch 1, one thread)")
+    figure.update_yaxes(title_text=f"{score}, %")
 
 
 def _latency_axis(latencies: Sequence[float]) -> dict[str, Any]:

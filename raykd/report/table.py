@@ -13,7 +13,7 @@ from rich.text import Text
 
 from raykd.figures import COLUMNS, DEV, OBJECTIVES, TARGET, TEST, Directions, Figure
 from raykd.report.findings import judge
-from raykd.report.form import NONE, gain, percent, shown, spread
+from raykd.report.form import LANGUAGES_SD, NONE, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of
 
@@ -37,11 +37,11 @@ class Column:
     justify: str = "right"
 
 
-def columns(languages: Iterable[str], *, label: str, targets: bool) -> list[Column]:
+def columns(languages: Iterable[str], *, label: str, targets: bool, several: bool) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
     `label` is what the score is called; with `targets` the test's two means, over source and target
-    languages, are side by side.
+    languages, are side by side; `several`: whether means are over several languages, which have a spread.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
@@ -50,6 +50,7 @@ def columns(languages: Iterable[str], *, label: str, targets: bool) -> list[Colu
         Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
         Column("learnt by", lambda t: t.method, lambda t: "teacher", left_out=2, justify="left"),
         Column(dev, _dev, _dev),
+        *([Column(LANGUAGES_SD, _languages_sd, _languages_sd, left_out=2)] if several else []),
         *(
             Column(language, _language(language), _language(language), left_out=LANGUAGES)
             for language in languages
@@ -84,7 +85,8 @@ class FrontTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         scored = [*self.teachers, *(row.trial for row in self.rows)]
-        some = columns(languages_of(scored), label=score_label_of(scored), targets=bool(targets_of(scored)))
+        languages, targets = languages_of(scored), bool(targets_of(scored))
+        some = columns(languages, label=score_label_of(scored), targets=targets, several=len(languages) > 1)
         table = self._table(some)
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
             least = max(some, key=lambda column: column.left_out)
@@ -161,7 +163,8 @@ def front_markdown(
     rows = judged.rows
     scored = [*teachers, *trials]
     label = score_label_of(scored)
-    all_columns = columns([], label=label, targets=bool(targets_of(scored)))
+    several = len(languages_of(scored)) > 1
+    all_columns = columns([], label=label, targets=bool(targets_of(scored)), several=several)
     some = [column for column in all_columns if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
         f"**{judged.verdict.text}**",
@@ -200,6 +203,11 @@ def _baseline_cell(column: Column, baseline: Trial) -> str:
 def _dev(scored: Scored) -> str:
     score = scored.scores.get("dev")
     return shown(DEV, scored) + spread(score and score.sd)
+
+
+def _languages_sd(scored: Scored) -> str:
+    score = scored.scores.get("dev")
+    return percent(score and score.languages_sd)
 
 
 def _language(language: str) -> Callable[[Scored], str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
 from raykd.errors import RunError
 from raykd.identity import identity
@@ -27,7 +28,7 @@ from raykd.sweep.baseline import train_twins
 from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
-from raykd.sweep.records import SweepRecords
+from raykd.sweep.records import SweepRecords, TrainingLabels
 from raykd.sweep.scheduler import UNFINISHED, RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
 from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
@@ -284,13 +285,25 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
 def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
     """Save and show the rows that students are compared with."""
     rows = teacher_rows(sweep)
-    corpora = [each.preparation.corpus for each in sweep.preparations.values()]
-    counts = (label_counts(corpus.parts["dev"], corpus.tag_set).values() for corpus in corpora)
-    dev_labels = min(sum(sum(labels.values()) for labels in languages) for languages in counts)
-    sweep.records.save_teachers(rows, dev_labels=dev_labels)
+    corpora = {each.preparation.corpus_id: each.preparation.corpus for each in sweep.preparations.values()}
+    counts = {
+        part: {key: _labels(corpus, part) for key, corpus in corpora.items()} for part in ("dev", "train")
+    }
+    training = [
+        TrainingLabels(each.differences, counts["train"][each.preparation.corpus_id])
+        for each in sweep.preparations.values()
+    ]
+    dev_labels = min(sum(labels.values()) for labels in counts["dev"].values())
+    sweep.records.save_teachers(rows, dev_labels=dev_labels, training=training)
     for teacher in (each for row in rows for each in (row, *row.members)):
         listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
     return rows
+
+
+def _labels(corpus: Corpus, part: str) -> dict[str, int]:
+    """Language → how many labels it has in a part."""
+    counts = label_counts(corpus.parts[part], corpus.tag_set)
+    return {language: sum(labels.values()) for language, labels in counts.items() if labels}
 
 
 def teacher_rows(sweep: Sweep) -> list[Teacher]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
 from raykd.redact import redacted
+from raykd.results import RunResult
+from raykd.runs.run import MODEL, RESULT, Run
 from raykd.storage import Storage
 from raykd.sweep.lease import Lease
 from raykd.trial import Teacher, Trial
@@ -45,11 +47,21 @@ class Record:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class TrainingLabels:
+    """How many labels one alternative of the corpus has to train on."""
+
+    settings: Mapping[str, Any]
+    """Key path → value, of what distinguishes its trials from those of the other alternatives."""
+    labels: Mapping[str, int]
+    """By language, those without any left out: spans, words or sentences."""
+
+
 class SweepRecords:
     """The folder `sweeps/<name>` of a store."""
 
     def __init__(self, storage: Storage, name: str):
-        self.name, self.folder = name, storage.child("sweeps", name)
+        self.name, self.folder, self._storage = name, storage.child("sweeps", name), storage
         self.lease: Lease | None = None
         """Of the driver that writes here; readers have none."""
 
@@ -105,15 +117,28 @@ class SweepRecords:
         """Write one trial, replacing what it was before."""
         self._write(f"trials/{record.trial.number:05d}.json", record.to_plain())
 
-    def save_teachers(self, teachers: list[Teacher], *, dev_labels: int) -> None:
-        """Write the rows that students are compared with, and how many labels of dev every score counts."""
+    def save_teachers(
+        self, teachers: list[Teacher], *, dev_labels: int, training: Sequence[TrainingLabels] = ()
+    ) -> None:
+        """Write the rows that students are compared with, how many labels of dev every score counts, and those that
+        each alternative of the corpus has to train on."""
         plain = [teacher.to_plain() for teacher in teachers]
-        self._write("teachers.json", {"teachers": plain, "dev_labels": dev_labels})
+        labels = [asdict(each) for each in training]
+        self._write("teachers.json", {"teachers": plain, "dev_labels": dev_labels, "training": labels})
 
     def save_file(self, name: str, data: bytes) -> None:
         """Write a file that is made from the records, such as the front's page."""
         self._check()
         self.folder.write(name, data)
+
+    def runs(self, trial: Trial) -> list[tuple[Run, RunResult]]:
+        """The runs of a trial with their results, in their order; those that the store does not have are left out."""
+        folders = [self._storage.child("runs", run_id) for run_id in trial.run_ids]
+        return [
+            (folder.read_json(MODEL, Run.from_plain), folder.read_json(RESULT, RunResult.from_plain))
+            for folder in folders
+            if folder.exists(RESULT) and folder.exists(MODEL)
+        ]
 
     def _write(self, name: str, plain: Mapping[str, Any]) -> None:
         self._check()
@@ -130,6 +155,16 @@ class SweepRecords:
         return self.folder.read_json(
             "teachers.json", lambda plain: [Teacher.from_plain(each) for each in plain["teachers"]]
         )
+
+    def training_labels(self, trial: Trial) -> Mapping[str, int]:
+        """Language → how many labels the trial's training text has; empty where that was not recorded."""
+        if not self.folder.exists("teachers.json"):
+            return {}
+        every = self.folder.read_json(
+            "teachers.json", lambda plain: [TrainingLabels(**each) for each in plain.get("training", ())]
+        )
+        own = [each for each in every if each.settings.items() <= trial.settings.items()]
+        return max(own, key=lambda each: len(each.settings)).labels if own else {}
 
     def dev_labels(self) -> int | None:
         """How many labels of dev every score counts: spans, words or sentences; None before teachers are trained."""

@@ -105,12 +105,12 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     return flat
 
 
-def curves_of(run: str = "") -> str:
+def curve_prefix(run: str = "") -> str:
     """What the curves of a run are below: `epoch/`, or where a trial has several runs `epoch/seed 1/`."""
     return f"epoch/{run}/" if run else "epoch/"
 
 
-def losses_of(stages: Sequence[str]) -> tuple[str, ...]:
+def loss_prefixes(stages: Sequence[str]) -> tuple[str, ...]:
     """What the losses of each stage are below: each trains on its own, and `stage1_representation/loss` and
     `stage2_logits/loss` are no one curve. Of a single stage nothing. `stages`: what each is called."""
     if len(stages) == 1:
@@ -121,12 +121,12 @@ def losses_of(stages: Sequence[str]) -> tuple[str, ...]:
 def epoch_values(
     metrics: Mapping[str, Any], score_name: str, prefix: str, stages: Sequence[str] = ("",)
 ) -> dict[str, float]:
-    """The numbers of one epoch by their names in MLflow, below `prefix`; `stages`: see `losses_of`.
+    """The numbers of one epoch by their names in MLflow, below `prefix`; `stages`: see `loss_prefixes`.
 
     `dev`, `dev_languages_sd` and `dev_by_language` are named after the score (`dev_f1`, `dev_f1_languages_sd`,
     `dev_f1/en`), the parts of the loss are below it (`loss/structural`). Stages and their steps count from 1.
     """
-    own = losses_of(stages)[metrics.get("stage", 0)]
+    own = loss_prefixes(stages)[metrics.get("stage", 0)]
     values = {f"{own}loss/{kind}": value for kind, value in metrics.get("losses", {}).items()}
     values |= {key: value for key, value in metrics.items() if key not in ("losses", *OF_STAGE, *COUNTED)}
     values |= {f"{own}{key}": metrics[key] for key in OF_STAGE if key in metrics}
@@ -137,8 +137,8 @@ def epoch_values(
 
 def charted(score: str, run: str, stages: Iterable[Sequence[str]]) -> list[str]:
     """The curves to look at first: the score and the loss of each stage, of every way of training in `stages`."""
-    below = dict.fromkeys(own for each in stages for own in losses_of(each))
-    return [clean(f"{curves_of(run)}{name}") for name in (score, *(f"{own}loss" for own in below))]
+    below = dict.fromkeys(own for each in stages for own in loss_prefixes(each))
+    return [clean(f"{curve_prefix(run)}{name}") for name in (score, *(f"{own}loss" for own in below))]
 
 
 def clean(key: str) -> str:

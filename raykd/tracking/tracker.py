@@ -31,7 +31,7 @@ from raykd.tracking.record import (
     Record,
     charted,
     clean,
-    curves_of,
+    curve_prefix,
     epoch_values,
     flatten,
     results,
@@ -165,7 +165,7 @@ class Tracker:
         trial that was not started.
         """
         moment = timestamp_ms or _now_ms()
-        values = epoch_values(metrics, self._score_name, curves_of(run), stages)
+        values = epoch_values(metrics, self._score_name, curve_prefix(run), stages)
         points = [Metric(key, value, moment, epoch) for key, value in values.items()]
         with self._lock:
             self._trials[number].metrics += points

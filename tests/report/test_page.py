@@ -4,13 +4,15 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from statistics import pstdev
 
 import pytest
 
-from raykd.report import front_html, front_rows
+from raykd.report import curves_of, front_html, front_rows
 from raykd.report.hover import hover
 from raykd.report.picture import front_picture
 from raykd.trial import Teacher, Trial
+from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import LANGUAGES, TEACHER, fake_trials, with_targets
 from tests.scores import score, scores
 
@@ -58,7 +60,9 @@ def test_the_page_needs_nothing_else_and_lists_every_trial():
     page = Reader(front_html(trials, [TEACHER], sweep="wikiann"))
     assert page.loaded == []
     assert len(page.scripts) == 3
-    assert set(json.loads(page.scripts[1])) == {"dev", "test"}
+    figures = json.loads(page.scripts[1])
+    assert set(figures) == {"dev", "test", "languages", "curves"}
+    assert (set(figures["languages"]), figures["curves"]) == ({"dev", "test"}, {})
     looks = [css for css, _ in page.rows[1:]]
     assert looks == ["teacher"] + ["front"] * 11 + ["quiet"] * (len(trials) - 11)
     for row, (_, cells) in zip(front_rows(trials, [TEACHER]), page.rows[2:], strict=False):
@@ -76,9 +80,11 @@ def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():
     page = front_html(trials, [with_targets(TEACHER, test=0.5678, label="aspect F1")], sweep="x")
     table = page[page.index("<table") : page.index("</table>")]
     heads = re.findall(r"<th class='([^']*)'>([^<]*)</th>", table)
-    assert [name for css, name in heads if css == "on-dev"] == ["dev aspect F1", "vs gold", *LANGUAGES]
+    assert [name for css, name in heads if css == "on-dev"] == [
+        "dev aspect F1", "languages sd", "vs gold", *LANGUAGES
+    ]  # fmt: skip
     assert [name for css, name in heads if css == "on-test"] == [
-        "test aspect F1, source", "target", "vs gold", *LANGUAGES, "sv", "tr"
+        "test aspect F1, source", "languages sd", "target", "target sd", "vs gold", *LANGUAGES, "sv", "tr"
     ]  # fmt: skip
     assert {row.count("<td") for row in table.split("<tr")[2:]} == {len(heads)}
     assert "aspect F1 in percent, mean over en, de, es, nl; target: mean over sv, tr" in page
@@ -96,6 +102,44 @@ def test_what_a_user_wrote_cannot_leave_its_place():
     assert "alert(1)" in page
     assert "<script>alert" not in page
     assert json.loads(Reader(page).scripts[1])["dev"]["data"]
+
+
+def test_the_student_to_ship_is_chosen_and_the_others_of_the_front_can_be():
+    trials = fake_trials()
+    numbers = [row.trial.number for row in front_rows(trials, [TEACHER])]
+    page = front_html(trials, [TEACHER])
+    options = re.findall(r"<option value='(\d+)'( selected)?>([^<]*)</option>", page)
+    assert [int(number) for number, _, _ in options] == numbers
+    assert [(number, name) for number, chosen, name in options if chosen] == [
+        ("3", "#03 top_wk k=9 T=3 · E64 H64 crf – to ship")
+    ]
+    # Where none is to be shipped, the best on dev.
+    far = replace(TEACHER, scores=scores(0.99, 0.99))
+    (chosen,) = re.findall(r"<option value='(\d+)' selected", front_html(trials, [far]))
+    assert int(chosen) == max(trials[:25], key=lambda trial: trial.scores.mean("dev") or 0).number
+
+
+def test_the_page_holds_the_curves_of_the_front():
+    trials = fake_trials()
+    curves = {3: curves_of([trained(run_of("posterior", "gold"), epochs=4)]), 5: ()}
+    figures = json.loads(Reader(front_html(trials, [TEACHER], curves=curves)).scripts[1])
+    (dev, *_) = figures["curves"].pop("3")["data"]
+    assert dev["y"] == pytest.approx([100 * score for score in curves[3][0].dev], abs=0.01)
+    assert figures["curves"] == {}
+
+
+def test_the_spread_over_languages_is_beside_the_mean():
+    trials = fake_trials()
+    table = front_html(trials, [TEACHER]).partition("<table")[2]
+    (row,) = [row for row in table.split("<tr") if 'data-value="3">03<' in row]
+    cells = re.findall(r"<td class='([^']*)' data-value=\"([^\"]*)\">", row)
+    of_dev = [float(value) for css, value in cells if css.strip() == "on-dev"]
+    score = trials[3].scores.get("dev")
+    assert score is not None
+    assert of_dev[:2] == [score.mean, score.languages_sd]
+    assert score.languages_sd == pytest.approx(pstdev(score.by_language.values()))
+    alone = replace(trials[3], scores=scores(0.5, 0.5))
+    assert "languages sd" not in front_html([alone]), "one language has no spread"
 
 
 @pytest.mark.parametrize("part", ["dev", "test"])

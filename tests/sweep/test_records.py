@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES
 from raykd.storage import Storage
-from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.records import Record, SweepRecords, TrainingLabels
 from raykd.trial import Teacher
 from tests.scores import score, scores
-from tests.sweep.samples import trial
+from tests.sweep.samples import TREE, result_of, run_of, trial
 
 
 @pytest.fixture
@@ -50,6 +52,31 @@ def test_teachers_come_back(records):
     records.save_teachers(rows, dev_labels=7)
     assert records.dev_labels() == 7
     assert records.teachers() == rows
+
+
+def test_labels_to_train_on_are_those_of_the_trials_own_corpus(records):
+    assert records.training_labels(trial(0)) == {}
+    alternatives = [
+        TrainingLabels({"corpus.cap": cap, "corpus.languages": ["en", "de"]}, {"en": cap, "de": cap // 2})
+        for cap in (100, 1000)
+    ]
+    records.save_teachers([], dev_labels=7, training=alternatives)
+    own = replace(trial(0), settings={"corpus.cap": 1000, "corpus.languages": ["en", "de"], "x": {}})
+    assert records.training_labels(own) == {"en": 1000, "de": 500}
+    assert records.training_labels(trial(0)) == {}
+    # Without alternatives all trials have the same corpus.
+    records.save_teachers([], dev_labels=7, training=[TrainingLabels({}, {"en": 9})])
+    assert records.training_labels(own) == {"en": 9}
+
+
+def test_runs_that_the_store_has_no_more_are_left_out(records, tmp_path):
+    runs = [run_of({**TREE, "objective": {"kind": "gold"}}, seed=seed) for seed in range(3)]
+    for run in runs[::2]:
+        folder = Storage(str(tmp_path)).child("runs", run.id)
+        folder.write_json("model.json", run.to_plain())
+        folder.write_json("result.json", result_of(run, 0.5).to_plain())
+    found = records.runs(replace(trial(0), run_ids=tuple(run.id for run in runs)))
+    assert found == [(run, result_of(run, 0.5)) for run in runs[::2]]
 
 
 def test_objectives_are_those_of_the_file_or_the_default(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.cli.console import stdout
-from raykd.front import gold_twin
+from raykd.corpora import open_corpus
+from raykd.figures import OBJECTIVES
+from raykd.front import front_of, gold_twin
 from raykd.runs.execute import find_result
 from raykd.runs.run import Run
 from raykd.spec import load
@@ -132,6 +135,35 @@ def test_each_stage_has_its_own_curves_and_no_epoch_is_missing(stages):
                 epoch["epoch"]: epoch["loss"] for epoch in result.epochs if epoch["stage"] == stage
             }
         assert ("epoch/loss" in shown[number].data.metrics) is (len(names) == 1)
+
+
+def test_the_page_shows_the_curves_of_the_front_and_the_labels_of_each_language(stages):
+    folder = Path(stages.tree["store"]) / "sweeps/stages"
+    page = (folder / "front.html").read_text()
+    figures = json.loads(page.partition('id="figures">')[2].partition("</script>")[0])
+    front = front_of(stages.trials, OBJECTIVES)
+    assert set(figures["curves"]) == {str(trial.number) for trial in front}
+    for trial in front:
+        (run,) = stages.runs_of(trial)
+        result = find_result(stages.storage, run)
+        assert result is not None
+        dev, *_ = figures["curves"][str(trial.number)]["data"]
+        assert dev["y"] == pytest.approx([100 * epoch["dev"] for epoch in result.epochs], rel=1e-3)
+        corpus = open_corpus(stages.storage, run.corpus_id)
+        train = corpus.parts["train"].to_pylist()
+        tags = {
+            language: [tag for row in train if row["language"] == language for tag in row["tags"]]
+            for language in ("en", "de")
+        }
+        spans = {
+            language: sum(corpus.tag_set.tags[tag][0] in "BS" for tag in own)
+            for language, own in tags.items()
+        }
+        (bars,) = [
+            trace for trace in figures["languages"]["dev"]["data"]
+            if trace["name"] == "labels" and trace["meta"] == trial.number
+        ]  # fmt: skip
+        assert dict(zip(bars["x"], bars["y"], strict=True)) == spans
 
 
 def test_the_gold_twin_of_a_setting_with_stages_takes_as_many_steps_as_they_do(stages):
