@@ -5,6 +5,8 @@ Shapes: B batch, T time, D size, Y tags. Orientation: `transitions[from, to]`.
 
 from __future__ import annotations
 
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,6 +15,8 @@ from torch import nn
 from raykd.structures import Chain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxtyping import Float, Int
     from torch import Tensor
 
@@ -50,3 +54,11 @@ class MaxEntHead(nn.Module):
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Chain:
         return Chain(full_precision(self.emissions(states_BTD)), lengths_B)
+
+
+DECODERS = MappingProxyType({"crf": CRFHead, "maxent": MaxEntHead})
+
+
+def head_of(decoder: str, tags: int) -> Callable[[int], nn.Module]:
+    """What makes the head of a decoder over `tags` from the size of its inputs."""
+    return partial(DECODERS[decoder], tags=tags)

@@ -16,7 +16,7 @@ from raykd.layers.bilstm import BiLSTM
 from raykd.layers.characters import CharacterEncoder
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.embedding import TokenEmbedding
-from raykd.layers.heads import CRFHead, MaxEntHead
+from raykd.layers.heads import head_of
 from raykd.layers.model import Model, Output, checked_layer
 from raykd.layers.pieces import mean_of_sentence, words_to_pieces
 
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TaggerShape:
-    """Sizes of a `Tagger`. Hidden sizes are per direction; without `characters` none are read; `projection` is its
-    width, 0 where there is none."""
+    """Sizes of a `Tagger`. Without `characters` none are read; `projection` is its width, 0 where there is none.
+    `hidden_dim` (per direction) and `layers` are of a tagger that is given no encoder, `decoder` of one without a head.
+    """
 
     pieces: int
     tags: int
     embedding_dim: int
-    hidden_dim: int
+    hidden_dim: int = 0
     layers: int = 1
     projection: int = 0
     decoder: Literal["crf", "maxent", "spans"] = "crf"
@@ -117,8 +118,7 @@ class Tagger(Model):
         if shape.projection:
             self.projection = Projection(states, shape.projection)
             self.projection_dropout = VariationalDropout(dropout)
-        decoders = {"crf": CRFHead, "maxent": MaxEntHead}
-        head = head or partial(decoders[shape.decoder], tags=shape.tags)
+        head = head or head_of(shape.decoder, shape.tags)
         self._new_head = partial(head, shape.projection or states)
         self.head = self._new_head()
 

@@ -55,8 +55,12 @@ class PlannedTeacher:
     def sizes(self, tags: int, needs: Iterable[Need]) -> Sizes:
         """The sizes that its signals depend on."""
         layers = {need.layer for need in needs if need.layer is not None}
+        return Sizes(tags, {layer: self.hidden_size(layer) for layer in layers})
+
+    def hidden_size(self, layer: int) -> int:
+        """Components of its hidden states; SignalError where it has no such layer."""
         try:
-            return Sizes(tags, {layer: self.config.hidden_size(layer) for layer in layers})
+            return self.config.hidden_size(layer)
         except ValueError as error:
             raise SignalError(f"teacher {self.name}: {error}") from error
 
@@ -213,8 +217,7 @@ def student_runs(recipe: Recipe, preparation: Preparation) -> tuple[Run, ...]:
 
 def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str, ...]) -> Run:
     corpus, name = preparation.of_languages(languages)
-    student = recipe.student.model_copy(update={"vocabulary": resolved_vocabulary(recipe)})
-    student = student.pinned(_one(languages))
+    student = _resolved_student(recipe, preparation).pinned(_one(languages))
     stem = model_run("student", recipe, student, corpus, name, preparation.storage)
     unlabelled = corpus.parts["unlabelled"].num_rows > 0
     needs = recipe_needs(recipe, unlabelled=unlabelled)
@@ -226,6 +229,15 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
         sources=tuple(source for source in sources if source is not None) if needs else (),
         start_from=_start_from(recipe, preparation.storage),
     )
+
+
+def _resolved_student(recipe: Recipe, preparation: Preparation) -> Any:
+    """The student with the teacher's own where it says `teacher`."""
+    resolved: dict[str, Any] = {"vocabulary": resolved_vocabulary(recipe)}
+    if recipe.student.projection == "teacher":
+        # All teachers of a recipe have one configuration.
+        resolved["projection"] = preparation.teachers[0].hidden_size(-1)
+    return recipe.student.model_copy(update=resolved)
 
 
 def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:

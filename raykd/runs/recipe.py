@@ -13,6 +13,7 @@ from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.needs import missing
 from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed
+from raykd.runs.student_faults import student_faults
 from raykd.signals import Need
 from raykd.spec import Frozen, KeyPath
 from raykd.students import StudentConfig
@@ -180,10 +181,7 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     faults += _task_faults(recipe)
     faults += _teacher_corpus_faults(recipe)
     faults += _language_faults(recipe)
-    vocabulary = resolved_vocabulary(recipe)
-    if recipe.student.word_dropout and vocabulary.kind == "pretrained":
-        hint = "only words and WordPieces of raykd's own have its unknown piece; omit word_dropout"
-        faults.append((("student", "word_dropout"), f"the vocabulary is a checkpoint's: {hint}"))
+    faults += student_faults(recipe, resolved_vocabulary(recipe))
     trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
     faults += [
         ((*path, "precision"), "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
@@ -15,6 +16,11 @@ from raykd.identity import identity
 FORMAT = 2
 RESULT, MODEL = "result.json", "model.json"
 """Files of a run's folder: its result, written last, and the run itself as plain data."""
+ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {"student": {"contextual": None, "projection": None}, "teacher": {}}
+)
+"""By role, the keys of a model that were added when there were runs already: left at these values they are omitted, so
+that those runs keep their ids."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +103,8 @@ class Run:
             del model["path"], fields["vocabulary_id"]
         if model.get("contextual"):
             model["contextual"] = [_without_place(part) for part in model["contextual"]]
-        elif self.role == "student":
-            model.pop("contextual", None)  # ids of students of before they could read one
+        unset = [key for key, value in ADDED[self.role].items() if key in model and model[key] == value]
+        model = {key: value for key, value in model.items() if key not in unset}
         for source in fields["sources"]:
             del source["text_id"], source["stored"]
         if self.start_from:

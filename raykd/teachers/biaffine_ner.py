@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from raykd.layers import BiaffineHead
+from raykd.layers.tagger_config import Size
 from raykd.structures import SpanTags
-from raykd.teachers.bilstm_crf import BiLSTMTeacher, Size
+from raykd.teachers.bilstm_crf import BiLSTMTeacher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +36,7 @@ class BiaffineNERTeacher(BiLSTMTeacher):
     """Dropout of these vectors."""
     own_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans"]] = "spans"
-
-    def shape(self) -> dict[str, Any]:
-        return super().shape() | self.model_dump(include={"biaffine_dim"})
+    sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "biaffine_dim")
 
     def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
         return partial(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
-from raykd.layers import Tagger, TaggerShape
-from raykd.layers.contextual import Context, ContextualConfig, pinned, shape_of
+from raykd.layers import BiLSTM
+from raykd.layers.contextual import Context
+from raykd.layers.heads import head_of
 from raykd.layers.model import checked_layer
+from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.teachers.ensemble import Seeded
 from raykd.training import Duration, TrainingConfig
 
@@ -19,12 +22,9 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raykd.corpora.tags import TagSet
-    from raykd.layers import Model
-
-Size = Annotated[int, Field(ge=1)]
 
 
-class BiLSTMTeacher(Seeded, Duration):
+class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
     """Words and their characters through a BiLSTM to the decoder that the subclass names."""
 
     scope: Literal["language", "all"] = "language"
@@ -35,11 +35,6 @@ class BiLSTMTeacher(Seeded, Duration):
     layers: Size = 1
     character_dim: Annotated[int, Field(ge=0)] = 25
     """Components of a character's vector; 0: it reads no characters."""
-    character_hidden: Size = 25
-    """Hidden size of each direction of the character encoder."""
-    contextual: ContextualConfig | None = None
-    """Frozen vectors that are read next to the words' own: of a Transformers encoder, of a word-vector file, or a list
-    of these."""
     vocabulary: Annotated[WordConfig | WordPieceConfig, Field(discriminator="kind")] = WordConfig(kind="word")
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
@@ -48,67 +43,12 @@ class BiLSTMTeacher(Seeded, Duration):
     renamed = (("per", "scope"),)
     decoder: ClassVar[Literal["crf", "maxent", "spans"]]
     trained: ClassVar[bool] = True
-
-    @model_validator(mode="after")
-    def _reads_something(self) -> Self:
-        if not (self.embedding_dim or self.character_dim or self.contextual):
-            raise ValueError("it reads nothing; give embedding_dim, character_dim or contextual")
-        return self
-
-    def pinned(self, language: str | None = None) -> Self:
-        """The same teacher with the checksums of what it is given; with the `language`'s own files, if it has one."""
-        return self.model_copy(update={"contextual": pinned(self.contextual, language)})
+    sizes: ClassVar[tuple[str, ...]] = ("hidden_dim", "layers")
 
     @property
     def tokenizer(self) -> WordConfig | WordPieceConfig:
         """How its text becomes pieces."""
         return self.vocabulary
-
-    @property
-    def reads_characters(self) -> bool:
-        """Whether it reads words' characters too."""
-        return self.character_dim > 0
-
-    def build(
-        self,
-        *,
-        vocabulary_size: int,
-        tag_set: TagSet,
-        characters: int,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-    ) -> Model:
-        """The untrained teacher, drawn from torch's generator.
-
-        Args:
-            vocabulary_size: how many words (or pieces) the embedding has.
-            tag_set: the tags it predicts.
-            characters: how many characters the character embedding has, if it reads any.
-            unit: what gets one label.
-            dropout: variational dropout of the BiLSTM's inputs and outputs, active in training.
-
-        Raises:
-            StoreError: what `contextual` names cannot be read, or changed.
-        """
-        shape = TaggerShape(
-            pieces=vocabulary_size,
-            tags=len(tag_set),
-            embedding_dim=self.embedding_dim,
-            hidden_dim=self.hidden_dim,
-            layers=self.layers,
-            decoder=self.decoder,
-            unit=unit,
-            characters=characters if self.reads_characters else 0,
-            character_dim=self.character_dim,
-            character_hidden=self.character_hidden,
-        )
-        return Tagger(
-            shape,
-            dropout=dropout,
-            word_dropout=self.word_dropout,
-            context=Context.of(self.contextual),
-            head=self._head(tag_set),
-        )
 
     @property
     def depth(self) -> int:
@@ -121,15 +61,11 @@ class BiLSTMTeacher(Seeded, Duration):
         context = Context.of(self.contextual)
         return self.embedding_dim + spelling + (context.output_size if context else 0)
 
-    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module] | None:
-        """What makes the head from the size of the encoder's states; None: what `decoder` names."""
-        return None
+    def _encoder(self, dropout: float) -> Callable[[int], BiLSTM]:
+        return partial(BiLSTM, hidden=self.hidden_dim, layers=self.layers, dropout=dropout)
 
-    def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the numbers of words, characters and tags."""
-        spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
-        sizes = self.model_dump(include={"kind", "embedding_dim", "hidden_dim", "layers", *spelling})
-        return {**sizes, **shape_of(self.contextual)}
+    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
+        return head_of(self.decoder, len(tag_set))
 
 
 class BiLSTMCRFTeacher(BiLSTMTeacher):

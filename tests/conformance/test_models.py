@@ -38,7 +38,12 @@ OF_SENTENCES = ("hf_sequence_classifier",)
 SMALL["biaffine_ner"] = SMALL["bilstm_crf"] | {"biaffine_dim": 20}
 VARIANTS = [("bilstm", {}), ("bilstm", {"decoder": "maxent"}), ("bilstm", {"layers": 2}), ("bilstm_crf", {})]
 WORDS = {"vocabulary": {"kind": "word"}, "character_dim": 4, "character_hidden": 3, "word_dropout": 0.1}
-VARIANTS += [("bilstm", WORDS), ("bilstm_maxent", {}), ("bilstm_crf", {"character_dim": 0})]
+VARIANTS += [
+    ("bilstm", WORDS),
+    ("bilstm", {"projection": 10, "decoder": "maxent"}),
+    ("bilstm_maxent", {}),
+    ("bilstm_crf", {"character_dim": 0}),
+]
 VARIANTS += [("bilstm_crf", {"contextual": {"path": "set by the fixture"}, "embedding_dim": 0})]
 VARIANTS += [("biaffine_ner", {}), ("hf_token_classifier", {}), ("hf_token_classifier", {"fine_tune": True})]
 VARIANTS += [
@@ -195,7 +200,7 @@ def test_hidden_states_have_the_stated_sizes_and_change_nothing(config):
     """Of every layer, whichever others are asked for; the distribution is the same whether any is or not."""
     text, sizes = encode(config)
     batch, model = text.gather(np.arange(4)), stirred(build(config, sizes).eval())
-    depth = getattr(config, "layers", 1) if "hidden_dim" in type(config).model_fields else 1
+    depth = config.depth or 1
     layers = tuple(range(depth + 1))
     whole, plain = model(batch, layers=layers), model(batch)
     assert not plain.hidden
@@ -216,7 +221,8 @@ def test_layer_groups_are_disjoint_and_together_all_parameters(config):
     _, sizes = encode(config)
     model = build(config, sizes)
     groups = model.layer_groups()
-    assert list(groups) == ["head", "encoder", "embeddings"]
+    projection = ["projection"] if getattr(config, "projection", None) else []
+    assert list(groups) == ["head", *projection, "encoder", "embeddings"]
     named = [id(parameter) for group in groups.values() for parameter in group]
     assert len(named) == len(set(named))
     assert set(named) == {id(parameter) for parameter in model.parameters()}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from raykd.runs.prepare import prepare, transfer_needs, with_seed
-from raykd.runs.run import Run
+from raykd.runs.run import ADDED, Run
 from raykd.signals import Need
 from raykd.storage import Storage
 from tests.runs.small import recipe, student_of
@@ -51,6 +51,7 @@ def test_names_workers_and_the_store_do_not_enter(store, tmp_path):
         {"training": {"precision": "bf16"}},
         {"student": {"hidden_dim": 7}},
         {"student": {"decoder": "maxent"}},
+        {"student": {"projection": 5}},
         {"student": {"vocabulary": {"kind": "wordpiece", "size": 201}}},
         {"objective": {"kind": "structural", "temperature": 2.0}},
         {"objective": {"kind": "posterior"}},
@@ -140,6 +141,20 @@ def test_where_things_are_does_not_enter(small):
     ]
     assert started[0].id == started[1].id
     assert len({run.id, started[0].id, started[2].id}) == 3
+
+
+def test_a_run_of_before_a_key_was_added_has_the_same_id(small):
+    run = student_of(small)
+    assert set(ADDED["student"]) < set(run.model)
+    former = {key: value for key, value in run.model.items() if key not in ADDED["student"]}
+    assert replace(run, model=former).id == run.id
+
+
+def test_the_teachers_width_is_a_number_in_the_run(small):
+    """A student with the teacher's 2 · 6 hidden states, however that is written."""
+    runs = [student_of(small, student={"projection": width}) for width in ("teacher", 12, 11)]
+    assert [run.model["projection"] for run in runs] == [12, 12, 11]
+    assert runs[0].id == runs[1].id != runs[2].id
 
 
 def test_seeds_count_from_the_recipes_own(small):

@@ -41,3 +41,27 @@ def test_only_what_costs_time_is_in_the_shape():
         {"embedding_dim": 4, "hidden_dim": 4, "vocabulary": {"kind": "word"}}
     )
     assert words.shape() == BiLSTMStudent(embedding_dim=4, hidden_dim=4).shape()
+
+
+def test_a_projection_counts_in_size_and_shape():
+    plain = BiLSTMStudent(embedding_dim=4, hidden_dim=6)
+    wide = BiLSTMStudent(embedding_dim=4, hidden_dim=6, projection=10)
+    assert (plain.depth, wide.depth) == (1, 2)
+    assert wide.shape() == {**plain.shape(), "projection": 10}
+    models = [student.build(vocabulary_size=9, tag_set=TAGS) for student in (plain, wide)]
+    sizes = [sum(p.numel() for p in model.parameters()) for model in models]
+    # 2H · 10 weights and 10 biases, and the head reads 10 components where it read 2H.
+    head = len(TAGS) * (10 - 12)
+    assert sizes[1] - sizes[0] == 12 * 10 + 10 + head
+
+
+def test_the_teachers_width_has_to_be_known_before_a_student_is_built():
+    student = BiLSTMStudent(embedding_dim=4, hidden_dim=6, projection="teacher")
+    with pytest.raises(ValueError, match="projection: teacher stands for a number"):
+        student.build(vocabulary_size=9, tag_set=TAGS)
+
+
+def test_what_reads_nothing_is_refused():
+    with pytest.raises(ValidationError, match="it reads nothing; give embedding_dim"):
+        BiLSTMStudent(embedding_dim=0, hidden_dim=4)
+    assert BiLSTMStudent(embedding_dim=0, hidden_dim=4, character_dim=3).reads_characters

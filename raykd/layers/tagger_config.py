@@ -1,0 +1,113 @@
+"""The configuration that all `Tagger`s share: what they read of a sentence, and how they are built from it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from raykd.layers.contextual import Context, ContextualConfig, pinned, shape_of
+from raykd.layers.tagger import SequenceEncoder, Tagger, TaggerShape
+from raykd.spec import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import nn
+
+    from raykd.corpora.tags import TagSet
+
+Size = Annotated[int, Field(ge=1)]
+
+
+class TaggerConfig(Frozen):
+    """Reads pieces, characters and frozen vectors. What extends it adds an encoder and a head."""
+
+    embedding_dim: Annotated[int, Field(ge=0)]
+    """E, components of a piece's vector; 0: it has none."""
+    character_dim: Annotated[int, Field(ge=0)] = 0
+    """Components of a character's vector; 0: it reads no characters."""
+    character_hidden: Size = 25
+    """Hidden size of each direction of the character encoder."""
+    contextual: ContextualConfig | None = None
+    """Frozen vectors that are read next to the pieces' own: of a Transformers encoder, of a word-vector file, or a list
+    of these. They count in latency and size."""
+    word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of words (or pieces) read as unknown in training: a word vocabulary leaves none unknown there."""
+    sizes: ClassVar[tuple[str, ...]]
+    """The keys, beside those above, that latency depends on."""
+
+    @model_validator(mode="after")
+    def _reads_something(self) -> Self:
+        if not (self.embedding_dim or self.character_dim or self.contextual):
+            raise ValueError("it reads nothing; give embedding_dim, character_dim or contextual")
+        return self
+
+    def pinned(self, language: str | None = None) -> Self:
+        """The same model with the checksums of what it is given; with the `language`'s own files, if it has one."""
+        return self.model_copy(update={"contextual": pinned(self.contextual, language)})
+
+    @property
+    def reads_characters(self) -> bool:
+        """Whether it reads words' characters too."""
+        return self.character_dim > 0
+
+    @property
+    def projected_size(self) -> int:
+        """Width of its projection, 0 where it has none."""
+        return 0
+
+    def build(
+        self,
+        *,
+        vocabulary_size: int,
+        tag_set: TagSet,
+        characters: int = 0,
+        unit: Literal["word", "sentence"] = "word",
+        dropout: float = 0.0,
+    ) -> Tagger:
+        """The untrained model, drawn from torch's generator.
+
+        Args:
+            vocabulary_size: how many pieces (or words) the embedding has.
+            tag_set: the tags it predicts.
+            characters: how many characters the character embedding has, if it reads any.
+            unit: what gets one label.
+            dropout: variational dropout of the encoder's inputs and outputs, active in training.
+
+        Raises:
+            StoreError: what `contextual` names cannot be read, or changed.
+        """
+        shape = TaggerShape(
+            pieces=vocabulary_size,
+            tags=len(tag_set),
+            embedding_dim=self.embedding_dim,
+            projection=self.projected_size,
+            unit=unit,
+            characters=characters if self.reads_characters else 0,
+            character_dim=self.character_dim,
+            character_hidden=self.character_hidden,
+        )
+        return Tagger(
+            shape,
+            dropout=dropout,
+            word_dropout=self.word_dropout,
+            context=Context.of(self.contextual),
+            encoder=self._encoder(dropout),
+            head=self._head(tag_set),
+        )
+
+    def shape(self) -> dict[str, Any]:
+        """What its latency depends on, apart from the numbers of pieces, characters and tags."""
+        spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
+        sizes = self.model_dump(include={"kind", "embedding_dim", *self.sizes, *spelling})
+        return {**sizes, **shape_of(self.contextual)}
+
+    @abstractmethod
+    def _encoder(self, dropout: float) -> Callable[[int], SequenceEncoder]:
+        """What makes the encoder from the size of its inputs."""
+
+    @abstractmethod
+    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
+        """What makes the head from the size of the states that it reads."""

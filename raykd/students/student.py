@@ -1,0 +1,62 @@
+"""What every student's configuration has, whatever its encoder is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from raykd.corpora.vocabulary import WordPieceConfig
+from raykd.layers.heads import head_of
+from raykd.layers.tagger_config import Size, TaggerConfig
+from raykd.students.vocabulary import StudentVocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import nn
+
+    from raykd.corpora.tags import TagSet
+
+
+class Student(TaggerConfig):
+    """Embedded pieces through an encoder to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, §3).
+
+    Predicts one label per word, at the word's first piece, or one per sentence.
+    """
+
+    scope: Literal["language", "all"] = "all"
+    """One student for each language, or one for all. Of one per language the score is the mean, the size the sum."""
+    layers: Size = 1
+    """Of its encoder."""
+    projection: Size | Literal["teacher"] | None = None
+    """Width of a layer GELU(W h + b) between encoder and head (Mukherjee & Awadallah 2020, Eq. 5), which counts in
+    latency and size; `teacher`: that of the teacher's hidden states; null: no such layer."""
+    decoder: Literal["crf", "maxent"] = "crf"
+    vocabulary: StudentVocabulary = WordPieceConfig(kind="wordpiece")
+
+    @property
+    def tokenizer(self) -> StudentVocabulary:
+        """How its text becomes pieces."""
+        return self.vocabulary
+
+    @property
+    def depth(self) -> int:
+        """Layers that have hidden states: those of its encoder, and its projection."""
+        return self.layers + (self.projection is not None)
+
+    @property
+    def projected_size(self) -> int:
+        """Width of its projection, 0 where it has none.
+
+        Raises:
+            ValueError: it is the teacher's, and not known yet.
+        """
+        if self.projection == "teacher":
+            raise ValueError("projection: teacher stands for a number, and none has taken its place")
+        return self.projection or 0
+
+    def shape(self) -> dict[str, Any]:
+        shown = {"decoder"} if self.projection is None else {"decoder", "projection"}
+        return {**super().shape(), **self.model_dump(include=shown)}
+
+    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
+        return head_of(self.decoder, len(tag_set))
