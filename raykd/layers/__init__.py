@@ -1,4 +1,4 @@
-"""What teachers and students share: embeddings, character encoder, BiLSTM, heads, models made of these."""
+"""What teachers and students share: embeddings, character encoder, BiLSTM and Transformer, heads, models of these."""
 
 from raykd.layers.biaffine import BiaffineHead
 from raykd.layers.bilstm import BiLSTM
@@ -9,6 +9,7 @@ from raykd.layers.ensemble import Ensemble
 from raykd.layers.heads import CRFHead, MaxEntHead
 from raykd.layers.model import Model, Output, load_weights, save_weights
 from raykd.layers.tagger import Projection, Tagger, TaggerShape
+from raykd.layers.transformer import Transformer
 
 __all__ = [
     "BiLSTM",
@@ -23,6 +24,7 @@ __all__ = [
     "Tagger",
     "TaggerShape",
     "TokenEmbedding",
+    "Transformer",
     "VariationalDropout",
     "WordDropout",
     "load_weights",

@@ -15,12 +15,15 @@ Every configuration in the table has
 """
 
 from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import Field
 
 from raykd.students.bilstm import BiLSTMStudent
+from raykd.students.transformer import TransformerStudent
 
-STUDENTS = MappingProxyType({"bilstm": BiLSTMStudent})
+STUDENTS = MappingProxyType({"bilstm": BiLSTMStudent, "transformer": TransformerStudent})
 
-# A discriminated union as soon as there are two: Annotated[BiLSTMStudent | …, Field(discriminator="kind")].
-StudentConfig = BiLSTMStudent
+StudentConfig = Annotated[BiLSTMStudent | TransformerStudent, Field(discriminator="kind")]
 
-__all__ = ["STUDENTS", "BiLSTMStudent", "StudentConfig"]
+__all__ = ["STUDENTS", "BiLSTMStudent", "StudentConfig", "TransformerStudent"]

@@ -29,6 +29,7 @@ GOLD = [
 ]
 SMALL = {
     "bilstm": {"embedding_dim": 8, "hidden_dim": 6, "vocabulary": {"kind": "wordpiece", "size": 100}},
+    "transformer": {"embedding_dim": 8, "heads": 2, "vocabulary": {"kind": "wordpiece", "size": 100}},
     "bilstm_crf": {"embedding_dim": 8, "hidden_dim": 6, "character_dim": 4, "character_hidden": 4},
     "bilstm_maxent": {"embedding_dim": 8, "hidden_dim": 6, "character_dim": 4, "character_hidden": 4},
     "hf_token_classifier": {"path": "set by the fixture"},
@@ -43,6 +44,10 @@ VARIANTS += [
     ("bilstm", {"projection": 10, "decoder": "maxent"}),
     ("bilstm_maxent", {}),
     ("bilstm_crf", {"character_dim": 0}),
+]
+VARIANTS += [
+    ("transformer", {}),
+    ("transformer", {**WORDS, "layers": 2, "decoder": "maxent", "projection": 10}),
 ]
 VARIANTS += [("bilstm_crf", {"contextual": {"path": "set by the fixture"}, "embedding_dim": 0})]
 VARIANTS += [("biaffine_ner", {}), ("hf_token_classifier", {}), ("hf_token_classifier", {"fine_tune": True})]

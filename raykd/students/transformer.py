@@ -1,0 +1,50 @@
+"""The Transformer student."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from raykd.layers import Transformer
+from raykd.layers.tagger_config import Size
+from raykd.students.student import Student
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class TransformerStudent(Student):
+    """Embedded pieces through a small Transformer to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, Table 15).
+
+    Its state of a sentence is the mean over the pieces.
+    """
+
+    kind: Literal["transformer"] = "transformer"
+    embedding_dim: Annotated[int, Field(ge=1)]
+    """E, components of a piece's vector and of every state; where characters or frozen vectors are read too, all that a
+    piece has is projected to E."""
+    heads: Size = 4
+    """Attention heads of a layer; E must be divisible by them."""
+    feed_forward_dim: Size | None = None
+    """Hidden size of the linear layers that follow the attention; null: 4 E."""
+    sizes: ClassVar[tuple[str, ...]] = ("layers", "heads", "feed_forward_dim")
+
+    @model_validator(mode="after")
+    def _heads_divide_e(self) -> Self:
+        if self.embedding_dim % self.heads:
+            got = f"embedding_dim {self.embedding_dim} is not divisible by heads {self.heads}"
+            nearest = self.heads * max(1, round(self.embedding_dim / self.heads))
+            raise ValueError(f"{got}; set embedding_dim: {nearest}, or another number of heads")
+        return self
+
+    def _encoder(self, dropout: float) -> Callable[[int], Transformer]:
+        return partial(
+            Transformer,
+            size=self.embedding_dim,
+            layers=self.layers,
+            heads=self.heads,
+            feed_forward=self.feed_forward_dim or 4 * self.embedding_dim,
+            dropout=dropout,
+        )
