@@ -19,6 +19,7 @@ from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
 from raykd.runs.recipe import Resources, Stage, TeacherCorpus
 from raykd.students import STUDENTS
+from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import TeacherVocabulary
 from raykd.sweep.spec import SEARCHABLE, BudgetConfig, SearchConfig, SweepFile, TrackingConfig
 from raykd.teachers import TEACHERS
@@ -82,7 +83,7 @@ stages:
         - {{objective: {{kind: posterior}}, weight: {{float: [0.1, 10], log: true}}}}
         - {{objective: {{kind: gold}}}}
   - objective: {{kind: gold}}
-    layers: unfreeze                           # head, then encoder, then embeddings
+    layers: unfreeze                           # head, then projection, encoder and embeddings
     schedule: {{epochs: 20, patience: 3}}
 ```
 
@@ -116,6 +117,7 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`contextual`": {"an encoder": EncoderConfig, "word vectors": WordVectorsConfig},
     "`teacher_corpus`": {"": TeacherCorpus},
     "`student`": {f"kind: {name}": model for name, model in STUDENTS.items()},
+    "`embeddings`": {f"kind: {name}": model for name, model in EMBEDDINGS.items()},
     "`vocabulary`": {
         f"kind: {get_args(model.model_fields['kind'].annotation)[0]}": model for model in VOCABULARIES
     },

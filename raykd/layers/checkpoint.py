@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from raykd.errors import StoreError
@@ -75,6 +77,37 @@ def reading_limit(model: nn.Module, folder: str | Path) -> int:
             )
     known = [limit for limit in limits if limit < _NO_LIMIT]
     return min(known, default=_NO_LIMIT)
+
+
+@lru_cache(maxsize=16)
+def embedding_dim(folder: str) -> int:
+    """Components of the vectors of pieces of the checkpoint in `folder`, by its configuration alone."""
+    from transformers import AutoConfig, AutoModel
+
+    with torch.device("meta"), quietly():
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        return AutoModel.from_config(config).get_input_embeddings().weight.shape[1]
+
+
+def embedding_matrix(path: str, checksum: str) -> torch.Tensor:
+    """The vectors of pieces [V, D] of a checkpoint as it is, in float32.
+
+    Raises:
+        StoreError: it cannot be read, or is not the one with this checksum.
+    """
+    from transformers import AutoModel
+
+    folder = checkpoint_folder(path)
+    checked_weights(path, checksum)
+    try:
+        # What the checkpoint does not hold (for example a pooler) is drawn at random.
+        with torch.random.fork_rng(devices=[]), quietly():
+            model = AutoModel.from_pretrained(str(folder), dtype=torch.float32, **SAFE)
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            path, f"cannot be loaded ({error})", "give a checkpoint that AutoModel reads"
+        ) from error
+    return model.get_input_embeddings().weight.detach()
 
 
 @contextmanager

@@ -67,6 +67,10 @@ class Model(nn.Module, ABC):
         """Its parameters by layer group, from the top (`head`) down; the order of gradual unfreezing."""
         return {"all": list(self.parameters())}
 
+    def embedding_matrix(self) -> Float[Tensor, "piece size"]:
+        """Its vectors of pieces, as its parameter; ValueError where it has none."""
+        raise ValueError(f"{type(self).__name__} has no vectors of pieces")
+
     def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """What it reads of frozen encoders and is none of its `parameters()`: by key, the parameters of each, without
         their values. Models with the same key share them."""

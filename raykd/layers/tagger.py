@@ -160,6 +160,9 @@ class Tagger(Model):
             "embeddings": [parameter for part in below for parameter in part.parameters()],
         }
 
+    def embedding_matrix(self) -> Tensor:
+        return super().embedding_matrix() if self.embedding is None else self.embedding.table.weight
+
     def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
         return {} if self.context is None else self.context.frozen()
 

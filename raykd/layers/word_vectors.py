@@ -32,7 +32,7 @@ from raykd.storage import Storage
 from raykd.streams import path_sha256
 
 if TYPE_CHECKING:
-    from jaxtyping import Float32
+    from jaxtyping import Float32, Int
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
@@ -116,6 +116,10 @@ class WordVectors:
         """The table, without its values; padding and unknown words have rows too."""
         return (_outline(self.key, self._words + 2, self.output_size),)
 
+    def of_words(self, ids: Int[np.ndarray, " row"]) -> Float32[np.ndarray, "row size"]:
+        """The vectors of words of the file, by their ids in its vocabulary."""
+        return _vectors(self._file, self.key)[ids - 2]
+
     @torch.no_grad()
     def compute(self, batch: TokenBatch) -> Tensor:
         """The vectors [B, T, D] of the words of `batch`, whose pieces are words."""
@@ -135,7 +139,7 @@ def _path(file: str) -> Path:
     try:
         return Storage(folder or slash or ".").local_path(name)
     except (OSError, StoreError) as error:
-        hint = "set contextual.vectors to a file of word vectors"
+        hint = "give a file of word vectors"
         raise StoreError(file, f"cannot be read ({error})", hint) from error
 
 

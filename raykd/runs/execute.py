@@ -16,6 +16,7 @@ from raykd.results import RunResult, Score, Scores
 from raykd.runs.checkpoint import CHECKPOINT, Progress
 from raykd.runs.data import corpus_of, part_of, training_data
 from raykd.runs.distil import Distiller, EpochReport, Worker
+from raykd.runs.embeddings import start_embeddings
 from raykd.runs.evaluate import score_part
 from raykd.runs.models import (
     MODEL,
@@ -99,8 +100,10 @@ def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model)
 
 
 def _starting_model(storage: Storage, run: Run) -> Model:
-    """The model before its first stage: drawn by its seed, or with the weights of another run."""
+    """The model before its first stage: drawn by its seed but for the vectors of pieces that are given, or with the
+    weights of another run."""
     model = build_model(storage, run)
+    start_embeddings(model, storage, run)
     if run.start_from:
         _take_weights(model, storage, run, **run.start_from)
     return model

@@ -19,6 +19,7 @@ from raykd.needs import to_store
 from raykd.objectives import Gold
 from raykd.redact import redacted
 from raykd.results import RunResult
+from raykd.runs.embeddings import embeddings_from
 from raykd.runs.recipe import Recipe, Stage, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import store_vocabulary
@@ -228,6 +229,7 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
         training=plain(recipe.training),
         sources=tuple(source for source in sources if source is not None) if needs else (),
         start_from=_start_from(recipe, preparation.storage),
+        embeddings_from=embeddings_from(student, preparation.teachers, languages),
     )
 
 

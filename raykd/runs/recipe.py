@@ -222,7 +222,7 @@ def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[Ke
         message = f"{stage.objective.kind!r} is between MaxEnt models, got {got}; use 'structural'"
         faults.append((kind, message))
     faults += _text_faults(recipe, stage, where)
-    if "projection" in stage.layers and getattr(recipe.student, "projection", None) is None:
+    if "projection" in stage.layers and recipe.student.projection is None:
         hint = "set student.projection, or omit it here"
         faults.append(((*where, "layers"), f"the student has no layer group 'projection'; {hint}"))
     own = stage.training.model_fields_set if stage.training is not None else ()

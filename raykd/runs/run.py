@@ -17,7 +17,7 @@ FORMAT = 2
 RESULT, MODEL = "result.json", "model.json"
 """Files of a run's folder: its result, written last, and the run itself as plain data."""
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {"student": {"contextual": None, "projection": None}, "teacher": {}}
+    {"student": {"contextual": None, "projection": None, "embeddings": None}, "teacher": {}}
 )
 """By role, the keys of a model that were added when there were runs already: left at these values they are omitted, so
 that those runs keep their ids."""
@@ -68,6 +68,8 @@ class Run:
     """Exponent of smoothed language sampling; 1 takes every sentence once an epoch."""
     start_from: dict[str, str] | None = None
     """The weights that training starts from: `folder` (a URI) and `weights_sha256`."""
+    embeddings_from: dict[str, str] | None = None
+    """Whose vectors of pieces the model's start from: `teacher_id`, or `path` and `checksum` of a checkpoint."""
 
     @property
     def id(self) -> str:
@@ -102,7 +104,13 @@ class Run:
             # A checkpoint that is given is named by its files' content, wherever they are.
             del model["path"], fields["vocabulary_id"]
         if model.get("contextual"):
-            model["contextual"] = [_without_place(part) for part in model["contextual"]]
+            model["contextual"] = [without_place(part) for part in model["contextual"]]
+        if model.get("embeddings"):
+            model["embeddings"] = without_place(model["embeddings"])
+        if self.embeddings_from:
+            fields["embeddings_from"] = without_place(self.embeddings_from)
+        else:
+            del fields["embeddings_from"]
         unset = [key for key, value in ADDED[self.role].items() if key in model and model[key] == value]
         model = {key: value for key, value in model.items() if key not in unset}
         for source in fields["sources"]:
@@ -133,11 +141,10 @@ def objective_name(objective: Mapping[str, Any]) -> str:
     return "+".join(part["objective"]["kind"] for part in parts) or objective["kind"]
 
 
-def _without_place(part: dict[str, Any]) -> dict[str, Any]:
-    """A frozen encoder or table, named by its content where its checksum is known."""
-    return {
-        key: value for key, value in part.items() if key not in ("path", "vectors") or not part["checksum"]
-    }
+def without_place(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A checkpoint or file that is given, named by its content where its checksum is known."""
+    known = bool(part.get("checksum"))
+    return {key: value for key, value in part.items() if not (known and key in ("path", "vectors"))}
 
 
 def validated(model: Any, plain: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.spec import KeyPath
+from raykd.students.embeddings import OfTeacher
 
 
 def student_faults(recipe: Any, vocabulary: VocabularyConfig) -> list[tuple[KeyPath, str]]:
@@ -15,16 +16,36 @@ def student_faults(recipe: Any, vocabulary: VocabularyConfig) -> list[tuple[KeyP
     if recipe.student.word_dropout and vocabulary.kind == "pretrained":
         hint = "only words and WordPieces of raykd's own have its unknown piece; omit word_dropout"
         faults.append((("student", "word_dropout"), f"the vocabulary is a checkpoint's: {hint}"))
-    return faults + _group_faults(recipe)
+    return faults + _embedding_faults(recipe, vocabulary)
 
 
-def _group_faults(recipe: Any) -> list[tuple[KeyPath, str]]:
-    """Stages that train the projection of a student that has none."""
-    if recipe.student.projection is not None:
+def _embedding_faults(recipe: Any, vocabulary: VocabularyConfig) -> list[tuple[KeyPath, str]]:
+    """Vectors that a student's cannot start from."""
+    start, teachers = recipe.student.embeddings, recipe.teachers
+    path: KeyPath = ("student", "embeddings")
+    if start is not None and recipe.start_from is not None:
+        return [(path, "all weights are those of the run in start_from; omit one of them")]
+    if not isinstance(start, OfTeacher):
         return []
-    message = "the student has no projection; set student.projection, or omit it here"
-    return [
-        (("stages", place, "layers"), message)
-        for place, stage in enumerate(recipe.all_stages)
-        if "projection" in stage.layers
-    ]
+    faults: list[tuple[KeyPath, str]] = []
+    own, given = vocabulary, teachers.tokenizer
+    if own.kind != given.kind or getattr(own, "path", None) != getattr(given, "path", None):
+        message = "the student's pieces are not the teacher's; set student.vocabulary: {kind: teacher}"
+        faults.append(((*path, "kind"), message))
+    checkpoint = given.kind == "pretrained"
+    if start.weights == "pretrained" and not checkpoint:
+        message = f"teacher {teachers.kind!r} starts from no checkpoint; set weights: fine_tuned"
+        faults.append(((*path, "weights"), message))
+    if start.weights == "fine_tuned":
+        alone = recipe.student.scope == "language" or len(recipe.corpus.languages) == 1
+        pretrained = ", or weights: pretrained" if checkpoint else ""
+        if teachers.scope == "language" and not alone:
+            message = f"each language has a teacher of its own; set student.scope: language{pretrained}"
+            faults.append(((*path, "kind"), message))
+        if teachers.count > 1:
+            message = f"the mean of {teachers.count} teachers has none; set teachers.count: 1{pretrained}"
+            faults.append(((*path, "kind"), message))
+    # How wide a checkpoint's are is known when it is read.
+    if not checkpoint and (fault := start.fault(recipe.student.embedding_dim, teachers.embedding_dim)):
+        faults.append(((*path, "kind"), "; ".join(fault)))
+    return faults

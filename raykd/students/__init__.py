@@ -8,6 +8,7 @@ Every configuration in the table has
     contextual                 the frozen encoders and word vectors that it reads too, or None
     pinned(language)           the same student with the checksums of what it is given
     decoder                    "crf" or "maxent"
+    embeddings                 where its vectors of pieces start, or None
     projection                 width of its projection, "teacher", or None
     depth                      layers of its encoder, and its projection
     build(vocabulary_size=, characters=, tag_set=, unit=, dropout=) -> Model

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import field_validator, model_validator
 
 from raykd.corpora.vocabulary import WordPieceConfig
 from raykd.layers.heads import head_of
 from raykd.layers.tagger_config import Size, TaggerConfig
+from raykd.students.embeddings import EmbeddingsConfig, RandomEmbeddings, VectorEmbeddings
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
@@ -32,6 +35,27 @@ class Student(TaggerConfig):
     latency and size; `teacher`: that of the teacher's hidden states; null: no such layer."""
     decoder: Literal["crf", "maxent"] = "crf"
     vocabulary: StudentVocabulary = WordPieceConfig(kind="wordpiece")
+    embeddings: EmbeddingsConfig | None = None
+    """Where the vectors of pieces start; null: drawn at random. They are trained on, like everything else."""
+
+    @field_validator("embeddings", mode="after")
+    @classmethod
+    def _random_is_none(cls, given: EmbeddingsConfig | None) -> EmbeddingsConfig | None:
+        return None if isinstance(given, RandomEmbeddings) else given
+
+    @model_validator(mode="after")
+    def _has_embeddings(self) -> Self:
+        if self.embeddings is not None and not self.embedding_dim:
+            raise ValueError(
+                "embeddings start somewhere, and it has none: set embedding_dim, or omit embeddings"
+            )
+        return self
+
+    def pinned(self, language: str | None = None) -> Self:
+        own = super().pinned(language)
+        if not isinstance(own.embeddings, VectorEmbeddings):
+            return own
+        return own.model_copy(update={"embeddings": own.embeddings.pinned(language)})
 
     @property
     def tokenizer(self) -> StudentVocabulary:

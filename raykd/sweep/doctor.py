@@ -21,6 +21,9 @@ from raykd.corpora.sources import SOURCES, read_note
 from raykd.errors import RaykdError, StoreError
 from raykd.results import Cost, RunResult
 from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
+from raykd.runs.embeddings import FOLDER as EMBEDDINGS
+from raykd.runs.embeddings import MANIFEST as STARTED
+from raykd.runs.embeddings import embeddings_id, open_embeddings
 from raykd.runs.encoded import FOLDER as BLOCKS
 from raykd.runs.encoded import MANIFEST as ENCODED
 from raykd.runs.encoded import encoded_id, open_encoded
@@ -197,6 +200,14 @@ def _encoded(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
         )
 
 
+def _embeddings(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    # Without its manifest it was never finished, and is written anew.
+    if f"{part}/{STARTED}" in names:
+        files = [f"{EMBEDDINGS}/{name}" for name in names]
+        read = partial(open_embeddings, storage.child(EMBEDDINGS, part))
+        yield from _damage(read, f"{EMBEDDINGS}/{part}", "they are taken from the teacher again", files)
+
+
 def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     records = SweepRecords(storage, part)
     for name in names:
@@ -218,6 +229,7 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     "vocabularies": _vocabulary,
     BLOCKS: _encoded,
     FOLDER: _encoder,
+    EMBEDDINGS: _embeddings,
     "teachers": partial(_run, "teachers"),
     "transfer": _transfer,
     "costs": _cost,
@@ -299,15 +311,19 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
             used["transfer"] |= {text, signal_id(FEATURES, teacher_id=encoder, text_id=text)}
     for member in run.members:
         _use(storage, used, member)
+    teachers = [source.teacher_id for source in run.sources]
+    if run.model.get("embeddings"):
+        used[EMBEDDINGS].add(embeddings_id(run))
+        teachers += [own] if (own := (run.embeddings_from or {}).get("teacher_id")) else []
+    for teacher in (f"teachers/{teacher}/{MODEL}" for teacher in teachers):
+        if storage.exists(teacher):
+            _use(storage, used, storage.read_json(teacher, Run.from_plain))
     for source in run.sources:
         for signal in source.folders.values():
             used["transfer"].add(signal)
             for name in storage.names(f"transfer/{signal}/"):
                 if name.endswith(MANIFEST):
                     used["transfer"].add(read_manifest(storage.child(*name.split("/")[:-1])).origin.text_id)
-        teacher = f"teachers/{source.teacher_id}/{MODEL}"
-        if storage.exists(teacher):
-            _use(storage, used, storage.read_json(teacher, Run.from_plain))
     if run.start_from and run.start_from["folder"].startswith(storage.uri):
         name = run.start_from["folder"].rstrip("/").rpartition("/")[2]
         if storage.exists(f"runs/{name}/{MODEL}"):

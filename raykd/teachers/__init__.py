@@ -8,6 +8,7 @@ Every configuration in the table has
     offers                     the signals it offers; `own_signals`, those of one of several
     depth                      layers of its encoder, None where only its checkpoint says
     hidden_size(layer)         components of a layer's hidden states
+    embedding_dim              components of its vectors of pieces, 0 where it has none
     tokenizer                  how its text becomes pieces
     reads_characters           whether it reads words' characters too
     contextual                 the frozen encoders and word vectors that it reads too, or None

@@ -83,6 +83,9 @@ class HFTagger(Model):
         config = json.loads(self.model.config.to_json_string(use_diff=False))
         return {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
 
+    def embedding_matrix(self) -> Tensor:
+        return self.model.get_input_embeddings().weight
+
     def hidden_size(self, layer: int) -> int:
         checked_layer(layer, self.model.config.num_hidden_layers, "the checkpoint")
         return self.model.config.hidden_size

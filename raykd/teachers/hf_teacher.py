@@ -15,6 +15,7 @@ from raykd.layers.checkpoint import (
     SAFE,
     checked_weights,
     checkpoint_folder,
+    embedding_dim,
     quietly,
     reading_limit,
     weights_checksum,
@@ -133,6 +134,11 @@ class HFTeacher(Seeded, Duration):
         return self._tagger(
             model, tag_set, unit, **{name: architecture[name] for name in ("limit", "prefix", "suffix")}
         )
+
+    @property
+    def embedding_dim(self) -> int:
+        """Components of its vectors of pieces."""
+        return embedding_dim(str(checkpoint_folder(self.path)))
 
     def hidden_size(self, layer: int) -> int:
         from transformers import AutoConfig  # takes seconds to import

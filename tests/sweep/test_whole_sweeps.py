@@ -22,6 +22,7 @@ from raykd.runs.run import Run
 from raykd.spec import load
 from raykd.storage import Storage
 from raykd.sweep import settings as settings_module
+from raykd.sweep.doctor import examine, unused
 from raykd.sweep.driver import Sweep
 from raykd.sweep.records import SweepRecords
 from raykd.trial import Trial
@@ -258,6 +259,37 @@ def test_only_the_largest_text_is_precomputed(sizes):
         *small.sources[0].signals.values(),
     } == signals
     assert len(manifests) == len(signals)
+
+
+STUDENTS = """\
+student={choice: [
+  {kind: bilstm, embedding_dim: 4, hidden_dim: {choice: [4, 6]}, projection: {choice: [null, teacher]},
+   embeddings: {kind: svd}, vocabulary: {kind: teacher}},
+  {kind: transformer, embedding_dim: 4, heads: 2, embeddings: {choice: [{kind: random}, {kind: pca}]},
+   vocabulary: {kind: teacher}}]}"""
+
+
+@pytest.fixture(scope="module")
+def students(swept):
+    """Kinds of students, their projections and where their embeddings start are searched, on gold labels."""
+    text = "objective: {kind: gold}\n"
+    return swept("students", text, "--set", STUDENTS.replace("\n", ""), "--set", "teachers.scope=all")
+
+
+def test_students_of_all_kinds_start_from_the_teacher_that_was_trained_before(students):
+    trials = students.trials
+    assert [run.role for run in students.done] == ["teacher"] + ["student"] * 6
+    assert len({trial.run_ids for trial in trials}) == 6
+    assert {trial.state for trial in trials} == {"COMPLETE"}
+    assert len({trial.cost["parameters"] for trial in trials}) == 5, "where embeddings start costs nothing"
+
+
+def test_what_students_start_from_is_used(students):
+    """Though no signal of their teacher is."""
+    assert students.storage.names("embeddings/")
+    assert not any(run.sources for run in students.done)
+    assert unused(students.storage) == {}
+    assert not examine(students.storage).damages
 
 
 def test_each_corpus_is_read_once(tmp_path, monkeypatch):

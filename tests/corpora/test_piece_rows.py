@@ -1,0 +1,64 @@
+"""Which row of an embedding belongs to which piece, between vocabularies that are pruned differently."""
+
+from dataclasses import replace
+
+import pytest
+
+from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, rows_in
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
+from tests.teachers.checkpoints import PIECES, make_checkpoint
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return HFVocabulary.load(make_checkpoint(tmp_path_factory.mktemp("tiny"), head=False))
+
+
+def pruned(whole, *words):
+    return whole.of_words(list(words), prune=True)
+
+
+def test_words_and_wordpieces_are_the_same_by_their_text():
+    one, other = WordVocabulary(("an", "bo", "[UNK]")), WordVocabulary(("jij", "an"))
+    # Padding and unknown are the first two pieces of both; a word that is spelled like one is a word.
+    assert rows_in(one, other).tolist() == [0, 1, -1, 2]
+    assert rows_in(other, one).tolist() == [0, 1, 3, -1, -1]
+    pieces, more = (
+        WordPieceVocabulary(("[PAD]", "[UNK]", *letters)) for letters in (("a", "##a"), ("##a", "b", "a"))
+    )
+    assert rows_in(pieces, more).tolist() == [0, 1, 3, -1, 2]
+    assert rows_in(one, pieces).tolist() == [-1, -1, -1, -1]
+
+
+def test_pieces_of_a_checkpoint_are_the_same_by_their_ids_there(whole):
+    teacher, student = pruned(whole, "an", "abc"), pruned(whole, "an", "bo", "jij")
+    assert teacher.kept != student.kept
+    for one in (whole, teacher, student):
+        for other in (whole, teacher, student):
+            rows, mine = rows_in(one, other), checkpoint_rows(other).tolist()
+            theirs = checkpoint_rows(one).tolist()
+            assert [theirs[row] if row >= 0 else None for row in rows] == [
+                piece if piece in theirs else None for piece in mine
+            ]
+    assert set(rows_in(whole, student).tolist()) == set(student.kept)
+    assert (rows_in(teacher, student) < 0).any()
+    assert checkpoint_rows(whole).tolist() == list(range(whole.size))
+
+
+def test_texts_have_no_marks(whole):
+    assert piece_texts(WordVocabulary(("an", "##"))) == ["", "", "an", "##"]
+    assert piece_texts(WordPieceVocabulary(("[PAD]", "[UNK]", "a", "##ab"))) == ["[PAD]", "[UNK]", "a", "ab"]
+    assert piece_texts(whole) == [piece.removeprefix("##") for piece in PIECES]
+    student = pruned(whole, "jij")
+    assert piece_texts(student) == [PIECES[row].removeprefix("##") for row in student.kept]
+    marked = replace(whole, definition=whole.definition.replace("##", "▁"))
+    assert piece_texts(marked) == piece_texts(whole)
+
+
+def test_characters_are_no_pieces():
+    characters = CharacterVocabulary(("a",))
+    with pytest.raises(TypeError, match="CharacterVocabulary has no pieces"):
+        piece_texts(characters)
+    with pytest.raises(TypeError, match="CharacterVocabulary has no pieces"):
+        rows_in(characters, characters)
