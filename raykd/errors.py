@@ -7,7 +7,8 @@
     ├── StoreError              4   a stored part is missing, damaged or cannot be written
     ├── PlacementError          5   the requested resources are not on the cluster
     ├── TrackingError           6   the tracking server cannot be used
-    └── RunError                7   a training run failed
+    ├── RunError                7   a training run failed
+    └── ExportError            10   a model cannot be exported, or what was exported gives other labels
 
 `raykd sweep` ends with 0 when all trials are complete, with 8 when the front has gaps (some trials failed; --resume
 tries them again), and with 9 when no student is on it.
@@ -105,3 +106,9 @@ class RunError(RaykdError):
     """A training run failed."""
 
     exit_code = 7
+
+
+class ExportError(RaykdError):
+    """A model has no deployed form, or its deployed form gives other labels than the model."""
+
+    exit_code = 10

@@ -5,6 +5,7 @@ import pytest
 from raykd import errors
 from raykd.errors import (
     CorpusError,
+    ExportError,
     Fault,
     PlacementError,
     RaykdError,
@@ -24,6 +25,7 @@ EXAMPLES = [
     PlacementError("2 × 1 CPU > 1 CPU"),
     TrackingError("no answer"),
     RunError("out of memory"),
+    ExportError("no such graph"),
 ]
 
 

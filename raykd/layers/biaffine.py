@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from raykd.errors import ExportError
 from raykd.layers.heads import full_precision
 from raykd.structures import Spans, SpanTags
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
+
+    from raykd.layers.graph import Graph, Value
 
 
 class BiaffineHead(nn.Module):
@@ -46,6 +49,9 @@ class BiaffineHead(nn.Module):
         first_BTS, last_BTS = _with_one(self.first(states_BTD)), _with_one(self.last(states_BTD))
         scores_BLTT = (first_BTS[:, None] @ self.weights) @ last_BTS[:, None].transpose(2, 3)
         return Spans(full_precision(scores_BLTT.permute(0, 2, 3, 1)), lengths_B, self.tags)
+
+    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
+        raise ExportError("it decodes spans, which is not exported; export a model that labels words")
 
 
 def _with_one(vectors_BTS: Tensor) -> Tensor:

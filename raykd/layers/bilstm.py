@@ -17,11 +17,13 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from raykd.layers.dropout import VariationalDropout
-from raykd.layers.pieces import last_states
+from raykd.layers.pieces import add_last_states_to, last_states
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
+
+    from raykd.layers.graph import Graph, Value
 
 
 def reversal(lengths_B: Int[Tensor, " batch"], steps: int) -> Int[Tensor, "batch time"]:
@@ -65,6 +67,23 @@ class BiLSTM(nn.Module):
         """The last state of each direction."""
         return last_states(states_BTD, lengths_B)
 
+    def add_to(self, graph: Graph, inputs_BTD: Value, lengths_B: Value) -> Value:
+        """The outputs [B, T, 2H] of the last layer."""
+        for layer in self.layers:
+            outputs_T2BH, _ = _add_layer_to(graph, layer, inputs_BTD, lengths_B)
+            outputs_BT2H = graph.add("Transpose", outputs_T2BH, perm=[2, 0, 1, 3])
+            inputs_BTD = graph.reshape(outputs_BT2H, 0, 0, self.output_size)
+        return inputs_BTD
+
+    def add_ends_to(self, graph: Graph, inputs_BTD: Value, lengths_B: Value) -> Value:
+        """The last state of each direction of the one layer [B, 2H], without the others."""
+        (layer,) = self.layers
+        _, ends_2BH = _add_layer_to(graph, layer, inputs_BTD, lengths_B)
+        return graph.reshape(graph.add("Transpose", ends_2BH, perm=[1, 0, 2]), -1, self.output_size)
+
+    def add_of_sentence_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> Value:
+        return add_last_states_to(graph, states_BTD, lengths_B)
+
 
 def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
     if inputs_BTD.device.type != "cpu":
@@ -98,3 +117,18 @@ def _one_direction(lstm: nn.Module, inputs_BTD: Tensor, *, suffix: str) -> Tenso
     return torch.lstm(
         inputs_BTD, (start_1BH, start_1BH), weights, has_biases=True, train=lstm.training, **settings
     )[0]
+
+
+def _add_layer_to(graph: Graph, lstm: nn.Module, inputs_BTD: Value, lengths_B: Value) -> list[Value]:
+    """The outputs [T, 2, B, H] of a layer, zero on padding, and the last of each direction [2, B, H]."""
+    inputs_TBD = graph.add("Transpose", inputs_BTD, perm=[1, 0, 2])
+    weights = [graph.constant(_both(lstm, f"weight_{part}")) for part in ("ih", "hh")]
+    biases = torch.cat([_both(lstm, "bias_ih"), _both(lstm, "bias_hh")], 1)
+    read = (inputs_TBD, *weights, graph.constant(biases), graph.cast(lengths_B, "int32"))
+    return graph.several("LSTM", *read, outputs=2, direction="bidirectional", hidden_size=lstm.hidden_size)
+
+
+def _both(lstm: nn.Module, name: str) -> Tensor:
+    """A weight of both directions, in ONNX's order of the gates: input, output, forget, cell."""
+    own = [getattr(lstm, f"{name}_l0{suffix}").detach().chunk(4) for suffix in ("", "_reverse")]
+    return torch.stack([torch.cat([gates[0], gates[3], gates[1], gates[2]]) for gates in own])

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
+    from raykd.layers.graph import Graph, Value
+
 # Distinct words are run in groups of similar length, so that one long word does not make all others as long:
 # 2–4 times faster than one padded block, and at this size also than a packed one (measured, one thread).
 GROUP = 128
@@ -52,6 +54,14 @@ class CharacterEncoder(nn.Module):
         vectors_ND = self._encode(distinct[:, 1:], distinct[:, 0])
         output_BTD = vectors_ND.new_zeros(*words_BT.shape, self.output_size)
         return output_BTD.index_put(words_BT.nonzero(as_tuple=True), vectors_ND[place])
+
+    def add_to(self, graph: Graph, characters_BTC: Value, character_lengths_BT: Value) -> Value:
+        """The vectors [B, T, 2H]; those of padding words mean nothing."""
+        characters_NC = graph.reshape(characters_BTC, -1, graph.size(characters_BTC, 2))
+        lengths_N = graph.add("Max", graph.reshape(character_lengths_BT, -1), graph.constant(1))
+        vectors_ND = self.lstm.add_ends_to(graph, self.embedding.add_to(graph, characters_NC), lengths_N)
+        words = (graph.size(character_lengths_BT, axis) for axis in (0, 1))
+        return graph.reshape(vectors_ND, *words, self.output_size)
 
     def _encode(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
         # torch.unique sorts rows and the length is their first column: groups are of similar length already.

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
+    from raykd.layers.graph import Graph, Value
+
 
 class TokenEmbedding(nn.Module):
     """One vector per piece, with word dropout in front.
@@ -35,3 +37,7 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, pieces_BP: Int[Tensor, "batch piece"]) -> Float[Tensor, "batch piece size"]:
         return self.table(self.words(pieces_BP))
+
+    def add_to(self, graph: Graph, pieces: Value) -> Value:
+        """The vectors of `pieces`, in any shape."""
+        return graph.add("Gather", graph.constant(self.table.weight), pieces)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from torch import nn
 
+from raykd.errors import ExportError
 from raykd.layers.model import Model, Output
 from raykd.structures import Mixture, log_linear_pool
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from raykd.corpora.encoding import TokenBatch
 
 
@@ -26,6 +29,9 @@ class Ensemble(Model):
             raise ValueError("several models together have no hidden states; ask one of them")
         members = tuple(member(batch).distribution for member in self.members)
         return Output(log_linear_pool(members) if self.combine == "scores" else Mixture(members))
+
+    def to_onnx(self) -> ModelProto:
+        raise ExportError("it is the mean of several models; export one of them")
 
     def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
         return {key: own for member in self.members for key, own in member.frozen().items()}  # type: ignore[operator]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from raykd.layers.graph_viterbi import add_viterbi_to
 from raykd.structures import Chain
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
     from torch import Tensor
+
+    from raykd.layers.graph import Graph, Value
 
 
 def full_precision(scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -42,6 +45,12 @@ class CRFHead(nn.Module):
         emissions_BTY = full_precision(self.emissions(states_BTD))
         return Chain(emissions_BTY, lengths_B, self.transitions, self.start, self.end)
 
+    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
+        """The best labels [B, T], and the emissions."""
+        emissions_BTY = graph.linear(self.emissions, states_BTD)
+        parts = (graph.constant(part) for part in (self.transitions, self.start, self.end))
+        return add_viterbi_to(graph, emissions_BTY, lengths_B, *parts), emissions_BTY
+
 
 class MaxEntHead(nn.Module):
     """Each tag by itself: a softmax over the emissions, which is a chain without transitions."""
@@ -54,6 +63,13 @@ class MaxEntHead(nn.Module):
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Chain:
         return Chain(full_precision(self.emissions(states_BTD)), lengths_B)
+
+    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
+        """The best labels [B, T], and the emissions."""
+        emissions_BTY = graph.linear(self.emissions, states_BTD)
+        best_BT = graph.add("ArgMax", emissions_BTY, axis=2, keepdims=0)
+        inside_BT = graph.inside(graph.places(emissions_BTY, 1), lengths_B)
+        return graph.add("Where", inside_BT, best_BT, graph.constant(0)), emissions_BTY
 
 
 DECODERS = MappingProxyType({"crf": CRFHead, "maxent": MaxEntHead})

@@ -10,12 +10,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
 
-from raykd.errors import StoreError
+from raykd.errors import ExportError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from jaxtyping import Float
+    from onnx import ModelProto
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
@@ -80,6 +81,23 @@ class Model(nn.Module, ABC):
         """Every parameter that it computes with, once."""
         every = [*self.parameters(), *(each for own in self.frozen().values() for each in own)]
         yield from {id(parameter): parameter for parameter in every}.values()
+
+    @property
+    def piece_limit(self) -> int | None:
+        """The most pieces that it reads at once, where there is such a limit. Longer sentences are read in parts, but
+        not by `to_onnx`."""
+        return None
+
+    def to_onnx(self) -> ModelProto:
+        """The model and its decoding as one ONNX graph: from the numbers of a batch to its best labels
+        (`layers/graph.py` has the names of inputs and outputs).
+
+        Raises:
+            ExportError: there is no such graph of this model.
+        """
+        raise ExportError(
+            f"{type(self).__name__}: no ONNX graph is made of this kind of model; export a student"
+        )
 
     def architecture(self) -> dict[str, Any] | None:
         """What of its shape only a given checkpoint says, as JSON-able data; None where its configuration says all."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
+    from raykd.layers.graph import Batch, Graph, Value
 
 
 _FLOAT16_MAX = torch.finfo(torch.float16).max
@@ -36,6 +37,21 @@ def words_to_pieces(
     word_BP = word_of_piece(batch.first_BT, batch.lengths_B, batch.pieces_BP.shape[1])
     pieces_BPD = words_BTD.take_along_dim(word_BP.clamp_min(0)[:, :, None], 1)
     return pieces_BPD.masked_fill((word_BP < 0)[:, :, None], 0.0)
+
+
+def add_words_to_pieces_to(graph: Graph, words_BTD: Value, batch: Batch) -> Value:
+    """`words_to_pieces`, as nodes of a graph."""
+    places_P = graph.places(batch.pieces_BP, 1)
+    words_BT = graph.inside(graph.places(batch.first_BT, 1), batch.lengths_B)
+    begun_BPT = graph.add(
+        "And",
+        graph.unsqueeze(words_BT, 1),
+        graph.add("LessOrEqual", graph.unsqueeze(batch.first_BT, 1), graph.unsqueeze(places_P, 1)),
+    )
+    begun_BP = graph.add("ReduceSum", graph.cast(begun_BPT, "int64"), graph.constant([2]), keepdims=0)
+    word_BP = graph.add("Max", graph.add("Sub", begun_BP, graph.constant(1)), graph.constant(0))
+    some_BP1 = graph.unsqueeze(graph.add("Greater", begun_BP, graph.constant(0)), 2)
+    return graph.add("Where", some_BP1, graph.take(words_BTD, word_BP), graph.constant(0.0))
 
 
 def mean_of_pieces(
@@ -66,6 +82,14 @@ def last_states(
     forward_BPH, backward_BPH = states_BPD.chunk(2, dim=-1)
     last_B11 = (lengths_B - 1)[:, None, None]
     return torch.cat([forward_BPH.take_along_dim(last_B11, 1), backward_BPH[:, :1]], dim=-1)
+
+
+def add_last_states_to(graph: Graph, states_BPD: Value, lengths_B: Value) -> Value:
+    """`last_states`, as nodes of a graph."""
+    forward_BPH, backward_BPH = graph.several("Split", states_BPD, outputs=2, axis=-1, num_outputs=2)
+    last_B1 = graph.unsqueeze(graph.add("Sub", lengths_B, graph.constant(1)), 1)
+    first_B1H = graph.add("Gather", backward_BPH, graph.constant([0]), axis=1)
+    return graph.add("Concat", graph.take(forward_BPH, last_B1), first_B1H, axis=-1)
 
 
 def mean_of_sentence(

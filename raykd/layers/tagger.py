@@ -12,22 +12,25 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import torch
 from torch import nn
 
+from raykd.errors import ExportError
 from raykd.layers.bilstm import BiLSTM
 from raykd.layers.characters import CharacterEncoder
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.heads import head_of
 from raykd.layers.model import Model, Output, checked_layer
-from raykd.layers.pieces import mean_of_sentence, words_to_pieces
+from raykd.layers.pieces import add_words_to_pieces_to, mean_of_sentence, words_to_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from jaxtyping import Float
+    from onnx import ModelProto
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
     from raykd.layers.contextual import Context
+    from raykd.layers.graph import Batch, Graph, Value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,14 @@ class SequenceEncoder(Protocol):
         """The state of each sentence, from the outputs of a layer."""
         ...
 
+    def add_to(self, graph: Graph, inputs_BPD: Value, lengths_B: Value) -> Value:
+        """The outputs [B, P, D] of the last layer, as nodes of a graph."""
+        ...
+
+    def add_of_sentence_to(self, graph: Graph, states_BPD: Value, lengths_B: Value) -> Value:
+        """`of_sentence`, as nodes of a graph."""
+        ...
+
 
 class Projection(nn.Module):
     """GELU(W h + b): states in the width of another model (Mukherjee & Awadallah 2020, Eq. 5)."""
@@ -74,6 +85,9 @@ class Projection(nn.Module):
 
     def forward(self, states_BTD: Float[Tensor, "batch label size"]) -> Float[Tensor, "batch label width"]:
         return nn.functional.gelu(self.linear(states_BTD))
+
+    def add_to(self, graph: Graph, states_BTD: Value) -> Value:
+        return graph.add("Gelu", graph.linear(self.linear, states_BTD))
 
 
 class Tagger(Model):
@@ -100,7 +114,7 @@ class Tagger(Model):
         head: Callable[[int], nn.Module] | None = None,
     ):
         super().__init__()
-        self.unit = shape.unit
+        self.unit: Literal["word", "sentence"] = shape.unit
         self.embedding, self.characters, self.context, self.projection = None, None, context, None
         if shape.embedding_dim:
             self.embedding = TokenEmbedding(shape.pieces, shape.embedding_dim, word_dropout=word_dropout)
@@ -120,7 +134,7 @@ class Tagger(Model):
             self.projection_dropout = VariationalDropout(dropout)
         head = head or head_of(shape.decoder, shape.tags)
         self._new_head = partial(head, shape.projection or states)
-        self.head = self._new_head()
+        self.head: Any = self._new_head()
 
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
         wanted = {layer: self._place(layer) for layer in layers}
@@ -165,6 +179,32 @@ class Tagger(Model):
 
     def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
         return {} if self.context is None else self.context.frozen()
+
+    def to_onnx(self) -> ModelProto:
+        from raykd.layers.graph import Batch, Graph  # ONNX takes half a second to import
+
+        if self.context is not None:
+            hint = "export a student without contextual"
+            raise ExportError(f"it reads frozen encoders or word vectors, which are not exported; {hint}")
+        graph, batch = Graph(), Batch()
+        inputs_BPD = self._add_inputs_to(graph, batch)
+        states_BPD = self.encoder.add_to(graph, inputs_BPD, batch.piece_lengths_B)
+        if self.unit == "word":
+            top_BTD, lengths_B = graph.take(states_BPD, batch.first_BT), batch.lengths_B
+        else:
+            top_BTD = self.encoder.add_of_sentence_to(graph, states_BPD, batch.piece_lengths_B)
+            lengths_B = graph.add("Min", batch.lengths_B, graph.constant(1))
+        if self.projection is not None:
+            top_BTD = self.projection.add_to(graph, top_BTD)
+        labels_BT, scores_BTY = self.head.add_to(graph, top_BTD, lengths_B)
+        return graph.model(labels_BT, scores_BTY, unit=self.unit, spelling=self.characters is not None)
+
+    def _add_inputs_to(self, graph: Graph, batch: Batch) -> Value:
+        read = [] if self.embedding is None else [self.embedding.add_to(graph, batch.pieces_BP)]
+        if self.characters is not None:
+            words_BTD = self.characters.add_to(graph, batch.characters_BTC, batch.character_lengths_BT)
+            read.append(add_words_to_pieces_to(graph, words_BTD, batch))
+        return graph.add("Concat", *read, axis=2) if len(read) > 1 else read[0]
 
     @property
     def _depth(self) -> int:

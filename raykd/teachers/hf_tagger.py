@@ -21,6 +21,7 @@ from raykd.layers.windows import in_windows
 from raykd.structures import Chain
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
@@ -78,6 +79,15 @@ class HFTagger(Model):
         )
         self.model.config.vocab_size = len(rows)
 
+    @property
+    def piece_limit(self) -> int:
+        return self._limit
+
+    def to_onnx(self) -> ModelProto:
+        from raykd.layers.traced import traced  # ONNX takes half a second to import
+
+        return traced(self, self._labelled)
+
     def architecture(self) -> dict[str, Any]:
         # As JSON, since a Transformers configuration holds types and numbers as keys.
         config = json.loads(self.model.config.to_json_string(use_diff=False))
@@ -103,6 +113,19 @@ class HFTagger(Model):
             "encoder": [p for key, p in body.items() if key not in known],
             "embeddings": embeddings,
         }
+
+    def _labelled(
+        self, pieces_BP: Tensor, piece_lengths_B: Tensor, first_BT: Tensor, lengths_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The best labels [B, T] and their scores [B, T, Y], in float32, of sentences that are read whole."""
+        logits_BPL = self._read((), pieces_BP, piece_lengths_B)
+        if self.unit == "sentence":
+            first_BT, lengths_B = torch.zeros_like(lengths_B)[:, None], torch.ones_like(lengths_B)
+        # torch.export takes the sizes in take_along_dim for constants.
+        logits_BTL = logits_BPL.gather(1, first_BT[:, :, None].expand(-1, -1, logits_BPL.shape[2]))
+        scores_BTY = self._labels.emissions(logits_BTL, lengths_B)
+        inside_BT = torch.arange(first_BT.shape[1]) < lengths_B[:, None]
+        return torch.where(inside_BT, scores_BTY.argmax(-1), 0), scores_BTY
 
     def _of_labels(self, batch: TokenBatch, layers: tuple[int, ...]) -> Tensor:
         """Logits and states [B, T, L + D…] where labels are predicted."""

@@ -11,12 +11,14 @@ from pydantic import TypeAdapter, ValidationError
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import CharacterVocabulary, count_words
+from raykd.errors import ExportError
 from raykd.layers import Ensemble, load_weights, save_weights
 from raykd.layers.contextual import parts_of
 from raykd.signals import SIGNALS
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
 from raykd.students import STUDENTS, StudentConfig
 from raykd.teachers import TEACHERS, TeacherConfig
+from tests.layers.graphs import assert_same_as, session_of
 from tests.teachers.checkpoints import make_checkpoint
 
 TAGS = TagSet.of_types(["LOC", "PER"])
@@ -233,6 +235,20 @@ def test_layer_groups_are_disjoint_and_together_all_parameters(config):
     assert set(named) == {id(parameter) for parameter in model.parameters()}
     assert groups["head"]
     assert groups["encoder"]
+
+
+def test_its_onnx_graph_gives_the_same_labels(config):
+    if config.kind.startswith("hf_"):
+        return  # traced, which takes seconds: tests/teachers
+    text, sizes = encode(config)
+    model = stirred(build(config, sizes).eval())
+    if config.contextual is not None or config.decoder == "spans":
+        with pytest.raises(ExportError, match="export a"):
+            model.to_onnx()
+        return
+    session = session_of(model.to_onnx())
+    for rows in ([0, 1, 2, 3], [1], [2, 0]):
+        assert_same_as(model, session, text.gather(np.array(rows)))
 
 
 CLASSES = TagSet.flat(["bad", "good", "neither"])

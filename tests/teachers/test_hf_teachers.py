@@ -9,6 +9,7 @@ from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import load_weights, save_weights
 from raykd.runs.stages import train_only
+from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
 from tests.layers.batches import make_batch
 from tests.teachers.checkpoints import make_checkpoint
@@ -122,3 +123,22 @@ def test_sentences_are_classified_as_transformers_does(tmp_path, fine_tune):
 def test_a_checkpoint_without_a_head_is_told_to_be_fine_tuned(checkpoint):
     with pytest.raises(StoreError, match=r"no trained sequence-classification head.*fine_tune: true"):
         built(HFSequenceClassifierTeacher(path=checkpoint), tags=TagSet.flat(["a", "b"]), unit="sentence")
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"),
+    [
+        (HFTokenClassifierTeacher, "word"),
+        (HFTokenClassifierTeacher, "sentence"),
+        (HFSequenceClassifierTeacher, "sentence"),
+    ],
+)
+def test_what_its_graph_is_traced_from_gives_the_same_labels(checkpoint, kind, unit):
+    model, vocabulary = built(kind(path=checkpoint, **FINE), unit=unit)
+    batch = batch_of(vocabulary)
+    read = (batch.pieces_BP, batch.piece_lengths_B, batch.first_BT, batch.lengths_B)
+    with torch.no_grad():
+        labels_BT, scores_BTY = model._labelled(*read)
+        chain = model(batch).distribution
+    assert torch.equal(labels_BT, viterbi(chain)[0])
+    assert torch.equal(scores_BTY, chain.emissions_BTY)

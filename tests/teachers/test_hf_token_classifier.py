@@ -5,13 +5,14 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from raykd.corpora.tags import TagSet
-from raykd.errors import StoreError
+from raykd.errors import ExportError, StoreError
 from raykd.layers import load_weights, save_weights
 from raykd.layers.checkpoint import weights_checksum
 from raykd.structures import token_marginals
 from raykd.teachers import HFTokenClassifierTeacher
 from raykd.teachers.label_map import match_labels
 from tests.layers.batches import make_batch
+from tests.layers.graphs import assert_same_as, session_of
 from tests.teachers.checkpoints import IOB2, make_checkpoint
 
 NER = TagSet.of_types(["LOC", "PER"])
@@ -227,3 +228,23 @@ def test_long_sentences_are_read_in_the_same_windows_with_hidden_states(tmp_path
         torch.testing.assert_close(
             both.distribution.emissions_BTY.exp()[inside_BT], expected_BTY.exp()[inside_BT]
         )
+
+
+def test_its_onnx_graph_gives_the_same_labels(tmp_path):
+    """Of IOB2 labels as they are, whose tags are read from two words and may be impossible."""
+    teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path / "tiny", layers=2))
+    model = teacher.build(tag_set=NER).eval()
+    assert model.piece_limit == 16
+    session = session_of(model.to_onnx())
+    for sentences in (SENTENCES, (("bo",),), (("an",) * 14, ("jij", "bo"), ("a",))):
+        assert_same_as(model, session, batch_for(teacher, sentences))
+
+
+def test_a_model_that_cannot_be_traced_is_refused(checkpoint, monkeypatch):
+    def fails(*_, **__):
+        raise RuntimeError("no such operator\nmore of it")
+
+    monkeypatch.setattr(torch.onnx, "export", fails)
+    model = HFTokenClassifierTeacher(path=checkpoint).build(tag_set=NER)
+    with pytest.raises(ExportError, match=r"no ONNX graph of this model \(no such operator\)"):
+        model.to_onnx()

@@ -1,0 +1,32 @@
+"""ONNX graphs run by ONNX Runtime, for the tests of models."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+
+from raykd.layers.graph import LABELS, SCORES, numbers_of
+from raykd.structures import viterbi
+
+
+def session_of(model):
+    """A session of a graph that passes ONNX's own check."""
+    onnx.checker.check_model(model, full_check=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def assert_same_as(model, session, batch):
+    """The graph's labels are those of the model, its scores near the model's."""
+    names = [each.name for each in session.get_inputs()]
+    labels_BT, scores_BTY = session.run([LABELS, SCORES], numbers_of(batch, names))
+    with torch.inference_mode():
+        chain = model(batch).distribution
+    assert np.array_equal(labels_BT, viterbi(chain)[0].numpy())
+    mask_BT = chain.mask_BT.numpy()
+    np.testing.assert_allclose(
+        scores_BTY[mask_BT], chain.emissions_BTY.numpy()[mask_BT], atol=1e-4, rtol=1e-4
+    )

@@ -1,0 +1,112 @@
+"""Graphs give the labels of the models that they are made of: of any shape, on any batch, ties included."""
+
+import logging
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from raykd.errors import ExportError
+from raykd.layers import Ensemble, Tagger, TaggerShape
+from raykd.layers.graph import IR_VERSION, OPSET, Graph, numbers_of, without_notes
+from raykd.layers.graph_viterbi import add_viterbi_to
+from raykd.structures import Chain, viterbi
+from tests.layers.batches import CHARACTERS, PIECES, make_batch
+from tests.layers.graphs import assert_same_as, session_of
+
+sizes = st.fixed_dictionaries(
+    {
+        "tags": st.integers(1, 6),
+        "embedding_dim": st.integers(1, 7),
+        "hidden_dim": st.integers(1, 7),
+        "layers": st.integers(1, 3),
+        "projection": st.sampled_from([0, 5]),
+        "decoder": st.sampled_from(["crf", "maxent"]),
+        "unit": st.sampled_from(["word", "sentence"]),
+    }
+)
+spelling = st.sampled_from([{}, {"characters": CHARACTERS.size, "character_dim": 3, "character_hidden": 2}])
+batches = st.lists(st.integers(0, 3), min_size=1, max_size=5)
+
+
+def drawn(seed, **shape):
+    torch.manual_seed(seed)
+    tagger = Tagger(TaggerShape(pieces=PIECES.size, **shape)).eval()
+    with torch.no_grad():
+        for parameter in tagger.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    return tagger
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes, spelling, st.booleans(), batches, st.integers(0, 99))
+def test_any_tagger(shape, letters, spelt_alone, rows, seed):
+    if letters and spelt_alone:
+        shape = shape | {"embedding_dim": 0}
+    tagger = drawn(seed, **shape, **letters)
+    assert_same_as(tagger, session_of(tagger.to_onnx()), make_batch(rows))
+
+
+def viterbi_session(transitions, start, end):
+    graph, float32 = Graph(), TensorProto.FLOAT
+    labels = add_viterbi_to(graph, "emissions", "lengths", *map(graph.constant, (transitions, start, end)))
+    inputs = {"emissions": (float32, ("B", "T", len(start))), "lengths": (TensorProto.INT64, ("B",))}
+    built = graph.graph("viterbi", inputs, {labels: (TensorProto.INT64, ("B", "T"))})
+    model = helper.make_model(built, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    onnx.checker.check_model(model)
+    return onnxruntime.InferenceSession(model.SerializeToString())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 4),
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.sampled_from([1.0, 0.1, 1e-3]),
+    st.integers(0, 999),
+)
+def test_of_equal_labellings_the_same_one(B, T, Y, unit, seed):
+    """Scores are few multiples of a unit: most sentences have several best labellings."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def few(*shape):
+        return torch.randint(-2, 3, shape, generator=draw) * unit
+
+    emissions_BTY, transitions, start, end = few(B, T, Y), few(Y, Y), few(Y), few(Y)
+    lengths_B = torch.randint(1, T + 1, (B,), generator=draw)
+    wanted_BT, _ = viterbi(Chain(emissions_BTY, lengths_B, transitions, start, end))
+    session = viterbi_session(transitions, start, end)
+    (found_BT,) = session.run(None, {"emissions": emissions_BTY.numpy(), "lengths": lengths_B.numpy()})
+    assert np.array_equal(found_BT, wanted_BT.numpy())
+
+
+def test_spelling_that_the_batch_lacks_is_an_error():
+    with pytest.raises(ValueError, match="reads characters, character_lengths, the batch has none"):
+        numbers_of(make_batch(characters=False))
+    assert set(numbers_of(make_batch(characters=False), ["pieces"])) == {"pieces"}
+
+
+def test_what_has_no_graph_is_refused():
+    tagger = drawn(0, tags=3, embedding_dim=2, hidden_dim=2)
+    with pytest.raises(ExportError, match="the mean of several models; export one of them"):
+        Ensemble([tagger], combine="scores").to_onnx()
+    tagger.context = torch.nn.Identity()
+    with pytest.raises(ExportError, match="reads frozen encoders"):
+        tagger.to_onnx()
+
+
+def test_libraries_are_silent_while_they_export(capfd):
+    handlers = list(logging.root.handlers)
+    with without_notes():
+        warnings.warn("of an exporter", stacklevel=1)
+        logging.warning("of an exporter")
+        logging.getLogger("torch.onnx").warning("of an exporter")
+    assert logging.root.handlers == handlers
+    assert capfd.readouterr() == ("", "")
+    assert logging.root.manager.disable == logging.NOTSET
