@@ -6,7 +6,7 @@ cost, measure it by its name in `runs/cost.py` and add an entry to `COSTS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from types import MappingProxyType
@@ -44,10 +44,14 @@ class Figure:
     """What follows the number in a sentence."""
     column: int | None = None
     """None: no column in tables. On a narrow terminal higher numbers are left out first; 0 always stays."""
+    planned: bool = True
+    """Whether `raykd plan` shows it of every shape, where it is known before training."""
     over_models: Literal["sum", "mean"] = "sum"
     """Of several models that share the work by language: sizes add up, a sentence is labelled by one of them."""
     selects: bool = True
     """Whether students may be searched and chosen by it."""
+    against: str = ""
+    """Of a ratio: the figure of which it is the teachers' over the student's."""
     aliases: tuple[str, ...] = ()
     """Other names by which `--where` and `--best` know it."""
     score: tuple[Part, Group] | None = None
@@ -87,27 +91,52 @@ TARGET = _score("test_{score}_target", "test", "target", "target", selects=False
 LATENCY = _cost("latency_ms", "min", "milliseconds", "ms", heading="ms", column=0, over_models="mean")
 LATENCY_BATCH = _cost("latency_ms_batch32", "min", "milliseconds", "ms per batch of 32", over_models="mean")
 # Pieces a second, forward, backward and a step of the optimiser, of batches of 32 sentences on one thread.
-TRAINING_SPEED = _cost("training_pieces_per_s", "max", "count", "pieces/s in training", over_models="mean")
+TRAINING_SPEED = _cost(
+    "training_pieces_per_s", "max", "count", "pieces/s in training", over_models="mean", planned=False
+)
 PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="parameters", short="params", column=0)
 BYTES = _cost("bytes", "min", "bytes", "")
-# If every weight is stored in 8 bits, with one float32 scale for each row of a matrix.
-BYTES_INT8 = _cost("bytes_int8", "min", "bytes", "in 8 bits")
-SPEEDUP = _cost("speedup", "max", "times", "faster", heading="faster", column=3)
-COMPRESSION = _cost("compression", "max", "times", "smaller", heading="smaller", column=3)
+SPEEDUP = _cost("speedup", "max", "times", "faster", heading="faster", column=3, against="latency_ms")
+COMPRESSION = _cost(
+    "compression", "max", "times", "smaller", heading="smaller", column=3, against="parameters"
+)
 
+
+def _deployed() -> Iterator[Figure]:
+    """Costs of a model as ONNX Runtime runs it, in float32 and with weights of 8 bits: p50 of one sentence and of a
+    whole batch of 32 on one thread, and the bytes of the file. A model that reads frozen encoders, finds spans or is
+    an ensemble has none."""
+    for form, words in (("onnx", "in ONNX"), ("int8", "in 8 bits")):
+        for batch, size in (("", ""), ("_batch32", " per batch of 32")):
+            name, planned = f"latency_ms{batch}_{form}", form == "int8" and not batch
+            yield _cost(name, "min", "milliseconds", f"ms{size} {words}", over_models="mean", planned=planned)
+            yield _cost(f"speedup{batch}_{form}", "max", "times", f"faster{size} {words}", against=name)
+    yield _cost("bytes_onnx", "min", "bytes", "in ONNX", planned=False)
+    yield _cost("bytes_onnx_int8", "min", "bytes", "in 8 bits")
+
+
+DEPLOYED = tuple(_deployed())
 SCORES = (DEV, TEST, TARGET)
 COSTS = (
     LATENCY,
-    _cost("latency_ms_p90", "min", "milliseconds", "ms p90", over_models="mean"),
+    _cost("latency_ms_p90", "min", "milliseconds", "ms p90", over_models="mean", planned=False),
     # p50 and p90 of one whole batch of 32 sentences.
     LATENCY_BATCH,
-    _cost("latency_ms_batch32_p90", "min", "milliseconds", "ms p90 per batch of 32", over_models="mean"),
+    _cost(
+        "latency_ms_batch32_p90",
+        "min",
+        "milliseconds",
+        "ms p90 per batch of 32",
+        over_models="mean",
+        planned=False,
+    ),
     PARAMETERS,
     BYTES,
-    BYTES_INT8,
-    # The teachers' latency over the student's, and their parameters over the student's.
+    # Like for like: both in PyTorch, or both in the same deployed form.
     SPEEDUP,
+    _cost("speedup_batch32", "max", "times", "faster per batch of 32", against="latency_ms_batch32"),
     COMPRESSION,
+    *DEPLOYED,
     TRAINING_SPEED,
     Figure("wall_s", "min", "seconds", _wall_s, words="s of training"),
 )

@@ -12,7 +12,7 @@ from rich.text import Text
 from raykd.cli.console import marked, stdout
 from raykd.cli.options import Overrides, Small, Variants, again, document
 from raykd.errors import Fault, SpecError, StoreError
-from raykd.figures import COLUMNS, LATENCY, Directions
+from raykd.figures import COLUMNS, COSTS, LATENCY, Directions
 from raykd.front import front_of
 from raykd.report import (
     FrontRow,
@@ -42,7 +42,7 @@ def front(
         typer.Option(
             help="Which students, for example 'f1 >= 0.95 * teacher'. Names: the task's score on dev (f1, accuracy), "
             "that of one language (f1[nl]), teacher, over_gold (the gain over labels alone), objective "
-            "(== 'structural') and the costs in front.csv (latency_ms_p90, bytes_int8, …)."
+            "(== 'structural') and the costs in front.csv (latency_ms_int8, bytes_onnx_int8, …)."
         ),
     ] = None,
     best: Annotated[
@@ -76,7 +76,7 @@ def front(
     if not chosen:
         _print_closest(rows, condition, reference)
         raise typer.Exit(1)
-    _print_choice(chosen, best is not None, records)
+    _print_choice(chosen, best, records)
     show_verdict(
         judge(
             trials, teachers, objectives=records.objectives, dev_labels=records.dev_labels(), chosen=chosen[0]
@@ -162,10 +162,11 @@ def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float
     )  # fmt: skip
 
 
-def _print_choice(chosen: list[Trial], one: bool, records: SweepRecords) -> None:
-    for trial in chosen[:1] if one else chosen:
+def _print_choice(chosen: list[Trial], best: str | None, records: SweepRecords) -> None:
+    asked = [figure for figure in COSTS if figure.name == best and figure not in COLUMNS]
+    for trial in chosen[:1] if best is not None else chosen:
         stdout.print(
-            f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, COLUMNS))}",
+            f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, [*asked, *COLUMNS]))}",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         runs = records.folder.address.rsplit("/sweeps/", 1)[0] + "/runs/"

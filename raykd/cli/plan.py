@@ -12,7 +12,7 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.figures import COSTS, TRAINING_SPEED
+from raykd.figures import COSTS
 from raykd.report.form import FORMS, percent
 from raykd.results import Scores
 from raykd.runs.cluster import concurrency
@@ -159,8 +159,7 @@ def _state(run: Run, *, found: bool) -> str:
 def _shapes(sweep: Sweep) -> Table:
     runs = sweep.shapes()
     costs = [known_cost(sweep.storage, run) for run in runs]
-    # How fast it trains is in the line on time.
-    known = [figure for figure in COSTS if figure.name in costs[0].figures and figure is not TRAINING_SPEED]
+    known = [figure for figure in COSTS if figure.planned and figure.name in costs[0].figures]
     table = Table(title="student shapes", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("student", no_wrap=True)
     for figure in known:

@@ -14,13 +14,15 @@ import ray
 import torch
 from torch.nn import Parameter
 
-from raykd.figures import BYTES, BYTES_INT8, PARAMETERS
+from raykd.errors import ExportError
+from raykd.figures import BYTES, PARAMETERS
 from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
 from raykd.results import Cost
 from raykd.runs.cluster import PROBE
 from raykd.runs.data import corpus_of
-from raykd.runs.latency import BATCH, hardware, synthetic_batch, time_batches, time_training
+from raykd.runs.deployed import Session, deployed
+from raykd.runs.latency import BATCH, hardware, synthetic_batch, time_batches, time_session, time_training
 from raykd.runs.models import build_model, model_config
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
@@ -34,15 +36,11 @@ def _size(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
 
 
 def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
-    """How many they are, their bytes, and their bytes with weights of 8 bits."""
+    """How many they are, and their bytes."""
     every = list(parameters)
-    # One float32 scale for each row of a matrix.
-    scales = sum(len(each) if each.dim() > 1 else 1 for each in every)
-    weights = sum(each.numel() for each in every)
     return {
-        PARAMETERS.name: weights,
+        PARAMETERS.name: sum(each.numel() for each in every),
         BYTES.name: sum(each.numel() * each.element_size() for each in every),
-        BYTES_INT8.name: weights + 4 * scales,
     }
 
 
@@ -52,6 +50,21 @@ def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
         "latency_ms": one[0], "latency_ms_p90": one[1],
         "latency_ms_batch32": many[0], "latency_ms_batch32_p90": many[1],
     }  # fmt: skip
+
+
+def _deployed(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
+    """File sizes and latencies of the model as ONNX Runtime runs it; nothing of a model that has no such form."""
+    try:
+        files = deployed(model)
+    except ExportError:
+        return {}
+    figures: dict[str, float] = {"bytes_onnx": len(files.float32), "bytes_onnx_int8": len(files.int8)}
+    for form, file in (("onnx", files.float32), ("int8", files.int8)):
+        session = Session(file)
+        for size, batch in ((1, ""), (BATCH, "_batch32")):
+            p50, _ = time_session(session, synthetic_batch(size, vocabulary))
+            figures[f"latency_ms{batch}_{form}"] = p50
+    return figures
 
 
 def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
@@ -69,6 +82,7 @@ def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
 MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (
     _size,
     _latency,
+    _deployed,
     _training,
 )
 """Each gives figures of an untrained model, which is not to be changed, by their names in `raykd/figures.py`."""

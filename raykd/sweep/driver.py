@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
 from raykd.errors import RunError
+from raykd.figures import DEPLOYED
 from raykd.identity import identity
 from raykd.results import Cost
 from raykd.runs.cluster import concurrency
@@ -265,9 +266,22 @@ def measure_costs(sweep: Sweep, listener: Listener) -> None:
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
-    """What a setting's student costs, absolutely and against the teachers it learns from."""
+    """What a setting's student costs, absolutely and against the teachers it learns from.
+
+    Raises:
+        RunError: a figure that is searched for is not known.
+    """
     teachers = [known_cost(sweep.storage, each.run) for each in setting.prepared.preparation.teachers]
-    return against_teachers(setting.cost(sweep.storage), teachers)
+    cost = against_teachers(setting.cost(sweep.storage), teachers)
+    lacking = [
+        figure.name
+        for figure in DEPLOYED
+        if figure.name in sweep.file.objectives.keys() - cost.figures.keys()
+    ]
+    if lacking:
+        problem = f"search.objectives: {', '.join(lacking)} is not known, since the model has no ONNX form"
+        raise RunError(f"{problem} (raykd export RUN DIR says why)")
+    return cost
 
 
 def note_unused_text(sweep: Sweep, listener: Listener) -> None:

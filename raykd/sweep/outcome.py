@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from raykd.figures import COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, over_models
+from raykd.figures import COSTS, over_models
 from raykd.results import Cost, RunResult, Scores
 from raykd.runs.run import Run
 from raykd.trial import Teacher, Trial
@@ -73,16 +73,17 @@ def with_cost(trial: Trial, cost: Cost) -> Trial:
 
 
 def against_teachers(cost: Cost, teachers: Sequence[Cost]) -> Cost:
-    """`cost` against its teachers.
+    """`cost` with the ratios to its teachers of which both sides are known.
 
     Compression is the parameters of all teachers, each of which would have to be served, over the student's; an encoder
-    that several of them read counts once. Speed-up is the mean latency of a teacher over the student's, both at batch 1
-    on one thread in PyTorch.
+    that several of them read counts once. A speed-up is the mean latency of a teacher over the student's, both in the
+    same form on one thread.
     """
     together = over_models(teachers)
     ratios = {
-        COMPRESSION.name: together[PARAMETERS.name] / cost[PARAMETERS.name],
-        SPEEDUP.name: together[LATENCY.name] / cost[LATENCY.name],
+        figure.name: together[figure.against] / cost[figure.against]
+        for figure in COSTS
+        if figure.against in together and figure.against in cost.figures
     }
     return replace(cost, figures={**cost.figures, **ratios})
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from raykd.errors import Fault, SpecError
-from raykd.figures import Direction, Directions, default_objectives, objective_fault
+from raykd.figures import DEPLOYED, Direction, Directions, default_objectives, objective_fault
 from raykd.identity import identity
 from raykd.objectives import Top1
 from raykd.redact import redacted
@@ -85,7 +85,7 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     faults = recipe_faults(sweep)
     if sweep.baseline != "none" and not faults:
         faults = [(("baseline",), message) for _, message in recipe_faults(sweep.on_labels())]
-    return faults + objective_faults(sweep.objectives, sweep.labels.score_name)
+    return faults + objective_faults(sweep.objectives, sweep.labels.score_name) + _deployed_faults(sweep)
 
 
 def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:
@@ -98,6 +98,34 @@ def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyP
     if score_name not in objectives and not faults:
         faults.append((path, f"{score_name} must be among them: without it the smallest student wins"))
     return faults
+
+
+def _deployed_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """Figures of a deployed form that the student, or in a ratio the teacher, does not have."""
+    faults: list[tuple[KeyPath, str]] = []
+    for figure in DEPLOYED:
+        if figure.name not in sweep.objectives:
+            continue
+        path: KeyPath = ("search", "objectives", figure.name)
+        compared = {"student": sweep.student, **({"teacher": sweep.teachers} if figure.against else {})}
+        for side, config in compared.items():
+            if reason := _not_deployed(config):
+                hint = (
+                    f"search {figure.name.rsplit('_', 1)[0]}"
+                    if figure.against
+                    else "search latency_ms or bytes"
+                )
+                faults.append((path, f"the {side} {reason}, and has no such form; {hint}"))
+    return faults
+
+
+def _not_deployed(config: Any) -> str:
+    """Why no ONNX file is made of such a model; empty where one is."""
+    if config.contextual is not None:
+        return "reads frozen encoders"
+    if getattr(config, "count", 1) > 1:
+        return "is an ensemble"
+    return "finds spans" if config.decoder == "spans" else ""
 
 
 def plain_sweep(tree: Any) -> SweepFile:

@@ -218,7 +218,7 @@ def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypat
     ready = prepare(with_encoder(encoder), Storage(str(tmp_path)))
     costs = [measure_cost(ready.storage.uri, teacher.run) for teacher in ready.teachers]
     (shared,) = {key: own for each in costs for key, own in each.shared.items()}.values()
-    for name in ("parameters", "bytes", "bytes_int8"):
+    for name in ("parameters", "bytes"):
         assert over_models(costs)[name] == sum(each[name] for each in costs) - shared[name]
     alone = over_models([replace(each, shared={}) for each in costs])
     assert alone["parameters"] == sum(each["parameters"] for each in costs)

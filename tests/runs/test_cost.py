@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from raykd.figures import DEPLOYED
 from raykd.results import Cost
 from raykd.runs import cost, latency
 from raykd.runs.cost import find_cost, measure_all, measure_cost
+from raykd.runs.deployed import deployed
 from raykd.runs.execute import build_model
 from raykd.runs.latency import synthetic_batch
 from raykd.runs.prepare import prepare, student_runs, with_seed
@@ -48,6 +50,10 @@ def test_runs_of_one_shape_are_measured_once(tmp_path, timed):
     assert first["bytes"] == 4 * first["parameters"]
     assert 0 < first["latency_ms"] <= first["latency_ms_p90"]
     assert 0 < first["latency_ms_batch32"] <= first["latency_ms_batch32_p90"]
+    files = deployed(build_model(storage, run, dropout=0.0).eval())
+    assert (first["bytes_onnx"], first["bytes_onnx_int8"]) == (len(files.float32), len(files.int8))
+    assert first["latency_ms_int8"] > 0
+    assert 0 < first["latency_ms_onnx"] < first["latency_ms_batch32_onnx"]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +90,13 @@ def test_a_teacher_that_reads_characters_is_measured_with_them(tmp_path, timed):
     assert batch.characters_BTC is not None
     assert batch.characters_BTC.shape == (3, 24, 6)
     assert batch.first_BT[0].tolist() == sorted(set(batch.first_BT[0].tolist()))
+
+
+def test_a_model_without_a_deployed_form_has_the_other_figures(tmp_path, timed):
+    asked = recipe(teachers={"count": 2})
+    measured = measure_cost(str(tmp_path), prepare(asked, Storage(str(tmp_path))).teachers[0].run)
+    assert measured["parameters"] > 0
+    assert not {figure.name for figure in DEPLOYED} & measured.figures.keys()
 
 
 def test_one_student_per_language_costs_the_sum_in_size_and_the_mean_in_time(tmp_path, timed):

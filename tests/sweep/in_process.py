@@ -55,6 +55,7 @@ def without_ray() -> Iterator[list[Any]]:
         patch.setattr(lease, "SETTLE_S", 0.0)
         patch.setattr(cost, "time_training", lambda model, batch: 1.0)
         patch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
+        patch.setattr(cost, "time_session", lambda session, batch: (0.5, 1.0))
         yield done
 
 

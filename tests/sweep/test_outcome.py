@@ -30,6 +30,13 @@ def test_all_teachers_are_served_but_each_sentence_is_labelled_by_one():
     assert cost.figures == {"parameters": 1000, "latency_ms": 1.5, "compression": 10.0, "speedup": 4.0}
 
 
+def test_a_ratio_is_of_the_same_form_on_both_sides():
+    teachers = [Cost({"latency_ms": 8.0, "latency_ms_batch32": 90.0, "latency_ms_int8": 3.0})]
+    student = Cost({"latency_ms_batch32": 3.0, "latency_ms_int8": 0.5, "latency_ms_onnx": 1.0})
+    ratios = against_teachers(student, teachers).figures.items() - student.figures.items()
+    assert dict(ratios) == {"speedup_batch32": 30.0, "speedup_int8": 6.0}
+
+
 def test_each_language_is_scored_by_its_own_teacher():
     results = [
         result(scores(Score.of({language: mean}), Score.of({language: mean})))

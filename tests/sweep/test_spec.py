@@ -106,6 +106,31 @@ def test_sections_that_do_not_fit_together_are_refused(written, old, new, messag
     assert any(message in line for line in faults(written(text)))
 
 
+SEARCHED = "search: {objectives: {f1: max, %s}}\n"
+
+
+@pytest.mark.parametrize(
+    ("figure", "old", "new", "message"),
+    [
+        ("latency_ms_int8: min", "hidden_dim: 8", "hidden_dim: 8, contextual: {vectors: x.vec}",
+         "objectives.latency_ms_int8: the student reads frozen encoders, and has no such form; search latency_ms"),
+        ("speedup_int8: max", "kind: bilstm_crf", "kind: bilstm_crf, count: 2",
+         "search.objectives.speedup_int8: the teacher is an ensemble, and has no such form; search speedup"),
+        ("speedup_batch32_onnx: max", "kind: bilstm_crf", "kind: biaffine_ner",
+         "the teacher finds spans, and has no such form; search speedup_batch32"),
+        ("latency_ms_int8: min", "kind: bilstm_crf", "kind: bilstm_crf, count: 2", None),
+        ("bytes_onnx_int8: min, speedup_onnx: max", "", "", None),
+    ],
+    ids=["contextual student", "ensemble", "spans", "absolute", "both"],
+)  # fmt: skip
+def test_a_deployed_form_is_searched_where_there_is_one(written, figure, old, new, message):
+    document = written(GOOD.replace(old, new) + SEARCHED % figure)
+    if message is None:
+        check_sweep(document)
+    else:
+        assert any(message in line for line in faults(document))
+
+
 @pytest.mark.parametrize("decoder", ["crf", "maxent"])
 def test_token_kd_is_between_maxent_models(written, decoder):
     text = GOOD.replace("bilstm_crf", "bilstm_maxent").replace(

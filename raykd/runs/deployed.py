@@ -1,0 +1,75 @@
+"""A model as it is served: an ONNX file, in float32 or with weights of 8 bits, run by ONNX Runtime on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from raykd.errors import ExportError
+from raykd.layers import Model
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from raykd.corpora.encoding import TokenBatch
+
+IN_8_BITS = ("LSTM", "MatMul", "Gather")
+"""The operators whose weights are stored in 8 bits. Embeddings are read by Gather."""
+_LARGEST = 2**31 - 1
+"""Bytes of one protobuf message."""
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The files of one model, which read the same numbers and give the same outputs (`layers/graph.py`)."""
+
+    float32: bytes
+    int8: bytes
+
+
+def deployed(model: Model) -> Deployed:
+    """`model` with its decoding as ONNX files.
+
+    Weights of 8 bits are signed, with one scale for each column of a matrix and one for all embeddings; what is
+    multiplied with them is rounded to 8 bits while it runs (ONNX Runtime's dynamic quantization).
+
+    Raises:
+        ExportError: no such file is made of this kind of model, or it is larger than 2 GiB.
+    """
+    # Only who exports needs ONNX, which takes half a second to import.
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    from raykd.layers.graph import without_notes
+
+    graph = model.to_onnx()
+    if (size := graph.ByteSize()) > _LARGEST:
+        raise ExportError(f"its weights are {size / 2**30:.1f} GiB, and one ONNX file holds 2")
+    whole = graph.SerializeToString()
+    with TemporaryDirectory() as folder, without_notes():
+        source, target = Path(folder, "model.onnx"), Path(folder, "model-int8.onnx")
+        source.write_bytes(whole)
+        quantize_dynamic(
+            source, target, op_types_to_quantize=IN_8_BITS, weight_type=QuantType.QInt8, per_channel=True
+        )
+        return Deployed(whole, target.read_bytes())
+
+
+class Session:
+    """An ONNX file that labels batches, on some threads of the CPU."""
+
+    def __init__(self, file: bytes, *, threads: int = 1):
+        import onnxruntime
+
+        options: Any = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = threads
+        options.log_severity_level = 3  # errors
+        self._session: Any = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        self._inputs = [each.name for each in self._session.get_inputs()]
+
+    def labels(self, batch: TokenBatch) -> np.ndarray:
+        """The best labels int64 [B, T], 0 on padding. Raises ValueError where the batch lacks what the model reads."""
+        from raykd.layers.graph import LABELS, numbers_of
+
+        return self._session.run([LABELS], numbers_of(batch, self._inputs))[0]
