@@ -1,0 +1,152 @@
+"""What small students cost beside an mBERT-shaped teacher: the cost columns of XtremeDistil's Table 16, measured here.
+
+    python benchmarks/student_costs.py                 all sixteen (E, H), with the projection and without (10 minutes)
+    python benchmarks/student_costs.py --sizes 50,200 300,600
+
+The teacher has mBERT's shape (119,547 pieces, 12 layers of 768) and random weights, which cost the same. A student is
+embedding, BiLSTM, projection to 768 with GELU (or none), softmax, over the same pieces. Latencies are p50 on one
+thread, decoding included, of sentences of 32 pieces at batch 1 and of 30 batches of 32; a speed-up compares PyTorch
+with PyTorch and ONNX Runtime with ONNX Runtime, in the same number of bits. `--rows` are numbers of embedding rows for
+which parameters are compared, the same for teacher and student. Prints a Markdown table, with the paper's columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from dataclasses import dataclass
+
+import torch
+from safetensors.torch import save
+from transformers import BertConfig, BertForTokenClassification
+
+from raykd.corpora.pieces import Special
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.tags import TagSet
+from raykd.layers import Model
+from raykd.runs.deployed import Session, deployed
+from raykd.runs.latency import BATCH, synthetic_batch, time_batches, time_session
+from raykd.runs.vocabularies import StoredVocabulary
+from raykd.students import BiLSTMStudent
+from raykd.teachers.hf_tagger import HFTagger
+from raykd.teachers.label_map import match_labels
+
+ROWS, WIDTH = 119_547, 768
+TAGS = TagSet.of_types(["LOC", "ORG", "PER"])
+VOCABULARY = StoredVocabulary("pieces", HFVocabulary("", ROWS, Special()), None)
+# (E, H): parameters in millions, compression, speed-up at batch 32 (GPU) and at batch 1 (CPU), F1.
+PAPER = {
+    (300, 600): (31.8, 5.6, 14, 8, 88.64),
+    (200, 600): (22.5, 8.0, 15, 9, 88.50),
+    (300, 400): (29.4, 6.1, 23, 11, 88.21),
+    (200, 400): (20.2, 8.9, 25, 12, 88.16),
+    (100, 600): (13.1, 13.7, 16, 9, 87.93),
+    (100, 400): (11.1, 16.1, 24, 13, 87.70),
+    (50, 600): (8.5, 21.1, 16, 10, 87.67),
+    (300, 200): (27.7, 6.6, 40, 15, 87.54),
+    (200, 200): (18.7, 9.6, 46, 16, 87.47),
+    (50, 400): (6.5, 27.5, 27, 13, 87.19),
+    (100, 200): (9.6, 18.6, 49, 15, 86.89),
+    (50, 200): (5.1, 35.1, 51, 16, 86.46),
+    (300, 100): (27.0, 6.6, 62, 16, 86.19),
+    (200, 100): (18.1, 9.9, 68, 17, 85.88),
+    (100, 100): (9.2, 19.5, 74, 15, 85.64),
+    (50, 100): (4.7, 38.1, 77, 16, 84.60),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one model costs."""
+
+    parameters: int
+    width: int
+    """Of its embedding of pieces."""
+    safetensors: int
+    onnx: int
+    int8: int
+    ms: dict[tuple[str, int], float]
+    """(torch, onnx or int8; batch) → p50."""
+
+    def with_rows(self, rows: int) -> int:
+        """Its parameters with another number of pieces."""
+        return self.parameters + (rows - ROWS) * self.width
+
+
+def teacher() -> Model:
+    names = list(TAGS.tags)
+    labels = {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+    model = BertForTokenClassification(BertConfig(vocab_size=ROWS, num_labels=len(names), **labels))
+    return HFTagger(
+        model, match_labels(names, TAGS, {}, checkpoint=""), unit="word", limit=512, prefix=0, suffix=0
+    )
+
+
+def student(embedding: int, hidden: int, projection: int | None) -> Model:
+    config = BiLSTMStudent(
+        embedding_dim=embedding, hidden_dim=hidden, projection=projection, decoder="maxent"
+    )
+    return config.build(vocabulary_size=ROWS, tag_set=TAGS)
+
+
+def measure(model: Model, width: int) -> Measured:
+    model.eval()
+    batches = {size: synthetic_batch(size, VOCABULARY) for size in (1, BATCH)}
+    ms = {("torch", size): time_batches(model, batch)[0] for size, batch in batches.items()}
+    weights = len(save({name: value.clone() for name, value in model.state_dict().items()}))
+    files = deployed(model)
+    for form, file in (("onnx", files.float32), ("int8", files.int8)):
+        session = Session(file)
+        ms |= {(form, size): time_session(session, batch)[0] for size, batch in batches.items()}
+        del session
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return Measured(parameters, width, weights, len(files.float32), len(files.int8), ms)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", nargs="*", default=[f"{e},{h}" for e, h in PAPER])
+    parser.add_argument("--rows", nargs="*", type=int, default=[ROWS, 88_000, 30_000])
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    large = measure(teacher(), WIDTH)
+    gc.collect()
+    ms = ", ".join(f"{form} batch {size}: {value:.1f}" for (form, size), value in large.ms.items())
+    print(f"teacher: {large.parameters / 1e6:.1f}M parameters, {large.safetensors / 1e6:.0f} MB, ", end="")
+    print(f"ONNX {large.onnx / 1e6:.0f} MB, in 8 bits {large.int8 / 1e6:.0f} MB; ms: {ms}\n")
+    rows = [f"smaller, {count:,} rows" for count in given.rows]
+    speeds = [f"{form} ×{size}" for form in ("torch", "onnx", "int8") for size in (1, BATCH)]
+    heads = [
+        "E, H",
+        "projection",
+        "parameters",
+        *rows,
+        "MB",
+        "ONNX",
+        "int8",
+        *speeds,
+        "8 bits against torch ×1 / ×32",
+    ]
+    print("| " + " | ".join([*heads, "paper: M, smaller, ×32 GPU, ×1 CPU"]) + " |")
+    print("|" + "---|" * (len(heads) + 1))
+    for size in given.sizes:
+        embedding, hidden = map(int, size.split(","))
+        for projection in (WIDTH, None):
+            small = measure(student(embedding, hidden, projection), embedding)
+            cells = [
+                f"{embedding}, {hidden}",
+                "768" if projection else "none",
+                f"{small.parameters / 1e6:.1f}M",
+            ]
+            cells += [f"{large.with_rows(count) / small.with_rows(count):.1f}×" for count in given.rows]
+            cells += [f"{count / 1e6:.1f}" for count in (small.safetensors, small.onnx, small.int8)]
+            cells += [f"{large.ms[key] / small.ms[key]:.0f}×" for key in small.ms]
+            cells.append(" / ".join(f"{large.ms['torch', b] / small.ms['int8', b]:.0f}×" for b in (1, BATCH)))
+            known = PAPER.get((embedding, hidden)) if projection else None
+            cells.append("{:.1f}, {:.1f}×, {}×, {}×".format(*known[:4]) if known else "")
+            print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
