@@ -17,7 +17,7 @@ from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConf
 from raykd.layers.frozen_encoder import EncoderConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
-from raykd.runs.recipe import Resources, Stage, TeacherCorpus
+from raykd.runs.recipe import Resources, Stage, Strategy, TeacherCorpus
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import TeacherVocabulary
@@ -64,7 +64,8 @@ variants:
 ```
 
 A mapping changes the keys that it names and keeps the others. A mapping with `kind`, `source` or a search replaces the
-whole value, and so does a value that is not a mapping.
+whole value, and so does a value that is not a mapping. A mapping with whole numbers for keys changes these items of a
+list, counted from 0: `stages: {{1: {{schedule: {{epochs: 2}}}}}}`.
 
 ## Stages
 
@@ -83,9 +84,34 @@ stages:
         - {{objective: {{kind: posterior}}, weight: {{float: [0.1, 10], log: true}}}}
         - {{objective: {{kind: gold}}}}
   - objective: {{kind: gold}}
+    head: new                                  # the head is drawn anew when the stage begins
     layers: unfreeze                           # head, then projection, encoder and embeddings
-    schedule: {{epochs: 20, patience: 3}}
+    schedule: {{epochs: 20, patience: 3}}        # of each of these steps
 ```
+
+A part of a `mix` with `text: labelled` or `text: unlabelled` counts on these sentences alone, and its weight is that of
+the mean over them: weights do not depend on how much there is of either text. The share of labelled text is that of
+the rows that the stage trains on; with `corpus.sampling_alpha` that of the rows that are drawn, in expectation.
+
+## Strategies
+
+`strategies` holds lists of stages by name, and `strategy: NAME` stands in the place of `stages`. Names can be searched:
+what a strategy searches is searched where it is chosen.
+
+```yaml
+extends: ../base/strategies.yaml             # D0, D0-S, D1, D2, D3.1, D3.2, D4.1, D4.2 (XtremeDistil)
+strategy: {{choice: [D1, D4.2, ours]}}
+strategies:
+  D1: {{stages: {{0: {{objective: {{parts: {{0: {{weight: {{float: [0.01, 100], log: true}}}}}}}}}}}}}}   # α is searched
+  D4.2: {{stages: {{0: {{objective: {{layer: 6}}}}}}}}
+  ours:
+    stages:
+      - {{objective: {{kind: logits}}, text: unlabelled}}
+      - {{objective: {{kind: gold}}, head: new}}
+```
+
+A strategy may have a `scope`, in the place of `student.scope`. `--set strategies.D4.2.stages.0.objective.layer=6` changes
+one like any other value. Strategies that are not named must be well-formed, and have no effect.
 
 ## Extending another file
 
@@ -108,6 +134,7 @@ incomplete: it is checked through the files that extend it.
 
 GRAMMAR = """\
 | `extends` | text | | Path of the sweep file that this one is laid over, relative to this file |
+| `strategies` | mapping to mappings | `{}` | Strategies by their names, for `strategy: NAME` |
 | `variants` | mapping to mappings | `{}` | Named changes for `--variant NAME` |
 """
 
@@ -123,6 +150,7 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     },
     "`objective`": {f"kind: {name}": model for name, model in OBJECTIVES.items()} | {"parts of a mix": Part},
     "`stages`": {"": Stage},
+    "`strategies`": {"": Strategy},
     "`schedule`": {"": ScheduleConfig},
     "`training`": {"": TrainingConfig},
     "`search`": {"": SearchConfig},

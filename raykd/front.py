@@ -11,7 +11,17 @@ from raykd.pareto import hypervolume, non_dominated
 from raykd.trial import Teacher, Trial
 
 GOLD = "gold"
-TEACHING = ("strategy", "objective", "stages", "text", "layers", "head", "select", "teachers", "teacher_corpus")
+TEACHING = (
+    "strategy",
+    "objective",
+    "stages",
+    "text",
+    "layers",
+    "head",
+    "select",
+    "teachers",
+    "teacher_corpus",
+)
 """Sections of settings that have no effect where there are only gold labels to learn from."""
 ANNEALING = ("schedule.anneal_rate", "schedule.anneal_horizon")
 """The same of `schedule`."""

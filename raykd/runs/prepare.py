@@ -209,9 +209,9 @@ def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str,
 
 
 def student_runs(recipe: Recipe, preparation: Preparation) -> tuple[Run, ...]:
-    """The runs that distil the recipe's student: one, or with `student.scope: language` one for each language."""
+    """The runs that distil the recipe's student: one, or with `scope: language` one for each language."""
     corpus = preparation.corpus
-    alone = recipe.student.scope == "language" and len(corpus.languages) > 1
+    alone = recipe.scoped_student.scope == "language" and len(corpus.languages) > 1
     groups = [(language,) for language in corpus.languages] if alone else [tuple(corpus.languages)]
     return tuple(_student_run(recipe, preparation, languages) for languages in groups)
 
@@ -239,7 +239,7 @@ def _resolved_student(recipe: Recipe, preparation: Preparation) -> Any:
     if recipe.student.projection == "teacher":
         # All teachers of a recipe have one configuration.
         resolved["projection"] = preparation.teachers[0].hidden_size(-1)
-    return recipe.student.model_copy(update=resolved)
+    return recipe.scoped_student.model_copy(update=resolved)
 
 
 def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:

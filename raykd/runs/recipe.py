@@ -82,6 +82,16 @@ class Stage(Frozen):
     """With `select: loss`, the share of its text that is not trained on."""
 
 
+class Strategy(Frozen):
+    """A list of stages with a name, as `strategies` has them."""
+
+    name: Annotated[str, Field(min_length=1)]
+    """Its key in `strategies`; written only where a strategy stands in the place of its name."""
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
+    scope: Literal["language", "all"] | None = None
+    """Replaces `student.scope`."""
+
+
 class Recipe(Frozen):
     """One student, fully resolved: from the corpus to the training settings."""
 
@@ -93,6 +103,8 @@ class Recipe(Frozen):
     objective: ObjectiveConfig | None = None
     """The short form of one stage; or write `stages`."""
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)] | None = None
+    strategy: Strategy | None = None
+    """The name of one of `strategies`."""
     schedule: ScheduleConfig = ScheduleConfig()
     training: TrainingConfig = TrainingConfig()
     start_from: Annotated[str, Field(min_length=1)] | None = None
@@ -103,24 +115,40 @@ class Recipe(Frozen):
 
     @model_validator(mode="after")
     def _one_way_of_writing_stages(self) -> Self:
-        if (self.objective is None) == (self.stages is None):
-            got = "neither" if self.stages is None else "both"
-            raise ValueError(f"write either `objective: …` (one stage) or `stages: […]`; got {got}")
+        got = [name for name in ("objective", "stages", "strategy") if getattr(self, name) is not None]
+        if len(got) != 1:
+            raise ValueError(
+                "write one of `objective: …` (one stage), `stages: […]` and `strategy: NAME`; "
+                f"got {' and '.join(got) or 'none of them'}"
+            )
         return self
 
     @property
     def all_stages(self) -> tuple[Stage, ...]:
         """The stages; `objective` is one of them."""
+        if self.strategy is not None:
+            return self.strategy.stages
         return self.stages if self.stages is not None else (Stage(objective=self.objective or Gold()),)
 
     @property
+    def scoped_student(self) -> StudentConfig:
+        """The student, with the scope that its strategy says."""
+        scope = self.strategy and self.strategy.scope
+        return self.student.model_copy(update={"scope": scope}) if scope else self.student
+
+    @property
     def method(self) -> str:
-        """The kind of the objective; of several stages, each one's."""
-        return " > ".join(stage.objective.kind for stage in self.all_stages)
+        """The name of the strategy, or the kind of the objective (of several stages, each one's); gold labels alone are
+        `gold` in any strategy."""
+        kinds = [stage.objective.kind for stage in self.all_stages]
+        if self.strategy is not None:
+            return kinds[0] if set(kinds) == {"gold"} else self.strategy.name
+        return " > ".join(kinds)
 
     def on_gold(self) -> Self:
         """The same student, trained on gold labels alone."""
-        return self.model_copy(update={"objective": Gold(), "stages": None, "start_from": None})
+        alone = {"objective": Gold(), "stages": None, "strategy": None, "start_from": None}
+        return self.model_copy(update=alone | {"student": self.scoped_student})
 
     @property
     def labels(self) -> Task:
@@ -176,7 +204,8 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """What no section can see alone: (path, message) for each mismatch between sections."""
     faults: list[tuple[KeyPath, str]] = []
     for place, stage in enumerate(recipe.all_stages):
-        where: KeyPath = ("stages", place) if recipe.stages is not None else ()
+        listed: KeyPath = ("strategy", "stages") if recipe.strategy is not None else ("stages",)
+        where: KeyPath = () if recipe.objective is not None else (*listed, place)
         faults += _stage_faults(recipe, stage, where)
     faults += _task_faults(recipe)
     faults += _teacher_corpus_faults(recipe)
@@ -330,9 +359,10 @@ def _language_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         hint = "set teachers.scope: all, or remove them from corpus.unlabelled_languages"
         faults.append((("teachers", "scope"), f"{problem}; {hint}"))
     targets = (*unlabelled, *recipe.corpus.zero_shot_languages)
-    if recipe.student.scope == "language" and targets:
+    if recipe.scoped_student.scope == "language" and targets:
         problem = f"no student can be selected for {', '.join(targets)} without labels"
-        faults.append((("student", "scope"), f"{problem}; set student.scope: all"))
+        section = "strategy" if recipe.strategy is not None and recipe.strategy.scope else "student"
+        faults.append(((section, "scope"), f"{problem}; set student.scope: all"))
     return faults
 
 

@@ -11,9 +11,10 @@ from raykd.errors import Fault, SpecError
 from raykd.spec.extends import EXTENDS, read
 from raykd.spec.layers import VARIANTS, with_variants
 from raykd.spec.places import KeyPath, Place, dotted
+from raykd.spec.strategies import STRATEGIES, resolved
 from raykd.spec.yaml12 import BadYamlError, parse
 
-GRAMMAR = (EXTENDS, VARIANTS)
+GRAMMAR = (EXTENDS, VARIANTS, STRATEGIES)
 """Top-level keys that are part of the grammar and do not stand in the tree of a document."""
 
 _BY_HAND = Place("--set", None)
@@ -34,10 +35,15 @@ class Document:
     overridden: tuple[KeyPath, ...] = ()
     variants: tuple[str, ...] = ()
     """Names of the file's variants that are not laid over it."""
+    written: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
+    """The key path of each strategy that is given by its name, and the one where it was written."""
+    unused: Mapping[str, Any] = field(default_factory=dict)
+    """The file's strategies that it does not name."""
     faults: tuple[Fault, ...] = field(default=(), repr=False)
 
     def place(self, path: KeyPath) -> Place:
         """Where `path`, or the nearest part that holds it, was written."""
+        path = self._written(path)
         if any(path[: len(key_path)] == key_path for key_path in self.overridden):
             return _BY_HAND
         for length in range(len(path), -1, -1):
@@ -51,7 +57,13 @@ class Document:
 
     def fault(self, path: KeyPath, message: str) -> Fault:
         """A fault at `path` with its file and line, or with `--set` in their place."""
-        return Fault(*self.place(path), dotted(path), message)
+        return Fault(*self.place(path), dotted(self._written(path)), message)
+
+    def _written(self, path: KeyPath) -> KeyPath:
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.written:
+                return self.written[path[:length]] + path[length:]
+        return path
 
     def ordered(self, faults: Iterable[Fault]) -> tuple[Fault, ...]:
         """Faults, each once: those of `--set` first, then those of this file, then those of extended files."""
@@ -68,11 +80,12 @@ def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[
     """Read a sweep file as YAML 1.2.
 
     The file is laid over the one that its `extends` names, the `variants` of those names over both, and
-    `--set` overrides (`student.kind=bilstm`, the value as YAML) come last.
+    `--set` overrides (`student.kind=bilstm`, the value as YAML) come last. Then names of strategies are replaced by
+    what they stand for.
 
     Raises:
         SpecError: a file is missing or unreadable, is not YAML or not a mapping, extends itself, has no such
-            variant, or an override cannot be applied. Keys written twice are kept in `Document.faults`, so
+            variant or strategy, or an override cannot be applied. Keys written twice are kept in `Document.faults`, so
             that `check` reports all faults at once.
     """
     name = str(file)
@@ -82,7 +95,15 @@ def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[
         raise SpecError(faults)
     others = tuple(other for other in written.tree.get(VARIANTS, {}) if other not in variants)
     document = Document(name, layer.tree, layer.places, variants=others, faults=twice)
-    return _overridden(document, overrides) if overrides else document
+    return _resolved(_overridden(document, overrides) if overrides else document)
+
+
+def _resolved(document: Document) -> Document:
+    """The document with every strategy in the place of its name."""
+    found = resolved(document.tree)
+    if found.faults:
+        raise SpecError(document.ordered(document.fault(path, message) for path, message in found.faults))
+    return replace(document, tree=found.tree, written=found.written, unused=found.unused)
 
 
 def _overridden(document: Document, overrides: Sequence[str]) -> Document:
@@ -101,12 +122,12 @@ def _overridden(document: Document, overrides: Sequence[str]) -> Document:
     return replace(document, tree=tree, overridden=tuple(key_paths), faults=kept)
 
 
-def _parse_override(override: str) -> tuple[KeyPath, Any]:
+def _parse_override(override: str) -> tuple[tuple[str, ...], Any]:
     key, equals, text = override.partition("=")
     parts = tuple(key.strip().split("."))
     if not equals or not all(parts):
         raise ValueError("write key=value with dots between keys, as in student.hidden_dim=64")
-    if parts[0] in GRAMMAR:
+    if parts[0] in (EXTENDS, VARIANTS):
         hint = "use --variant NAME" if parts[0] == VARIANTS else "write it in the file"
         raise ValueError(f"{parts[0]} cannot be set on the command line; {hint}")
     try:
@@ -118,20 +139,30 @@ def _parse_override(override: str) -> tuple[KeyPath, Any]:
     return parts, parsed.value
 
 
-def _put(tree: Any, parts: KeyPath, value: Any) -> KeyPath:
+def _put(tree: Any, parts: tuple[str, ...], value: Any) -> KeyPath:
     """Set `value` at `parts`, adding mappings that are missing; returns the key path with indices as integers."""
     key_path: list[str | int] = []
-    for position, part in enumerate(parts):
+    while parts:
         if isinstance(tree, list):
-            part = _index(tree, str(part), dotted(tuple(key_path)))
-        elif not isinstance(tree, dict):
-            raise ValueError(f"{dotted(tuple(key_path))} holds {tree!r}, which has no {part!r} in it")
-        key_path.append(part)
-        if position == len(parts) - 1:
-            tree[part] = value  # type: ignore[index]
+            key, parts = _index(tree, parts[0], dotted(tuple(key_path))), parts[1:]
+        elif isinstance(tree, dict):
+            key, parts = _key(tree, parts)
         else:
-            tree = tree.setdefault(part, {}) if isinstance(tree, dict) else tree[part]  # type: ignore[index]
+            raise ValueError(f"{dotted(tuple(key_path))} holds {tree!r}, which has no {parts[0]!r} in it")
+        key_path.append(key)
+        if not parts:
+            tree[key] = value  # type: ignore[index]
+        else:
+            tree = tree.setdefault(key, {}) if isinstance(tree, dict) else tree[key]  # type: ignore[index]
     return tuple(key_path)
+
+
+def _key(tree: dict[str, Any], parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The next key and the parts after it; a key of the tree may have dots in it."""
+    for length in range(len(parts), 1, -1):
+        if (key := ".".join(parts[:length])) in tree:
+            return key, parts[length:]
+    return parts[0], parts[1:]
 
 
 def _index(items: list[Any], part: str, where: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from raykd.errors import Fault
 from raykd.spec.places import KeyPath, Place, dotted
-from raykd.spec.search import WORDS
+from raykd.spec.search import WORDS, children
 
 VARIANTS = "variants"
 SMALL = "small"
@@ -40,8 +40,9 @@ def laid_over(below: Layer, above: Layer) -> Layer:
     """The settings of `above` on top of those of `below`.
 
     A mapping changes the keys that it names, at any depth, and keeps the others; a mapping with `kind`, `source`
-    or a search replaces the whole value below it, and so does a value that is not a mapping. Variants are merged
-    by name. The places of replaced values are forgotten, so that no fault names a line without effect.
+    or a search replaces the whole value below it, and so does a value that is not a mapping. A mapping with whole
+    numbers for keys changes these items of a list. Variants are merged by name. The places of replaced values are
+    forgotten, so that no fault names a line without effect.
     """
     replaced = set(_replaced(below.tree, above.tree, ()))
     places = {
@@ -49,7 +50,8 @@ def laid_over(below: Layer, above: Layer) -> Layer:
         for path, place in below.places.items()
         if not any(path[:length] in replaced for length in range(len(path) + 1))
     }
-    return Layer(_merged(below.tree, above.tree, (), replaced), {**places, **above.places})
+    tree = _merged(below.tree, above.tree, (), replaced)
+    return Layer(tree, places | {_path_in(tree, path): place for path, place in above.places.items()})
 
 
 def with_variants(layer: Layer, names: Sequence[str]) -> tuple[Layer, tuple[Fault, ...]]:
@@ -81,8 +83,30 @@ def _variant(layer: Layer, name: str, sweep: Any) -> Layer:
     return Layer(tree, places)
 
 
+def _changes_items(below: Any, above: Any) -> bool:
+    """Whether `above` is a mapping from places in the list `below`, counted from 0."""
+    if not isinstance(below, list) or not isinstance(above, dict) or not above:
+        return False
+    return all(key.isdecimal() and int(key) < len(below) for key in above)
+
+
+def _path_in(tree: Any, path: KeyPath) -> KeyPath:
+    """The key path with integers where the tree has lists."""
+    found: list[str | int] = []
+    for part in path:
+        part = int(part) if isinstance(tree, list) and str(part).isdecimal() else part
+        found.append(part)
+        # Keys that were written twice are in no tree.
+        tree = dict(children(tree)).get(part)
+    return tuple(found)
+
+
 def _replaced(below: Any, above: Any, path: KeyPath) -> Iterator[KeyPath]:
     """Paths at which a value of `above` replaces the whole value of `below`."""
+    if _changes_items(below, above):
+        for key, value in above.items():
+            yield from _replaced(below[int(key)], value, (*path, int(key)))
+        return
     if not isinstance(below, dict) or not isinstance(above, dict) or _replaces(below, above, path):
         yield path
         return
@@ -100,6 +124,12 @@ def _replaces(below: dict[str, Any], above: dict[str, Any], path: KeyPath) -> bo
 def _merged(below: Any, above: Any, path: KeyPath, replaced: set[KeyPath]) -> Any:
     if path in replaced:
         return above
+    if isinstance(below, list):
+        changed = {int(key): value for key, value in above.items()}
+        return [
+            _merged(item, changed[index], (*path, index), replaced) if index in changed else item
+            for index, item in enumerate(below)
+        ]
     shared = {key: _merged(below[key], above[key], (*path, key), replaced) for key in below if key in above}
     return {**below, **above, **shared}
 

@@ -120,9 +120,9 @@ def resolve(tree: Any, suggest: Suggest) -> Any:
 
 
 def labels(options: tuple[Any, ...]) -> tuple[str, ...]:
-    """One distinct label per option: scalars as YAML writes them, mappings by their `kind`.
+    """One distinct label per option: scalars as YAML writes them, mappings by their `kind` or `name`.
 
-    If two kinds are equal, or a text and a number look the same, all labels are compact canonical JSON.
+    If two of these are equal, or a text and a number look the same, all labels are compact canonical JSON.
 
     Examples:
         >>> labels(({"kind": "top_wk", "k": {"int": [1, 10]}}, {"kind": "posterior"}, None, 0.5))
@@ -233,8 +233,9 @@ def _products(items: list[tuple[str | int, Any]], path: tuple[str, ...]) -> Iter
 
 
 def _label(option: Any) -> str:
-    if isinstance(option, dict) and isinstance(option.get("kind"), str):
-        return option["kind"]
+    if isinstance(option, dict):
+        names = (option[key] for key in ("kind", "name") if isinstance(option.get(key), str))
+        return next(names, None) or _json(option)
     return option if isinstance(option, str) else _json(option)
 
 

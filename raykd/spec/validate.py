@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from raykd.errors import SpecError
+from raykd.errors import Fault, SpecError
 from raykd.spec import messages
 from raykd.spec.cover import PlainTree, covering, malformed
 from raykd.spec.document import GRAMMAR, Document
 from raykd.spec.fields import field_names, models_at, places_of, tags_at
 from raykd.spec.places import KeyPath, dotted
+from raykd.spec.strategies import STRATEGIES, STRATEGY
 
 MOST_FAULTS = 100
 """Where a file has more, the others are reported when these are corrected."""
@@ -26,21 +27,34 @@ def check(document: Document, model: type[BaseModel], *, extra: Extra | None = N
     """Validate every alternative of `document`: each option of a choice, both ends of a range.
 
     `extra` is called with each valid configuration and returns further faults as (key path, message): those of
-    several settings together, which no single model can detect.
+    several settings together, which no single model can detect. Strategies that the document does not name need not fit
+    the other settings.
 
     Raises:
         SpecError: with every fault found, in the order of the file.
     """
-    bad_searches = malformed(document.tree)
-    faults = [*document.faults, *(document.fault(path, message) for path, message in bad_searches)]
-    bad_paths = tuple(path for path, _ in bad_searches)
-    for plain in covering(document.tree):
-        for path, message in _faults_of(plain, model, extra, bad_paths):
-            faults.append(document.fault(path, message))
-        if len(set(faults)) >= MOST_FAULTS:
-            break
+    faults = [*document.faults, *_alternatives(document, model, extra)]
+    for name, value in document.unused.items():
+        other = replace(
+            document, tree={**document.tree, STRATEGY: value}, written={(STRATEGY,): (STRATEGIES, name)}
+        )
+        faults += _alternatives(other, model, None, within=(STRATEGY,))
     if faults:
         raise SpecError(document.ordered(faults))
+
+
+def _alternatives(
+    document: Document, model: type[BaseModel], extra: Extra | None, *, within: KeyPath = ()
+) -> list[Fault]:
+    """The faults of a document's alternatives, of those `within` a key path."""
+    bad_searches = malformed(document.tree)
+    bad_paths = tuple(path for path, _ in bad_searches)
+    found = dict.fromkeys(bad_searches)
+    for plain in covering(document.tree):
+        found |= dict.fromkeys(_faults_of(plain, model, extra, bad_paths))
+        if len(found) >= MOST_FAULTS:
+            break
+    return [document.fault(path, message) for path, message in found if path[: len(within)] == within]
 
 
 def _faults_of(
@@ -86,7 +100,7 @@ def _of_bad_search(error: _Error, path: KeyPath, bad_paths: tuple[KeyPath, ...])
 
 def _messages(errors: list[_Error], tree: Any, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
     """(key path, message) for each cause; errors that follow from another one are omitted."""
-    errors = [error for error in errors if not _half_matched(error, errors)]
+    errors = [error for error in errors if not (_half_matched(error, errors) or _long_enough(error))]
     meant = {
         (*error.path[:-1], key)
         for error in errors
@@ -134,6 +148,12 @@ def _half_matched(error: _Error, errors: list[_Error]) -> bool:
         other.tagged == len(error.path) < len(other.path) and other.path[: len(error.path)] == error.path
         for other in errors
     )
+
+
+def _long_enough(error: _Error) -> bool:
+    """Whether a list is too short only because its items are wrong, which is reported by itself."""
+    context, got = error.detail.get("ctx") or {}, error.detail.get("input")
+    return error.sort == "too_short" and isinstance(got, list) and len(got) >= context["min_length"]
 
 
 def _message(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[KeyPath, str]:

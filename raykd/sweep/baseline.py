@@ -46,10 +46,13 @@ def twin_tree(record: Record, objective: str) -> dict[str, Any]:
     Epochs would not do: without the unlabelled text an epoch is shorter, and a student that had more steps is better
     for that alone.
     """
-    tree = {key: value for key, value in record.resolved.items() if key not in ("stages", "start_from")}
-    if "stages" in record.resolved:
+    resolved = record.resolved
+    tree = {key: value for key, value in resolved.items() if key not in ("stages", "strategy", "start_from")}
+    if "stages" in resolved or "strategy" in resolved:
         # As the trial shows it: a single stage's own training as the run's.
         tree |= {"training": section(record.trial.settings, "training")}
+    if scope := (resolved.get("strategy") or {}).get("scope"):
+        tree["student"] = {**resolved["student"], "scope": scope}
     schedule = {"epochs": None, "max_steps": record.trial.steps, "patience": None}
     return {**tree, "schedule": schedule, "objective": {"kind": objective}}
 

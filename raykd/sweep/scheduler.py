@@ -17,7 +17,7 @@ from raykd.sweep.records import Record
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
 from raykd.tasks import TASKS
-from raykd.trial import Role, Trial
+from raykd.trial import STRATEGY, Role, Trial
 
 UNFINISHED = ("RUNNING", "FAILED")
 """The states of trials that the next driver begins again."""
@@ -167,7 +167,7 @@ class Trials:
         task = setting.recipe.labels
         trial = Trial(
             number=self._next_number, state="RUNNING", role=self._role, run_ids=setting.run_ids,
-            settings={**flat_settings(setting.runs[0]), **setting.prepared.differences},
+            settings={**_strategy(setting), **flat_settings(setting.runs[0]), **setting.prepared.differences},
             objective=setting.recipe.method, score_name=task.score_name, score_label=task.score_label,
         )  # fmt: skip
         self._next_number += 1
@@ -203,3 +203,9 @@ class Trials:
         if outcome.state == "COMPLETE":
             return finished(trial, setting.seed_results(outcome.results), self._recorder.cost_of(setting))
         return replace(trial, state=outcome.state, message=outcome.message)
+
+
+def _strategy(setting: Setting) -> dict[str, Any]:
+    """The name of the setting's strategy, which none of its runs knows."""
+    strategy = setting.recipe.strategy
+    return {} if strategy is None else {STRATEGY: strategy.name}

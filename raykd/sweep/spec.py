@@ -25,7 +25,7 @@ NOT_STORED = (("store",), ("tracking", "uri"))
 """URIs that are connected to, and kept nowhere but in `sweep.json`, without their passwords."""
 PREPARED = ("corpus", "teachers", "teacher_corpus")
 """Sections that are computed before the search: where they are searched, once for every alternative."""
-SEARCHABLE = (*PREPARED, "student", "objective", "stages", "schedule", "training")
+SEARCHABLE = (*PREPARED, "student", "objective", "stages", "strategy", "schedule", "training")
 # Every corpus is read and every teacher trained before the search.
 MOST_PREPARATIONS = 16
 # Every student shape is measured before the search; more of them than this is a space written too finely.

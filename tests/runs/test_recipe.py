@@ -12,12 +12,17 @@ GOLD, POSTERIOR = {"objective": {"kind": "gold"}}, {"objective": {"kind": "poste
 
 
 @pytest.mark.parametrize(
-    ("changes", "got"), [({}, "neither"), ({"objective": GOLD["objective"], "stages": (GOLD,)}, "both")]
+    ("changes", "got"),
+    [
+        ({}, "none of them"),
+        ({"objective": GOLD["objective"], "stages": (GOLD,)}, "objective and stages"),
+        ({"stages": (GOLD,), "strategy": {"name": "D", "stages": (GOLD,)}}, "stages and strategy"),
+    ],
 )
-def test_an_objective_or_stages_but_not_both(changes, got):
+def test_an_objective_or_stages_or_a_strategy(changes, got):
     tree = {key: value for key, value in TREE.items() if key != "objective"}
     with pytest.raises(
-        ValidationError, match=rf"write either `objective: …` .* or `stages: \[…\]`; got {got}"
+        ValidationError, match=rf"write one of `objective: …` .* and `strategy: NAME`; got {got}"
     ):
         type(recipe()).model_validate({**tree, **changes})
 
@@ -119,3 +124,26 @@ def test_the_method_names_every_stage():
     assert recipe().method == "structural"
     assert recipe(stages=(POSTERIOR, GOLD)).method == "posterior > gold"
     assert recipe(stages=(POSTERIOR, GOLD)).on_gold().method == "gold"
+
+
+def strategy(*stages, **fields):
+    return recipe(objective=None, strategy={"name": "own", "stages": stages, **fields})
+
+
+def test_a_strategy_is_named_stages_with_a_scope_of_its_own():
+    two = strategy(POSTERIOR, GOLD)
+    assert (two.all_stages, two.method) == (recipe(stages=(POSTERIOR, GOLD)).all_stages, "own")
+    assert strategy(GOLD, GOLD).method == "gold"
+    assert two.scoped_student == two.student
+    alone = strategy(GOLD, scope="language")
+    assert alone.scoped_student == alone.student.model_copy(update={"scope": "language"})
+    assert alone.on_gold().student.scope == "language"
+
+
+def test_faults_of_a_strategy_name_the_place_in_it():
+    (fault,) = recipe_faults(strategy(POSTERIOR, {**GOLD, "text": "unlabelled"}))
+    assert fault[0] == ("strategy", "stages", 1, "text")
+    two = strategy(GOLD, scope="language").model_copy(
+        update={"corpus": recipe(corpus={"zero_shot_languages": ("de",)}).corpus}
+    )
+    assert [path for path, _ in recipe_faults(two)] == [("strategy", "scope")]

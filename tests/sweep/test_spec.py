@@ -131,6 +131,33 @@ def test_a_deployed_form_is_searched_where_there_is_one(written, figure, old, ne
         assert any(message in line for line in faults(document))
 
 
+STRATEGIES = f"""\
+{GOOD.replace("objective: {kind: top_wk, k: {int: [1, 5]}}", "")}
+extends: {ROOT}/sweeps/base/strategies.yaml
+strategy: {{choice: [D0-S, D1]}}
+"""
+
+
+def test_strategies_need_the_text_that_they_learn_from(written):
+    check_sweep(written(STRATEGIES))
+    (fault,) = faults(written(STRATEGIES, "corpus.unlabelled=0"))
+    path = "strategies.D1.stages.0.objective.parts.1.text"
+    assert fault.endswith(f" {path}: the corpus has no unlabelled text; set corpus.unlabelled")
+    lines = (ROOT / "sweeps/base/strategies.yaml").read_text().splitlines()
+    assert "logits" in lines[int(fault.split()[0]) - 1]
+
+
+def test_a_strategy_searches_weights_and_counts_as_what_it_is(written):
+    weight = "strategies.D1.stages.0.objective.parts.0.weight={float: [0.01, 100], log: true}"
+    check_sweep(written(STRATEGIES, weight))
+    (fault,) = faults(written(STRATEGIES, weight, "search={sampler: grid}"))
+    assert "a grid needs a step in every float range" in fault
+    same = search_identity(written(STRATEGIES))
+    assert search_identity(written(STRATEGIES, weight)) != same
+    # What another strategy says is no part of the search.
+    assert search_identity(written(STRATEGIES, "strategies.D4.2.stages.0.objective.layer=3")) == same
+
+
 @pytest.mark.parametrize("decoder", ["crf", "maxent"])
 def test_token_kd_is_between_maxent_models(written, decoder):
     text = GOOD.replace("bilstm_crf", "bilstm_maxent").replace(

@@ -5,19 +5,22 @@ The files of `sweeps/base` are not sweeps: they are checked through the files th
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from raykd.objectives.logits import Logits
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
 from raykd.runs.prepare import student_runs
-from raykd.runs.recipe import Recipe
+from raykd.runs.recipe import Recipe, resolved_stage
 from raykd.spec import assignments, load
 from raykd.spec.yaml12 import parse
 from raykd.sweep.spec import check_sweep, plain_sweep
 from tests.corpora_root import corpora_root
-from tests.runs.small import prepared
+from tests.runs.small import TREE, prepared
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "sweeps").rglob("*.yaml"))
@@ -84,4 +87,55 @@ def test_the_small_form_runs(name, store):
     for run in runs.values():
         result = execute(store, run, worker=Worker(), report=lambda _: None)
         assert 0 <= (result.scores.mean("test") or 0.0) <= 1
-        assert len(result.epochs) == 1
+        assert {epoch["stage"] for epoch in result.epochs} == set(range(len(run.stages)))
+
+
+# Mukherjee & Awadallah 2020, Tables 2 and 3 and Section 5: for each stage its losses with their text, and whether
+# layers are unfrozen; the strategy's scope.
+GOLD, LOGITS, STATES = ("gold", "labelled"), ("logits", "unlabelled"), ("representation", "unlabelled")
+PAPER = {
+    "D0": ([({GOLD}, False)], "language"),
+    "D0-S": ([({GOLD}, False)], "all"),
+    "D1": ([({GOLD, LOGITS}, False)], None),
+    "D2": ([({GOLD, LOGITS, STATES}, False)], None),
+    "D3.1": ([({STATES}, False), ({GOLD, LOGITS}, False)], None),
+    "D3.2": ([({STATES}, False), ({GOLD, LOGITS}, True)], None),
+    "D4.1": ([({STATES}, False), ({LOGITS}, False), ({GOLD}, False)], None),
+    "D4.2": ([({STATES}, False), ({LOGITS}, True), ({GOLD}, True)], None),
+}
+
+
+def losses_of(stage: dict[str, Any]) -> set[tuple[str, str]]:
+    """The losses of a resolved stage, each with the text on which it counts."""
+    objective = stage["objective"]
+    if objective["kind"] != "mix":
+        return {(objective["kind"], stage["text"])}
+    assert stage["text"] == "all"
+    return {(part["objective"]["kind"], part["text"]) for part in objective["parts"]}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_strategies_are_those_of_the_paper(name):
+    tree = load(ROOT / "sweeps/base/strategies.yaml", [f"strategy={name}"]).tree
+    sections = {key: TREE[key] for key in ("task", "corpus", "teachers", "student")}
+    recipe = Recipe.model_validate_json(json.dumps({**sections, **tree}))
+    stages = [resolved_stage(stage, recipe, unlabelled=True) for stage in recipe.all_stages]
+    expected, scope = PAPER[name]
+    assert [(losses_of(stage), stage["layers"] == "unfreeze") for stage in stages] == expected
+    assert recipe.strategy is not None
+    assert recipe.strategy.scope == scope
+    # Each stage is trained to convergence on its own held-out loss, from 1e-3 to 1e-8 by a cosine.
+    assert all(stage["select"] == "loss" and not stage["training"] for stage in stages)
+    length = {"epochs": 400, "max_steps": None, "patience": 5}
+    assert [stage["schedule"] for stage in stages] == [length] * len(stages)
+    used = recipe.training
+    assert (used.optimiser, used.learning_rate_schedule) == ("adam", "cosine")
+    assert (used.learning_rate, used.final_learning_rate) == (1e-3, 1e-8)
+    # Gold labels and logits have a head each: side by side, or one after the other.
+    objectives = [
+        part.objective for stage in recipe.all_stages for part in getattr(stage.objective, "parts", ())
+    ]
+    assert {each.head for each in objectives if isinstance(each, Logits)} <= {"own"}
+    assert [stage.get("head") for stage in stages][2:] == ["new"] * (len(stages) - 2)
+    layers = {need.layer for stage in recipe.all_stages for need in stage.objective.needs if need.layer}
+    assert layers == ({7} if STATES in set().union(*(losses for losses, _ in expected)) else set())

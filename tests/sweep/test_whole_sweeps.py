@@ -231,6 +231,58 @@ def test_curves_are_named_by_seed_and_language(languages):
         assert curves == set(names)
 
 
+STRATEGIES = f"""\
+extends: {Path(__file__).parents[2]}/sweeps/base/strategies.yaml
+strategy: {{choice: [D0, D2, D4.2]}}
+strategies:
+  D2:
+    stages:
+      0:
+        objective:
+          parts: {{0: {{weight: {{choice: [0.5, 2]}}}}, 1: {{objective: {{layer: 1, precision: int8}}}}}}
+  D4.2: {{stages: {{0: {{objective: {{layer: 1}}}}}}}}
+baseline: gold
+"""
+
+
+@pytest.fixture(scope="module")
+def strategies(swept):
+    return swept("strategies", STRATEGIES)
+
+
+def test_a_searched_strategy_brings_its_own_searches_and_its_scope(strategies):
+    searched = [trial for trial in strategies.trials if trial.role == "search"]
+    named = [(trial.settings["strategy.name"], trial.objective, trial.method) for trial in searched]
+    assert named == [("D0", "gold", "D0"), *[("D2", "D2", "D2")] * 2, ("D4.2", "D4.2", "D4.2")]
+    assert [trial.settings.get("objective.parts.0.weight") for trial in searched] == [None, 0.5, 2, None]
+    assert [len(trial.run_ids) for trial in searched] == [2, 1, 1, 1]
+    assert [trial.settings["student.scope"] for trial in searched] == ["language", "all", "all", "all"]
+    assert {trial.state for trial in strategies.trials} == {"COMPLETE"}
+    (run,) = strategies.runs_of(searched[3])
+    assert [(stage["text"], stage["layers"], stage.get("head")) for stage in run.stages] == [
+        ("unlabelled", "all", None), ("unlabelled", "unfreeze", None), ("labelled", "unfreeze", "new")
+    ]  # fmt: skip
+
+
+def test_both_precisions_of_a_layer_are_stored_once(strategies):
+    sources = {
+        name
+        for run in strategies.done
+        if run.role == "student"
+        for source in run.sources
+        for name in source.signals
+    }
+    assert sources == {"hidden.1", "hidden_int8.1", "emissions", "transitions"}
+
+
+def test_the_baseline_of_a_strategy_is_its_student_on_gold_labels(strategies):
+    trials = strategies.trials
+    (staged,) = (trial for trial in trials if trial.settings.get("strategy.name") == "D4.2")
+    twin = gold_twin(staged, trials)
+    assert twin is not None
+    assert (twin.role, twin.objective, twin.settings.get("strategy.name")) == ("baseline", "gold", None)
+
+
 @pytest.fixture(scope="module")
 def sizes(swept):
     """The size of the transfer set is searched."""

@@ -1,0 +1,82 @@
+"""Named strategies: `strategies` holds values by name, and `strategy: NAME` stands for the one of that name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from raykd.spec.places import KeyPath
+
+STRATEGIES = "strategies"
+STRATEGY = "strategy"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A tree in which the names of strategies are replaced by what they stand for.
+
+    `written` maps the key path of each to where it was written. `unused` are the strategies that the tree does not
+    name. `faults` are (key path, message).
+    """
+
+    tree: dict[str, Any]
+    written: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
+    unused: Mapping[str, Any] = field(default_factory=dict)
+    faults: tuple[tuple[KeyPath, str], ...] = ()
+
+
+def resolved(tree: dict[str, Any]) -> Resolved:
+    """The tree without its section `strategies`. `strategy` may be a name, or a choice of which some are names."""
+    found = tree.get(STRATEGIES)
+    plain = {key: value for key, value in tree.items() if key != STRATEGIES}
+    if STRATEGIES in tree and not isinstance(found, dict):
+        message = f"must be a mapping, got {found!r}; write `{STRATEGIES}: {{NAME: {{stages: […]}}}}`"
+        return Resolved(plain, faults=(((STRATEGIES,), message),))
+    known = found or {}
+    faults = tuple(_malformed(known))
+    if faults:
+        return Resolved(plain, faults=faults)
+    values = {name: {"name": name, **value} for name, value in known.items()}
+    names = dict(_names(tree.get(STRATEGY)))
+    unknown = tuple((path, _unknown(name, list(known))) for path, name in names.items() if name not in known)
+    if unknown:
+        return Resolved(plain, faults=unknown)
+    if (STRATEGY,) in names:
+        plain[STRATEGY] = values[names[STRATEGY,]]
+    elif names:
+        options = tree[STRATEGY]["choice"]
+        plain[STRATEGY] = {
+            **tree[STRATEGY],
+            "choice": [values[option] if isinstance(option, str) else option for option in options],
+        }
+    written = {path: (STRATEGIES, name) for path, name in names.items()}
+    unused = {name: value for name, value in values.items() if name not in names.values()}
+    return Resolved(plain, written, unused)
+
+
+def _names(strategy: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Key path and name of every strategy that is given by its name."""
+    if isinstance(strategy, str):
+        yield (STRATEGY,), strategy
+    options = strategy.get("choice") if isinstance(strategy, dict) else None
+    for index, option in enumerate(options if isinstance(options, list) else ()):
+        if isinstance(option, str):
+            yield (STRATEGY, "choice", index), option
+
+
+def _malformed(known: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    for name, value in known.items():
+        if not isinstance(value, dict):
+            yield (STRATEGIES, name), f"must be a mapping, got {value!r}; write `{name}: {{stages: […]}}`"
+        elif "name" in value:
+            yield (STRATEGIES, name, "name"), f"its name is its key, {name!r}; remove `name`"
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    if not known:
+        return f"no strategy {name!r}: the file has no `{STRATEGIES}`; extend a file that has them, or write `stages`"
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"no strategy {name!r}; {hint}({', '.join(known)})"
