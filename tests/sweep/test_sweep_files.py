@@ -29,13 +29,14 @@ SWEEPS = {str(path.relative_to(ROOT / "sweeps")): path for path in FILES if path
 VARIANTS = [(name, variant) for name, path in SWEEPS.items() for variant in load(path).variants]
 SMALL = [name for name, variant in VARIANTS if variant == "small"]
 # Smaller still: the form is tried here, not what comes of it.
-TINY = ("teachers.epochs=1", "schedule.epochs=1", "student.embedding_dim=6", "student.hidden_dim=6")
+TINY = ("teachers.epochs=1", "schedule.epochs=1", "student.embedding_dim=6")
 BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelled=8")
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
 FOLDERS = {
     "aspect": "aspect",
     "treebanks": "ud",
     "ud_pos": "ud",
+    "classification": "sst2",
     "sst2": "sst2",
     "uner": "uner",
     "zero_shot_pos": "ud",
