@@ -132,6 +132,11 @@ class Graph:
         product = self.add("MatMul", inputs, self.constant(layer.weight.T))
         return self.add("Add", product, self.constant(layer.bias))
 
+    def norm(self, layer: nn.LayerNorm, inputs: Value) -> Value:
+        """Layer normalisation of the last axis."""
+        weights = self.constant(layer.weight), self.constant(layer.bias)
+        return self.add("LayerNormalization", inputs, *weights, epsilon=layer.eps)
+
     def unsqueeze(self, value: Value, *axes: int) -> Value:
         """`value` with axes of length 1."""
         return self.add("Unsqueeze", value, self.constant(list(axes)))

@@ -101,6 +101,14 @@ def mean_of_sentence(
     return (total_BD / lengths_B[:, None])[:, None]
 
 
+def add_mean_of_sentence_to(graph: Graph, states_BPD: Value, lengths_B: Value) -> Value:
+    """`mean_of_sentence`, as nodes of a graph."""
+    inside_BP1 = graph.unsqueeze(graph.inside(graph.places(states_BPD, 1), lengths_B), 2)
+    kept_BPD = graph.add("Where", inside_BP1, states_BPD, graph.constant(0.0))
+    total_B1D = graph.add("ReduceSum", kept_BPD, graph.constant([1]), keepdims=1)
+    return graph.add("Div", total_B1D, graph.unsqueeze(graph.cast(lengths_B, "float32"), 1, 2))
+
+
 def in_half(values: Tensor) -> Tensor:
     """In float16; what is beyond its range becomes its largest number."""
     return values.clamp(-_FLOAT16_MAX, _FLOAT16_MAX).half()

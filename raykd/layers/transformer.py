@@ -5,18 +5,20 @@ Shapes: B batch, T time, D size of the inputs, E size, H heads, F E / H.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from raykd.layers.dropout import VariationalDropout
-from raykd.layers.pieces import mean_of_sentence
+from raykd.layers.pieces import add_mean_of_sentence_to, mean_of_sentence
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
     from torch import Tensor
+
+    from raykd.layers.graph import Graph, Value
 
 LONGEST_WAVE = 10_000.0
 
@@ -42,7 +44,9 @@ class Transformer(nn.Module):
         super().__init__()
         self.projection = nn.Identity() if inputs == size else nn.Linear(inputs, size)
         self.norm, self.positions = nn.LayerNorm(size), Positions(size)
-        self.layers = nn.ModuleList(EncoderLayer(size, heads, feed_forward, dropout) for _ in range(layers))
+        self.layers: Any = nn.ModuleList(
+            EncoderLayer(size, heads, feed_forward, dropout) for _ in range(layers)
+        )
         self.input_size, self.output_size, self.depth = inputs, size, layers
 
     def forward(
@@ -65,6 +69,23 @@ class Transformer(nn.Module):
         """The mean over the pieces."""
         return mean_of_sentence(states_BTD, lengths_B)
 
+    def add_to(self, graph: Graph, inputs_BTD: Value, lengths_B: Value) -> Value:
+        """The outputs [B, T, E] of the last layer."""
+        places_T = graph.places(inputs_BTD, 1)
+        projection = self.projection
+        inputs_BTE = graph.linear(projection, inputs_BTD) if isinstance(projection, nn.Linear) else inputs_BTD
+        states_BTE = graph.add(
+            "Add", graph.norm(self.norm, inputs_BTE), self.positions.add_to(graph, places_T)
+        )
+        inside_B11T = graph.unsqueeze(graph.inside(places_T, lengths_B), 1, 2)
+        mask_B11T = graph.add("Where", inside_B11T, graph.constant(0.0), graph.constant(float("-inf")))
+        for layer in self.layers:
+            states_BTE = layer.add_to(graph, states_BTE, mask_B11T)
+        return states_BTE
+
+    def add_of_sentence_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> Value:
+        return add_mean_of_sentence_to(graph, states_BTD, lengths_B)
+
 
 class EncoderLayer(nn.Module):
     """x' = norm(x + attention(x)), norm(x' + W₂ GELU(W₁ x')); nothing attends to padding."""
@@ -85,12 +106,33 @@ class EncoderLayer(nn.Module):
         added_BTE = self.dropout(self.outer(gelu(self.inner(states_BTE))))
         return self.norm(states_BTE + added_BTE)
 
+    def add_to(self, graph: Graph, states_BTE: Value, mask_B11T: Value) -> Value:
+        attended_BTE = graph.linear(self.output, self._add_attention_to(graph, states_BTE, mask_B11T))
+        states_BTE = graph.norm(self.attention_norm, graph.add("Add", states_BTE, attended_BTE))
+        inner_BTD = graph.add("Gelu", graph.linear(self.inner, states_BTE))
+        return graph.norm(self.norm, graph.add("Add", states_BTE, graph.linear(self.outer, inner_BTD)))
+
     def _attention(self, states_BTE: Tensor, inside_BT: Tensor) -> Tensor:
         split_BT3HF = self.queries_keys_values(states_BTE).unflatten(-1, (3, self.heads, -1))
         queries_BHTF, keys_BHTF, values_BHTF = split_BT3HF.transpose(1, 3).unbind(2)
         mask_B11T = inside_BT[:, None, None]
         read_BHTF = scaled_dot_product_attention(queries_BHTF, keys_BHTF, values_BHTF, attn_mask=mask_B11T)
         return read_BHTF.transpose(1, 2).flatten(2)
+
+    def _add_attention_to(self, graph: Graph, states_BTE: Value, mask_B11T: Value) -> Value:
+        """`mask`: 0 where it attends to, −∞ on padding."""
+        size = self.output.in_features
+        whole_BT3E = graph.linear(self.queries_keys_values, states_BTE)
+        split_BTHF = [
+            graph.reshape(part, 0, 0, self.heads, size // self.heads)
+            for part in graph.several("Split", whole_BT3E, outputs=3, axis=2, num_outputs=3)
+        ]
+        queries_BHTF, values_BHTF = (graph.add("Transpose", split_BTHF[i], perm=[0, 2, 1, 3]) for i in (0, 2))
+        keys_BHFT = graph.add("Transpose", split_BTHF[1], perm=[0, 2, 3, 1])
+        scaled_BHTF = graph.add("Mul", queries_BHTF, graph.constant((size // self.heads) ** -0.5))
+        scores_BHTT = graph.add("Add", graph.add("MatMul", scaled_BHTF, keys_BHFT), mask_B11T)
+        read_BHTF = graph.add("MatMul", graph.add("Softmax", scores_BHTT, axis=3), values_BHTF)
+        return graph.reshape(graph.add("Transpose", read_BHTF, perm=[0, 2, 1, 3]), 0, 0, size)
 
 
 class Positions(nn.Module):
@@ -111,3 +153,11 @@ class Positions(nn.Module):
         steps_T1 = torch.arange(time, device=self.rates.device)[:, None]
         angles_TI = steps_T1 * self.rates
         return torch.stack((angles_TI.sin(), angles_TI.cos()), -1).flatten(1)[:, : self._size]
+
+    def add_to(self, graph: Graph, places_T: Value) -> Value:
+        """The vectors [T, E] of the positions `places`."""
+        steps_T1 = graph.unsqueeze(graph.cast(places_T, "float32"), 1)
+        angles_TI = graph.add("Mul", steps_T1, graph.constant(self.rates))
+        waves = (graph.unsqueeze(graph.add(wave, angles_TI), 2) for wave in ("Sin", "Cos"))
+        both_TE = graph.reshape(graph.add("Concat", *waves, axis=2), 0, -1)
+        return graph.add("Slice", both_TE, *(graph.constant([each]) for each in (0, self._size, 1)))

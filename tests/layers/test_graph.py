@@ -16,6 +16,7 @@ from raykd.errors import ExportError
 from raykd.layers import Ensemble, Tagger, TaggerShape
 from raykd.layers.graph import IR_VERSION, OPSET, Graph, numbers_of, without_notes
 from raykd.layers.graph_viterbi import add_viterbi_to
+from raykd.layers.transformer import Transformer
 from raykd.structures import Chain, viterbi
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 from tests.layers.graphs import assert_same_as, session_of
@@ -32,24 +33,37 @@ sizes = st.fixed_dictionaries(
     }
 )
 spelling = st.sampled_from([{}, {"characters": CHARACTERS.size, "character_dim": 3, "character_hidden": 2}])
+encoders = st.one_of(
+    st.none(),
+    st.fixed_dictionaries(
+        {
+            "size": st.sampled_from([3, 4, 6]),
+            "layers": st.integers(1, 2),
+            "feed_forward": st.integers(1, 8),
+            "heads": st.just(1),
+        }
+    ),
+    st.just({"size": 6, "layers": 2, "feed_forward": 5, "heads": 3}),
+)
 batches = st.lists(st.integers(0, 3), min_size=1, max_size=5)
 
 
-def drawn(seed, **shape):
+def drawn(seed, encoder=None, **shape):
     torch.manual_seed(seed)
-    tagger = Tagger(TaggerShape(pieces=PIECES.size, **shape)).eval()
+    transformer = encoder and (lambda inputs: Transformer(inputs, **encoder))
+    tagger = Tagger(TaggerShape(pieces=PIECES.size, **shape), encoder=transformer).eval()
     with torch.no_grad():
         for parameter in tagger.parameters():
             parameter.copy_(torch.randn_like(parameter))
     return tagger
 
 
-@settings(max_examples=40, deadline=None)
-@given(sizes, spelling, st.booleans(), batches, st.integers(0, 99))
-def test_any_tagger(shape, letters, spelt_alone, rows, seed):
+@settings(max_examples=60, deadline=None)
+@given(sizes, encoders, spelling, st.booleans(), batches, st.integers(0, 99))
+def test_any_tagger(shape, encoder, letters, spelt_alone, rows, seed):
     if letters and spelt_alone:
         shape = shape | {"embedding_dim": 0}
-    tagger = drawn(seed, **shape, **letters)
+    tagger = drawn(seed, encoder, **shape, **letters)
     assert_same_as(tagger, session_of(tagger.to_onnx()), make_batch(rows))
 
 
