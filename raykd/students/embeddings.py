@@ -78,7 +78,8 @@ class PPAEmbeddings(OfTeacher):
 
     kind: Literal["ppa"]
     remove: Annotated[int, Field(ge=1)] = 14
-    """First components that each post-processing removes; the paper's tables have 14 and 17."""
+    """First components that each post-processing removes, so that as many of the student's start at zero; the paper's
+    tables have 14 and 17."""
 
     def fault(self, size: int, width: int) -> tuple[str, str] | None:
         if self.remove < size <= width - self.remove:

@@ -18,6 +18,7 @@ from raykd.signals import SIGNALS
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
 from raykd.students import STUDENTS, StudentConfig
 from raykd.teachers import TEACHERS, TeacherConfig
+from raykd.teachers.ensemble import HIDDEN
 from tests.layers.graphs import assert_same_as, session_of
 from tests.teachers.checkpoints import make_checkpoint
 
@@ -280,7 +281,7 @@ def test_several_teachers_offer_what_their_mean_can(config):
     assert config.model_copy(update={"combine": "posteriors"}).offers == config.own_signals
     several = config.model_copy(update={"count": 2})
     # The mean of several has no hidden states: each has its own.
-    assert several.offers == tuple(signal for signal in config.own_signals if signal != "hidden")
+    assert several.offers == tuple(signal for signal in config.own_signals if signal not in HIDDEN)
     mixed = several.model_copy(update={"combine": "posteriors"})
     assert mixed.offers == ("token_marginals", "kbest")
     assert config.kind in several.title != config.title == config.kind

@@ -122,4 +122,4 @@ def test_what_can_be_had_is_not_refused(changes):
 
 def test_preparing_names_what_it_offers(tmp_path):
     ready = prepare(recipe(teachers=TEACHER, student=STUDENT), Storage(str(tmp_path)))
-    assert ready.teachers[0].config.offers == ("token_marginals", "kbest", "hidden")
+    assert ready.teachers[0].config.offers == ("token_marginals", "kbest", "hidden", "hidden_int8")

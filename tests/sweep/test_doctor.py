@@ -93,11 +93,14 @@ def scores(folder: Path) -> dict:
 
 
 def flip(folder: Path, pattern: str) -> Path:
-    """Flip one bit of the first file of that pattern: of a digit, where it is text; of a value in an Arrow file."""
+    """Flip one bit of the first file of that pattern: of a number's last digit, where it is text (it is a number
+    then too); of a value in an Arrow file."""
     path = min((folder / "store").glob(pattern))
     data = bytearray(path.read_bytes())
     middle = len(data) // 2
-    place = next((i for i in range(middle, len(data)) if chr(data[i]).isdigit()), middle)
+    digits = [chr(byte).isdigit() for byte in data[middle:]] + [False]
+    last = (place for place in range(len(data) - middle) if digits[place] and not digits[place + 1])
+    place = middle + next(last, 0)
     data[place] ^= 1
     path.write_bytes(data)
     return path
