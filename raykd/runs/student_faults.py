@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.spec import KeyPath
 from raykd.students.embeddings import OfTeacher
 
+if TYPE_CHECKING:
+    from raykd.runs.recipe import Recipe
 
-def student_faults(recipe: Any, vocabulary: VocabularyConfig) -> list[tuple[KeyPath, str]]:
+
+def student_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tuple[KeyPath, str]]:
     """(path, message) for each mismatch in a `Recipe`; `vocabulary` is the student's own, or its teacher's where it
     says so."""
     faults: list[tuple[KeyPath, str]] = []
@@ -19,7 +22,7 @@ def student_faults(recipe: Any, vocabulary: VocabularyConfig) -> list[tuple[KeyP
     return faults + _embedding_faults(recipe, vocabulary)
 
 
-def _embedding_faults(recipe: Any, vocabulary: VocabularyConfig) -> list[tuple[KeyPath, str]]:
+def _embedding_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tuple[KeyPath, str]]:
     """Vectors that a student's cannot start from."""
     start, teachers = recipe.student.embeddings, recipe.teachers
     path: KeyPath = ("student", "embeddings")
@@ -37,7 +40,7 @@ def _embedding_faults(recipe: Any, vocabulary: VocabularyConfig) -> list[tuple[K
         message = f"teacher {teachers.kind!r} starts from no checkpoint; set weights: fine_tuned"
         faults.append(((*path, "weights"), message))
     if start.weights == "fine_tuned":
-        alone = recipe.student.scope == "language" or len(recipe.corpus.languages) == 1
+        alone = recipe.scoped_student.scope == "language" or len(recipe.corpus.languages) == 1
         pretrained = ", or weights: pretrained" if checkpoint else ""
         if teachers.scope == "language" and not alone:
             message = f"each language has a teacher of its own; set student.scope: language{pretrained}"

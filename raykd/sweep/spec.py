@@ -15,7 +15,8 @@ from raykd.figures import DEPLOYED, Direction, Directions, default_objectives, o
 from raykd.identity import identity
 from raykd.objectives import Top1
 from raykd.redact import redacted
-from raykd.runs.recipe import Recipe, recipe_faults
+from raykd.runs.recipe import Recipe
+from raykd.runs.recipe_faults import recipe_faults
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
 from raykd.sweep.records import NAME
 

@@ -18,7 +18,7 @@ from raykd.runs.embeddings import FOLDER, ROWS, embeddings_id, open_embeddings
 from raykd.runs.execute import _starting_model, find_result
 from raykd.runs.models import build_model, load_model
 from raykd.runs.prepare import prepare, student_runs, with_seed
-from raykd.runs.recipe import recipe_faults
+from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage

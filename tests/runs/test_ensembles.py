@@ -11,7 +11,7 @@ from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.execute import find_result, is_trained, load_model
 from raykd.runs.prepare import prepare
-from raykd.runs.recipe import recipe_faults
+from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
 from raykd.structures import token_marginals, viterbi

@@ -7,7 +7,7 @@ import pytest
 from raykd.corpora.corpus import open_corpus, read_corpus
 from raykd.errors import CorpusError
 from raykd.runs.prepare import prepare
-from raykd.runs.recipe import recipe_faults
+from raykd.runs.recipe_faults import recipe_faults
 from raykd.storage import Storage
 from tests.runs.small import recipe
 

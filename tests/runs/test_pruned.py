@@ -9,7 +9,7 @@ import pytest
 from raykd.corpora.vocabulary import WordVocabulary, words_of
 from raykd.runs.models import load_model
 from raykd.runs.prepare import prepare
-from raykd.runs.recipe import recipe_faults
+from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.storage import Storage
 from tests.runs.small import executed, recipe, student_of

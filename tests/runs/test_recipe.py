@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from raykd.runs.recipe import recipe_faults
+from raykd.runs.recipe_faults import recipe_faults
 from tests.runs.small import TREE, recipe
 
 GOLD, POSTERIOR = {"objective": {"kind": "gold"}}, {"objective": {"kind": "posterior"}}
@@ -76,9 +76,11 @@ def test_the_text_of_a_part_is_in_the_corpus_and_in_the_stage():
 
 
 def test_only_a_projection_that_is_there_is_trained():
-    (fault,) = recipe_faults(recipe(stages=(GOLD, {**GOLD, "layers": ("head", "projection")})))
+    stages = (GOLD, {**GOLD, "layers": ("head", "projection")})
+    (fault,) = recipe_faults(recipe(stages=stages))
     assert fault[0] == ("stages", 1, "layers")
     assert "the student has no layer group 'projection'; set student.projection" in fault[1]
+    assert not recipe_faults(recipe(stages=stages, student={"projection": 8}))
     assert not recipe_faults(recipe(stages=(GOLD, {**GOLD, "layers": "unfreeze"})))
 
 

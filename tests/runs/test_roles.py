@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raykd.runs.prepare import prepare
-from raykd.runs.recipe import recipe_faults
+from raykd.runs.recipe_faults import recipe_faults
 from raykd.storage import Storage
 from tests.runs.small import executed, prepared, recipe, student_of
 

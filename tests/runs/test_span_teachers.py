@@ -12,7 +12,7 @@ from raykd.corpora.encoding import encode_text
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import load_model
 from raykd.runs.prepare import prepare
-from raykd.runs.recipe import recipe_faults
+from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi

@@ -1,0 +1,185 @@
+"""What no section of a recipe can see alone: mismatches between sections, each with its key path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from raykd.needs import missing
+from raykd.objectives import Mix
+from raykd.runs.recipe import OF_THE_RUN, Recipe, Stage, resolved_vocabulary
+from raykd.runs.student_faults import student_faults
+from raykd.signals import Need
+from raykd.spec import KeyPath
+
+if TYPE_CHECKING:
+    from raykd.objectives import Objective
+
+# What makes a need go away, where a teacher cannot meet it.
+_HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "kbest": "set k: 1",
+        "pairs": "give the student decoder: maxent",
+        "softened": "set temperature_mode: local",
+        "emissions": "use posterior, token or structural",
+    }
+)
+
+
+def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """(path, message) for each mismatch."""
+    faults: list[tuple[KeyPath, str]] = []
+    for place, stage in enumerate(recipe.all_stages):
+        listed: KeyPath = ("strategy", "stages") if recipe.strategy is not None else ("stages",)
+        where: KeyPath = () if recipe.objective is not None else (*listed, place)
+        faults += _stage_faults(recipe, stage, where)
+    faults += _task_faults(recipe)
+    faults += _teacher_corpus_faults(recipe)
+    faults += _language_faults(recipe)
+    faults += student_faults(recipe, resolved_vocabulary(recipe))
+    trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
+    faults += [
+        ((*path, "precision"), "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32")
+        for path, training in trained.items()
+        if training.precision == "fp16" and not recipe.resources.gpus_per_worker
+    ]
+    return faults
+
+
+def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
+    kind = (*where, "objective", "kind")
+    messages = (*_signal_faults(recipe, stage.objective), *_layer_faults(recipe, stage.objective))
+    faults: list[tuple[KeyPath, str]] = [(kind, message) for message in messages]
+    decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
+    if stage.objective.maxent_only and "crf" in decoders.values():
+        got = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
+        message = f"{stage.objective.kind!r} is between MaxEnt models, got {got}; use 'structural'"
+        faults.append((kind, message))
+    faults += _text_faults(recipe, stage, where)
+    if "projection" in stage.layers and recipe.student.projection is None:
+        hint = "set student.projection, or omit it here"
+        faults.append(((*where, "layers"), f"the student has no layer group 'projection'; {hint}"))
+    own = stage.training.model_fields_set if stage.training is not None else ()
+    hint = "holds for the whole run; write it in the sweep file's own training"
+    return faults + [((*where, "training", name), f"{name} {hint}") for name in OF_THE_RUN if name in own]
+
+
+def _text_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
+    """Text that the corpus lacks, or of which the objective has nothing."""
+    has_text, objective, text = recipe.corpus.has_text, stage.objective, (*where, "text")
+    faults: list[tuple[KeyPath, str]] = []
+    if objective.needs_unlabelled and not has_text:
+        hint = "without unlabelled text it is the same as 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
+        faults.append(((*where, "objective", "kind"), hint))
+    elif objective.needs_unlabelled and stage.text == "labelled":
+        hint = "set text: all, or use 'gold'"
+        faults.append((text, f"on labelled text {objective.kind!r} is the same as 'gold'; {hint}"))
+    if stage.text in ("unlabelled", "all") and not has_text:
+        faults.append((text, "the corpus has no unlabelled text; set corpus.unlabelled"))
+    if stage.text == "unlabelled" and objective.text == "labelled":
+        faults.append((text, "gold labels say nothing about unlabelled text; use 'top_1'"))
+    return faults + _part_faults(stage, where, has_text=has_text)
+
+
+def _part_faults(stage: Stage, where: KeyPath, *, has_text: bool) -> list[tuple[KeyPath, str]]:
+    """Parts of a mix that are of text that the corpus or the stage lacks, or of which they have nothing."""
+    faults: list[tuple[KeyPath, str]] = []
+    for place, part in enumerate(stage.objective.parts if isinstance(stage.objective, Mix) else ()):
+        path = (*where, "objective", "parts", place, "text")
+        if part.text == "unlabelled" and not has_text:
+            faults.append((path, "the corpus has no unlabelled text; set corpus.unlabelled"))
+        elif "all" not in (part.text, stage.text or "all") and part.text != stage.text:
+            faults.append((path, f"the stage is trained on {stage.text} text alone; set its text: all"))
+        elif part.text == "unlabelled" and part.objective.text == "labelled":
+            faults.append((path, "gold labels say nothing about unlabelled text; use 'top_1'"))
+    return faults
+
+
+def _signal_faults(recipe: Recipe, objective: Any) -> list[str]:
+    """The signals that an objective or the student's decoder reads and the teacher does not offer."""
+    needs = list(objective.needs)
+    if objective.reads_pairs and recipe.student.decoder == "crf":
+        needs.append(Need("pairs"))
+    lacking = missing(needs, recipe.teachers.offers)
+    if not lacking:
+        return []
+    unmet = [need.signal for need in needs if missing([need], recipe.teachers.offers)]
+    hints = [_HINTS[signal] for signal in unmet if signal in _HINTS]
+    if not missing(needs, recipe.teachers.own_signals):
+        hints.append("or set teachers.combine: scores")
+    hint = "".join(f"; {hint}" for hint in dict.fromkeys(hints))
+    return [f"{lacking} (teacher {recipe.teachers.kind!r}){hint}"]
+
+
+def _layer_faults(recipe: Recipe, objective: Objective) -> list[str]:
+    """Layers that an objective reads and that the teacher's or the student's encoder does not have."""
+    teacher = [need.layer for need in objective.needs if need.layer is not None]
+    sides = (
+        ("teacher", recipe.teachers.depth, teacher),
+        ("student", recipe.student.depth, objective.student_layers),
+    )
+    return [
+        f"the {side}'s encoder has no layer {layer}; choose from 0 (its input) to {depth}"
+        for side, depth, layers in sides
+        for layer in layers
+        if depth is not None and not -depth - 1 <= layer <= depth
+    ]
+
+
+def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """What a task's labels exclude: spans without span tags, transitions where there is one label."""
+    task, faults = recipe.labels, []
+    if recipe.corpus.unit != task.unit:
+        message = f"source {recipe.corpus.source!r} has one label per {recipe.corpus.unit}"
+        hint = (
+            "set task: classification"
+            if recipe.corpus.unit == "sentence"
+            else "use source: tsv, or set columns.text"
+        )
+        faults.append(
+            (("task",), f"{message}, and task {recipe.task!r} predicts one per {task.unit}; {hint}")
+        )
+    if recipe.teachers.decoder == "spans" and task.scheme != "bioes":
+        message = (
+            f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {task.scheme}"
+        )
+        faults.append((("teachers", "kind"), f"{message}; use 'bilstm_crf' or 'bilstm_maxent'"))
+    if recipe.teachers.kind == "hf_sequence_classifier" and task.unit != "sentence":
+        message = f"it labels sentences, and task {recipe.task!r} labels words; use 'hf_token_classifier'"
+        faults.append((("teachers", "kind"), message))
+    if task.unit == "sentence":
+        alone = "one label per sentence has no transitions"
+        if recipe.teachers.decoder == "crf":
+            faults.append((("teachers", "kind"), f"{alone}; use 'bilstm_maxent'"))
+        if recipe.student.decoder == "crf":
+            faults.append((("student", "decoder"), f"{alone}; set student.decoder: maxent"))
+    return faults
+
+
+def _language_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    faults: list[tuple[KeyPath, str]] = []
+    unlabelled = recipe.corpus.unlabelled_languages
+    if recipe.teachers.scope == "language" and unlabelled:
+        problem = f"no teacher can be trained for {', '.join(unlabelled)} without labels"
+        hint = "set teachers.scope: all, or remove them from corpus.unlabelled_languages"
+        faults.append((("teachers", "scope"), f"{problem}; {hint}"))
+    targets = (*unlabelled, *recipe.corpus.zero_shot_languages)
+    if recipe.scoped_student.scope == "language" and targets:
+        problem = f"no student can be selected for {', '.join(targets)} without labels"
+        section = "strategy" if recipe.strategy is not None and recipe.strategy.scope else "student"
+        faults.append(((section, "scope"), f"{problem}; set student.scope: all"))
+    return faults
+
+
+def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    own, faults = recipe.teacher_corpus, []
+    if own is None:
+        return []
+    if not recipe.teachers.trained:
+        faults.append((("teacher_corpus",), "the teacher is taken as it is; omit teacher_corpus"))
+    if recipe.corpus.split is not None and own.cap != "same":
+        # Another cap would draw other sentences for dev and test, and train on some of the student's.
+        hint = "name dev and test instead of corpus.split, which draws them from the capped sentences"
+        faults.append((("teacher_corpus", "cap"), hint))
+    return faults
