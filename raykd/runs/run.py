@@ -17,10 +17,21 @@ FORMAT = 2
 RESULT, MODEL = "result.json", "model.json"
 """Files of a run's folder: its result, written last, and the run itself as plain data."""
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {"student": {"contextual": None, "projection": None, "embeddings": None}, "teacher": {}}
+    {
+        "student": {"contextual": None, "projection": None, "embeddings": None},
+        "teacher": {"vocabulary": "whole", "freeze": [], "precision": "float32"},
+        "training": {"warmup": 0.0},
+        "vocabulary": {"pruned": False},
+    }
 )
-"""By role, the keys of a model that were added when there were runs already: left at these values they are omitted, so
+"""By role or section, the keys that were added when there were runs already: left at these values they are omitted, so
 that those runs keep their ids."""
+
+
+def without_added(plain: dict[str, Any], where: str) -> dict[str, Any]:
+    """What of a section entered an identity before the keys in `ADDED` were there, and those that are set."""
+    added = ADDED[where]
+    return {key: value for key, value in plain.items() if key not in added or added[key] != value}
 
 
 @dataclass(frozen=True)
@@ -111,8 +122,11 @@ class Run:
             fields["embeddings_from"] = without_place(self.embeddings_from)
         else:
             del fields["embeddings_from"]
-        unset = [key for key, value in ADDED[self.role].items() if key in model and model[key] == value]
-        model = {key: value for key, value in model.items() if key not in unset}
+        model = without_added(model, self.role)
+        for section in ("training", "vocabulary"):
+            if isinstance(model.get(section), dict):
+                model[section] = without_added(model[section], section)
+        fields["training"] = without_added(fields["training"], "training")
         for source in fields["sources"]:
             del source["text_id"], source["stored"]
         if self.start_from:

@@ -21,6 +21,7 @@ from raykd.corpora.vocabulary import (
 )
 from raykd.identity import identity
 from raykd.layers.contextual import parts_of
+from raykd.runs.run import without_added
 from raykd.storage import Storage
 
 
@@ -44,7 +45,8 @@ class StoredVocabulary:
 def vocabulary_id(config: VocabularyConfig, characters: bool, contextual: Any, corpus_id: str) -> str:
     """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies."""
     encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
-    read = {"config": config, "characters": characters, "encoder": encoders, "corpus": corpus_id}
+    own = without_added(config.model_dump(mode="json"), "vocabulary")
+    read = {"config": own, "characters": characters, "encoder": encoders, "corpus": corpus_id}
     return identity("vocabulary", read)
 
 
