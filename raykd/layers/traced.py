@@ -58,4 +58,7 @@ def traced(model: nn.Module, labelled: Labelled) -> ModelProto:
     except Exception as error:
         reason = str(error).strip().split("\n")[0]
         raise ExportError(f"PyTorch's exporter gives no ONNX graph of this model ({reason})") from error
-    return program.model_proto  # type: ignore[union-attr]
+    graph: ModelProto = program.model_proto  # type: ignore[union-attr]
+    # The shapes of what is computed on the way, which no longer fit where a weight is transposed to be quantized.
+    del graph.graph.value_info[:]
+    return graph

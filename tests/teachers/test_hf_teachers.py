@@ -8,6 +8,7 @@ from transformers import AutoTokenizer
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import load_weights, save_weights
+from raykd.runs.deployed import Session, deployed
 from raykd.runs.stages import train_only
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
@@ -142,3 +143,13 @@ def test_what_its_graph_is_traced_from_gives_the_same_labels(checkpoint, kind, u
         chain = model(batch).distribution
     assert torch.equal(labels_BT, viterbi(chain)[0])
     assert torch.equal(scores_BTY, chain.emissions_BTY)
+
+
+def test_a_classifier_of_sentences_has_a_form_in_8_bits(tmp_path):
+    path = make_checkpoint(tmp_path, labels=("good", "bad"), head="sequence")
+    model, pieces = built(HFSequenceClassifierTeacher(path=path), tags=CLASSES, unit="sentence")
+    batch, files = batch_of(pieces), deployed(model)
+    assert len(files.int8) < len(files.float32)
+    assert Session(files.int8).labels(batch).shape == (3, 1)
+    expected_B1 = viterbi(model(batch).distribution)[0]
+    assert torch.equal(torch.from_numpy(Session(files.float32).labels(batch)), expected_B1)
