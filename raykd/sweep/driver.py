@@ -127,9 +127,12 @@ class Sweep:
     def shapes(self) -> list[Run]:
         """One run for each student shape of the space."""
         students = list(assignments(self.document.tree["student"]))
-        trees = [
-            {**first, "student": each} for first, *_ in self.settings.covering.values() for each in students
+        # A strategy may say whether there is one student for all languages or one for each.
+        of_scope = [
+            {self.settings.recipe(tree).scoped_student.scope: tree for tree in trees}
+            for trees in self.settings.covering.values()
         ]
+        trees = [{**tree, "student": each} for own in of_scope for tree in own.values() for each in students]
         runs = [run for tree in trees for run in self.settings.of(tree).seeds[0]]
         return list({cost_key(self.storage, run): run for run in runs}.values())
 

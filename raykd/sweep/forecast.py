@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
 from statistics import fmean
 
@@ -48,8 +49,10 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     todo = [run for _, run in missing_results(sweep.storage, sweep.members)]
     records = sweep.records.load() if sweep.records.exists() else []
     ended = sum(record.trial.role == "search" and record.trial.state == "COMPLETE" for record in records)
-    shapes = sweep.shapes()
-    one = fmean(_training_s(sweep, run) for run in shapes) * sweep.file.search.runs_per_setting
+    settings = [sweep.settings.of(tree) for trees in sweep.settings.covering.values() for tree in trees]
+    every = [setting.seeds[0] for setting in settings]
+    seconds = fmean(sum(_training_s(sweep, run) for run in runs) for runs in every)
+    one = seconds * sweep.file.search.runs_per_setting
     trials = (sweep.trials - ended) * one
     models = sweep.models()
     unread = readings(sweep.storage, models, sweep.teacher_texts())
@@ -60,7 +63,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
         "trials": trials / concurrent,
         "baseline": trials / concurrent if sweep.file.baseline != "none" else 0.0,
     }
-    return Forecast(phases, any(_endless(run) for run in [*todo, *shapes]), tuple(unread))
+    return Forecast(phases, any(_endless(run) for run in [*todo, *chain(*every)]), tuple(unread))
 
 
 def _together(seconds: Sequence[float], concurrent: int) -> float:
@@ -87,7 +90,9 @@ def _trained_pieces(sweep: Sweep, run: Run) -> float:
             schedule["epochs"] and one * schedule["epochs"],
             schedule["max_steps"] and batch * schedule["max_steps"],
         ]
-        total += min((limit for limit in limits if limit is not None), default=ceil(one))
+        # Head, encoder and embeddings, one after the other, and the projection of a student that has one.
+        steps = 3 + bool(run.model.get("projection")) if stage["layers"] == "unfreeze" else 1
+        total += steps * min((limit for limit in limits if limit is not None), default=ceil(one))
     return total
 
 

@@ -103,3 +103,33 @@ def test_frozen_encoders_read_a_sentence_once_and_then_no_more(tmp_path):
         keep_reading(sweep.storage, reading)
     with without_ray():
         assert forecast(sweep, 1).phases["features"] == 0
+
+
+def test_layers_that_are_unfrozen_train_one_step_after_the_other(tmp_path):
+    stages = "stages: [{objective: {kind: gold}, layers: unfreeze}]\n"
+    text = re.sub(r"objective: .*\n", stages, TEXT)
+    expected, sweep = of(tmp_path, text)
+    labelled = WORD_PIECES * words(sweep, "train") / 1024
+    assert expected.phases["trials"] == pytest.approx(2 * (3 * 4 * labelled + RUN_S))
+    projected, _ = of(
+        tmp_path / "projected", text.replace("hidden_dim: 6, vocab", "hidden_dim: 6, projection: 8, vocab")
+    )
+    assert projected.phases["trials"] == pytest.approx(2 * (4 * 4 * labelled + RUN_S))
+
+
+def test_strategies_of_another_scope_have_other_shapes_and_all_are_measured(tmp_path):
+    gold = "stages: [{objective: {kind: gold}}]"
+    text = re.sub(
+        r"objective: .*\n",
+        f"strategies: {{own: {{scope: language, {gold}}}, shared: {{scope: all, {gold}}}}}\n"
+        "strategy: {choice: [own, shared]}\n",
+        # Each language has words of its own, and so a shape.
+        TEXT.replace("[en]", "[en, de]").replace("{kind: wordpiece, size: 200}", "{kind: word}"),
+    )
+    expected, sweep = of(tmp_path, text)
+    corpora = {run.corpus_id for run in sweep.shapes()}
+    whole = sweep.preparation
+    assert corpora == {whole.corpus_id, *(whole.of_languages((name,))[1] for name in ("en", "de"))}
+    # One student, or two of half the text: as many pieces either way.
+    labelled = WORD_PIECES * words(sweep, "train") / 1024
+    assert expected.phases["trials"] == pytest.approx(2 * (2 * 4 * labelled + 3 * RUN_S))
