@@ -19,10 +19,10 @@ from raykd.cli.console import marked, stderr, stdout
 from raykd.errors import RaykdError
 
 INTERRUPTED = 130
-VERBS = ("check", "plan", "sweep", "precompute", "distill", "front", "compare", "corpus", "doctor")
+VERBS = ("check", "plan", "sweep", "precompute", "distill", "front", "compare", "export", "corpus", "doctor")
 """Each is a function, or an `app` of its own verbs, in the module of this package that has its name."""
 
-COMPUTING = ("plan", "sweep", "precompute", "distill")
+COMPUTING = ("plan", "sweep", "precompute", "distill", "export")
 """Those whose imports and corpora take seconds before they have something to say."""
 
 

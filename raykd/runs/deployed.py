@@ -66,10 +66,14 @@ class Session:
         options.intra_op_num_threads = options.inter_op_num_threads = threads
         options.log_severity_level = 3  # errors
         self._session: Any = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-        self._inputs = [each.name for each in self._session.get_inputs()]
+        self.inputs, self.outputs = (
+            {each.name: list(each.shape) for each in side}
+            for side in (self._session.get_inputs(), self._session.get_outputs())
+        )
+        """What it reads and gives: name → axes."""
 
     def labels(self, batch: TokenBatch) -> np.ndarray:
         """The best labels int64 [B, T], 0 on padding. Raises ValueError where the batch lacks what the model reads."""
         from raykd.layers.graph import LABELS, numbers_of
 
-        return self._session.run([LABELS], numbers_of(batch, self._inputs))[0]
+        return self._session.run([LABELS], numbers_of(batch, self.inputs))[0]

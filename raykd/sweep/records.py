@@ -61,7 +61,7 @@ class SweepRecords:
     """The folder `sweeps/<name>` of a store."""
 
     def __init__(self, storage: Storage, name: str):
-        self.name, self.folder, self._storage = name, storage.child("sweeps", name), storage
+        self.name, self.folder, self.storage = name, storage.child("sweeps", name), storage
         self.lease: Lease | None = None
         """Of the driver that writes here; readers have none."""
 
@@ -133,7 +133,7 @@ class SweepRecords:
 
     def runs(self, trial: Trial) -> list[tuple[Run, RunResult]]:
         """The runs of a trial with their results, in their order; those that the store does not have are left out."""
-        folders = [self._storage.child("runs", run_id) for run_id in trial.run_ids]
+        folders = [self.storage.child("runs", run_id) for run_id in trial.run_ids]
         return [
             (folder.read_json(MODEL, Run.from_plain), folder.read_json(RESULT, RunResult.from_plain))
             for folder in folders

@@ -39,8 +39,9 @@ class SearchConfig(Frozen):
     trials: Annotated[int, Field(ge=1)] = 16
     sampler: Literal["tpe", "random", "nsga2", "grid"] = "tpe"
     objectives: dict[str, Direction] | None = None
-    """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`. By
-    default the score, latency_ms and parameters."""
+    """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`; of
+    the deployed form `latency_ms_int8`, `bytes_onnx_int8` and others. By default the score, latency_ms and
+    parameters."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Of the search. The same seed, space and `resources.concurrency` give the same settings."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1

@@ -55,12 +55,13 @@ class HFTagger(Model):
         super().__init__()
         self.model, self.unit, self.pools = model, unit, pools
         self._labels, self._limit, self._prefix, self._suffix = labels, limit, prefix, suffix
-        self._precision, self._freeze = precision, tuple(freeze)
+        self.precision: Literal["float32", "bf16"] = precision
+        self._freeze = tuple(freeze)
 
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
         depth = self.model.config.num_hidden_layers
         wanted = {layer: checked_layer(layer, depth, "the checkpoint") for layer in layers}
-        bf16 = self._precision == "bf16" and not self.training
+        bf16 = self.precision == "bf16" and not self.training
         device = batch.pieces_BP.device.type
         with torch.autocast(device, torch.bfloat16) if bf16 else nullcontext():
             read_BTD = (self._of_sentences if self.pools else self._of_labels)(batch, tuple(wanted.values()))

@@ -1,0 +1,179 @@
+"""A finished run as files that are served without raykd, compared with the model on sentences of its own test part.
+
+model.safetensors     its weights
+model.onnx            the model with its decoding, in float32
+model-int8.onnx       the same with weights of 8 bits
+vocabulary.json       how words become numbers
+labels.json           the tags that the numbers of labels stand for
+export.json           what it is: run, task, inputs and outputs of the graph, checksums, and how far the files agree
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from raykd.corpora.batching import plan_batches
+from raykd.corpora.encoding import EncodedText, TokenBatch
+from raykd.errors import ExportError
+from raykd.layers import save_weights
+from raykd.runs.data import corpus_of, languages_of
+from raykd.runs.deployed import Session, deployed
+from raykd.runs.distil import Worker
+from raykd.runs.evaluate import EVALUATION_TOKENS, predict
+from raykd.runs.load import Tagger, load_tagger
+from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS
+from raykd.runs.run import Run
+from raykd.storage import Storage
+from raykd.teachers.hf_tagger import HFTagger
+
+ONNX, ONNX_INT8, CARD = "model.onnx", "model-int8.onnx", "export.json"
+FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, CARD)
+SENTENCES = 1000
+"""On so many sentences the files are compared with the model."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the files give the labels that the model gives."""
+
+    part: str
+    sentences: int
+    too_long: int
+    """Sentences that the model reads in parts, which its graph does not: left out."""
+    labels: int
+    differing: Mapping[str, int]
+    """File → how many labels differ from the model's in PyTorch."""
+    scores: Mapping[str, float]
+    """The task's score on these sentences, of the model (`model.safetensors`) and of each file."""
+    score_label: str
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    run_id: str
+    address: str
+    sizes: Mapping[str, int]
+    """File → bytes."""
+    agreement: Agreement | None
+    """None where the sentences of the run are not at hand."""
+
+
+def export_run(folder: Storage, target: Storage, *, store: Storage | None = None) -> Exported:
+    """Write the model in the `folder` of a finished run into `target`; `store` has the run's corpus.
+
+    Raises:
+        StoreError: the folder is not a run's, or damaged.
+        ExportError: there is no ONNX graph of this kind of model, or one in float32 gives other labels than the model;
+            nothing is written then.
+    """
+    tagger = load_tagger(folder.uri)
+    run = folder.read_json(MODEL, Run.from_plain)
+    if isinstance(tagger.model, HFTagger):
+        tagger.model.precision = "float32"  # as its graph computes
+    files = deployed(tagger.model)
+    sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
+    table = None if store is None else _sentences(store, run)
+    agreement = None if table is None else _compared(tagger, sessions, *table)
+    if agreement is not None and agreement.differing[ONNX]:
+        wrong = f"{agreement.differing[ONNX]} of {agreement.labels} labels of {ONNX} differ from the model's"
+        raise ExportError(
+            f"{run.id}: {wrong}; nothing was written. This is a fault of raykd: please report it"
+        )
+    contents = {
+        WEIGHTS: save_weights(tagger.model),
+        ONNX: files.float32,
+        ONNX_INT8: files.int8,
+        VOCABULARY: folder.read(VOCABULARY),
+        LABELS: folder.read(LABELS),
+    }
+    for name, content in contents.items():
+        target.write(name, content)
+    target.write_json(CARD, _card(run, tagger, sessions[ONNX], contents, agreement))
+    sizes = {name: len(content) for name, content in contents.items()}
+    return Exported(run.id, target.address, sizes, agreement)
+
+
+def _sentences(store: Storage, run: Run) -> tuple[str, pa.Table] | None:
+    """Sentences of the run's test part, or else of its dev part, from all over it; None where the store has neither."""
+    if not store.names(f"corpora/{run.corpus_id}/"):
+        return None
+    parts = corpus_of(store.uri, run.corpus_id).parts
+    for name in ("test", "dev"):
+        count = parts[name].num_rows
+        if count:
+            rows = np.unique(np.linspace(0, count - 1, min(count, SENTENCES)).astype(np.int64))
+            return name, parts[name].select(["tokens", "tags", "language"]).take(rows)
+    return None
+
+
+def _compared(
+    tagger: Tagger, sessions: Mapping[str, Session], part: str, every: pa.Table
+) -> Agreement | None:
+    table, limit = every, tagger.model.piece_limit
+    if limit is not None:
+        table = every.take(np.flatnonzero(tagger.vocabulary.encode(every).piece_lengths <= limit))
+    if table.num_rows == 0:
+        return None
+    text = tagger.vocabulary.encode(table)
+    own = predict(tagger.model, text, tagger.task, worker=Worker(device=tagger.device))
+    found = {name: _labelled(session.labels, text, own) for name, session in sessions.items()}
+    task, languages = tagger.task, list(languages_of(table))
+
+    def score(paths: Sequence[np.ndarray]) -> float:
+        groups = task.score(task.targets(table), paths, tag_set=tagger.tag_set, languages=languages)
+        return groups["source"].mean
+
+    return Agreement(
+        part=part,
+        sentences=table.num_rows,
+        too_long=every.num_rows - table.num_rows,
+        labels=sum(map(len, own)),
+        differing={
+            name: sum(int((a != b).sum()) for a, b in zip(own, paths, strict=True))
+            for name, paths in found.items()
+        },
+        scores={WEIGHTS: score(own)} | {name: score(paths) for name, paths in found.items()},
+        score_label=task.score_label,
+    )
+
+
+def _labelled(
+    label: Callable[[TokenBatch], np.ndarray], text: EncodedText, like: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The labels of every sentence, as long as those in `like`."""
+    plan = plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
+    found = list(like)
+    for rows in plan:
+        for row, path in zip(rows, label(text.gather(rows)), strict=True):
+            found[row] = path[: len(like[row])]
+    return found
+
+
+def _card(
+    run: Run, tagger: Tagger, session: Session, contents: Mapping[str, bytes], agreement: Agreement | None
+) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "task": run.task,
+        "unit": tagger.task.unit,
+        "parameters": sum(parameter.numel() for parameter in tagger.model.all_parameters()),
+        "inputs": session.inputs,
+        "outputs": session.outputs,
+        "special": asdict(tagger.vocabulary.pieces.special),
+        "piece_limit": tagger.model.piece_limit,
+        "files": {
+            name: {"bytes": len(content), "sha256": sha256(content).hexdigest()}
+            for name, content in contents.items()
+        },
+        "versions": {name: version(name) for name in ("torch", "onnx", "onnxruntime")},
+        "agreement": None if agreement is None else asdict(agreement),
+    }
