@@ -22,6 +22,7 @@ ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "teacher": {"vocabulary": "whole", "freeze": [], "precision": "float32"},
         "training": {"warmup": 0.0},
         "vocabulary": {"pruned": False},
+        "objective": {"distance": "kld", "normalise": "softmax", "precision": "float16", "text": "all"},
     }
 )
 """By role or section, the keys that were added when there were runs already: left at these values they are omitted, so
@@ -127,6 +128,8 @@ class Run:
             if isinstance(model.get(section), dict):
                 model[section] = without_added(model[section], section)
         fields["training"] = without_added(fields["training"], "training")
+        for stage in fields["stages"]:
+            stage["objective"] = _objective_id(stage["objective"])
         for source in fields["sources"]:
             del source["text_id"], source["stored"]
         if self.start_from:
@@ -159,6 +162,15 @@ def without_place(part: Mapping[str, Any]) -> dict[str, Any]:
     """A checkpoint or file that is given, named by its content where its checksum is known."""
     known = bool(part.get("checksum"))
     return {key: value for key, value in part.items() if not (known and key in ("path", "vectors"))}
+
+
+def _objective_id(objective: dict[str, Any]) -> dict[str, Any]:
+    """What of an objective, and of each part of a mix, decides."""
+    own = without_added(objective, "objective")
+    if "parts" not in own:
+        return own
+    parts = [without_added(part, "objective") for part in own["parts"]]
+    return {**own, "parts": [{**part, "objective": _objective_id(part["objective"])} for part in parts]}
 
 
 def validated(model: Any, plain: dict[str, Any]) -> Any:

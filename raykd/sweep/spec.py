@@ -170,7 +170,7 @@ def _combined(document: Document) -> list[Fault]:
     trees = preparation_trees(document.tree)
     if len(trees) == 1:
         return []  # checked already
-    fixed = (replace(document, tree={**document.tree, **sections}) for sections in trees)
+    fixed = (replace(document, tree={**document.tree, **sections}, unused={}) for sections in trees)
     return [fault for each in fixed for fault in _faults(each)]
 
 

@@ -150,6 +150,23 @@ def test_a_run_of_before_a_key_was_added_has_the_same_id(small):
     assert replace(run, model=former).id == run.id
 
 
+def test_a_stage_of_before_a_key_was_added_has_the_same_id(small):
+    def run_of(states, **part):
+        parts = ({"objective": {"kind": "representation", **states}, **part}, {"objective": {"kind": "gold"}})
+        return student_of(small, stages=({"objective": {"kind": "mix", "parts": parts}},))
+
+    run = run_of({})
+    (stage,) = json.loads(json.dumps(run.stages))
+    states = stage["objective"]["parts"][0]["objective"]
+    for key in ("distance", "normalise", "precision"):
+        del states[key]
+    for part in stage["objective"]["parts"]:
+        del part["text"]
+    assert replace(run, stages=(stage,)).id == run.id
+    others = (run_of({"distance": "mse"}), run_of({"normalise": "none"}), run_of({}, text="unlabelled"))
+    assert len({run.id, *(other.id for other in others)}) == 4
+
+
 def test_the_teachers_width_is_a_number_in_the_run(small):
     """A student with the teacher's 2 · 6 hidden states, however that is written."""
     runs = [student_of(small, student={"projection": width}) for width in ("teacher", 12, 11)]
