@@ -6,6 +6,7 @@ A new cost is a function here, a line of `MEASURES`, and an entry of `raykd/figu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -14,8 +15,9 @@ import ray
 import torch
 from torch.nn import Parameter
 
+from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import ExportError
-from raykd.figures import BYTES, PARAMETERS
+from raykd.figures import BYTES, PARAMETERS, PRUNED, UNPRUNED
 from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
 from raykd.results import Cost
@@ -28,18 +30,37 @@ from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
 
-FORMAT = 3
+FORMAT = 4
 
 
 def _size(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    return size_of(model.all_parameters())
+    figures, own = size_of(model.all_parameters()), vocabulary.pieces
+    if not isinstance(own, HFVocabulary):
+        return figures
+    matrices = _piece_matrices(model)
+    for figure, rows in ((UNPRUNED, own.full_size), (PRUNED, own.used)):
+        if rows == 0:
+            del figures[figure.name]  # its vocabulary was not made for a text
+        elif rows != own.size:
+            figures[figure.name] += sum((rows - len(each)) * each.shape[1] for each in matrices)
+    return figures
+
+
+def _piece_matrices(model: Model) -> list[torch.Tensor]:
+    """The vectors of pieces of a model, or of each member of an ensemble, that has any."""
+    found = []
+    for each in model.members if isinstance(model, Ensemble) else [model]:
+        with suppress(ValueError):
+            found.append(each.embedding_matrix())  # type: ignore[operator]
+    return found
 
 
 def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
-    """How many they are, and their bytes."""
+    """How many they are, whichever vocabulary is pruned, and their bytes."""
     every = list(parameters)
+    count = sum(each.numel() for each in every)
     return {
-        PARAMETERS.name: sum(each.numel() for each in every),
+        **{figure.name: count for figure in (PARAMETERS, UNPRUNED, PRUNED)},
         BYTES.name: sum(each.numel() * each.element_size() for each in every),
     }
 
@@ -91,11 +112,15 @@ MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (
 def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
     """All that a run's cost depends on; two runs of one shape cost the same."""
     vocabulary = open_vocabulary(storage, run.vocabulary_id)
+    pieces = vocabulary.pieces
+    # Two vocabularies of one size may have been pruned from others, or be pruned to others.
+    other = {"unpruned": pieces.full_size, "pruned": pieces.used} if isinstance(pieces, HFVocabulary) else {}
     return {
         "model": model_config(run).shape(),
         "task": run.task,
         "models": len(run.members) or 1,
-        "pieces": vocabulary.pieces.size,
+        "pieces": pieces.size,
+        **other,
         "characters": vocabulary.characters.size if vocabulary.characters else 0,
         "context": [own.size for own in vocabulary.context],
         "tags": len(corpus_of(storage.uri, run.corpus_id).tag_set),

@@ -76,7 +76,8 @@ def against_teachers(cost: Cost, teachers: Sequence[Cost]) -> Cost:
     """`cost` with the ratios to its teachers of which both sides are known.
 
     Compression is the parameters of all teachers, each of which would have to be served, over the student's; an encoder
-    that several of them read counts once. A speed-up is the mean latency of a teacher over the student's, both in the
+    that several of them read counts once. Both sides have all pieces of their vocabularies, or both are pruned,
+    whichever they read. A speed-up is the mean latency of a teacher over the student's, both in the
     same form on one thread.
     """
     together = over_models(teachers)

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from raykd.corpora.vocabulary import WordVocabulary, words_of
+from raykd.runs import cost
+from raykd.runs.cost import measure_cost
 from raykd.runs.models import load_model
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe_faults import recipe_faults
@@ -53,6 +55,24 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
     executed(preparation, run)
     model = load_model(preparation.storage, run)
     assert model.embedding.table.num_embeddings == pieces.size < whole.size
+
+
+@pytest.mark.parametrize("rows", ["of the teacher", "of the student"])
+def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, monkeypatch, rows):
+    """A model that is pruned has the figures of the same model with all pieces, and the other way round."""
+    monkeypatch.setattr(cost, "MEASURES", (cost._size,))
+    found = {}
+    for pruned in (False, True):
+        asked, preparation = recipes(tmp_path, teacher="pruned" if pruned else "whole", pruned=pruned)
+        run = student_of(preparation, asked) if rows == "of the student" else preparation.teachers[0].run
+        found[pruned] = measure_cost(preparation.storage.uri, run).figures
+        assert (
+            found[pruned]["parameters_pruned" if pruned else "parameters_unpruned"]
+            == found[pruned]["parameters"]
+        )
+    assert found[False]["parameters"] > found[True]["parameters"]
+    for name in ("parameters_unpruned", "parameters_pruned"):
+        assert found[False][name] == found[True][name]
 
 
 def test_the_share_of_unknown_pieces():

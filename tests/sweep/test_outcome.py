@@ -13,8 +13,8 @@ from tests.scores import scores
 from tests.sweep.samples import COST, result_of, run_of, stage, trial
 
 TEACHERS = [
-    Cost({"parameters": 6000, "bytes": 24000, "latency_ms": 4.0}),
-    Cost({"parameters": 4000, "bytes": 16000, "latency_ms": 8.0}),
+    Cost({"parameters": 6000, "parameters_unpruned": 6000, "bytes": 24000, "latency_ms": 4.0}),
+    Cost({"parameters": 4000, "parameters_unpruned": 4000, "bytes": 16000, "latency_ms": 8.0}),
 ]
 F1 = {"score_name": "f1", "score_label": "F1"}
 RUN = run_of({"student": {}, "objective": {"kind": "gold"}, "schedule": {"epochs": 2}})
@@ -26,8 +26,16 @@ def result(own: Scores) -> RunResult:
 
 
 def test_all_teachers_are_served_but_each_sentence_is_labelled_by_one():
-    cost = against_teachers(Cost({"parameters": 1000, "latency_ms": 1.5}), TEACHERS)
-    assert cost.figures == {"parameters": 1000, "latency_ms": 1.5, "compression": 10.0, "speedup": 4.0}
+    student = Cost({"parameters": 900, "parameters_unpruned": 1000, "latency_ms": 1.5})
+    ratios = against_teachers(student, TEACHERS).figures.items() - student.figures.items()
+    assert dict(ratios) == {"compression": 10.0, "speedup": 4.0}
+
+
+def test_a_compression_is_of_both_pruned_or_of_neither():
+    teacher = Cost({"parameters": 9000, "parameters_unpruned": 9000, "parameters_pruned": 3000})
+    student = Cost({"parameters": 100, "parameters_unpruned": 900, "parameters_pruned": 100})
+    ratios = against_teachers(student, [teacher]).figures.items() - student.figures.items()
+    assert dict(ratios) == {"compression": 10.0, "compression_pruned": 30.0}
 
 
 def test_a_ratio_is_of_the_same_form_on_both_sides():
@@ -46,7 +54,9 @@ def test_each_language_is_scored_by_its_own_teacher():
     assert row.name == "bilstm_crf × 2"
     assert row.scores.mean("dev") == pytest.approx(0.7)
     assert row.scores.by_language("test") == {"en": 0.8, "de": 0.6}
-    assert row.cost == {"parameters": 10000, "bytes": 40000, "latency_ms": 6.0}
+    assert row.cost == {
+        "parameters": 10000, "parameters_unpruned": 10000, "bytes": 40000, "latency_ms": 6.0
+    }  # fmt: skip
 
 
 def test_members_of_an_ensemble_have_scores_and_no_cost_of_their_own():
