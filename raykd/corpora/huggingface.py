@@ -9,21 +9,21 @@ import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
-from raykd.corpora.sentence import PARTS, Sentence, Unit
-from raykd.corpora.source import Name, PartsConfig, Pattern, Stream
-from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
+from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.source import Name, Pattern, Stream
+from raykd.corpora.tables import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError
 
 SAVED = ("dataset_dict.json", "state.json")
 """The files that `save_to_disk` writes: for several splits, or for one."""
 
 
-class HuggingFaceSource(PartsConfig):
+class HuggingFaceSource(TableSource):
     """A data set with a list of words and a list of tags per row; the parts are names of its splits."""
 
     source: Literal["huggingface"]
@@ -38,19 +38,6 @@ class HuggingFaceSource(PartsConfig):
     train: Pattern = "train"
     dev: Pattern | None = "validation"
     test: Pattern | None = "test"
-    columns: TableColumns = TableColumns()
-    tag_names: TagNames = None
-
-    @property
-    def unit(self) -> Unit:
-        """What one tag belongs to."""
-        return self.columns.unit
-
-    @model_validator(mode="after")
-    def _classes_are_flat(self) -> Self:
-        if self.unit == "sentence" and self.scheme != "flat":
-            raise ValueError("a text has one class, which is no span: set scheme: flat")
-        return self
 
     @model_validator(mode="after")
     def _languages_differ(self) -> HuggingFaceSource:

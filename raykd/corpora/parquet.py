@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,30 +15,17 @@ from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.files import files_of, opened, place
-from raykd.corpora.sentence import Sentence, Unit
+from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import FilesConfig, Stream
-from raykd.corpora.tables import TableColumns, TagNames, class_names, sentences_of
+from raykd.corpora.tables import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
 
 
-class ParquetSource(FilesConfig):
+class ParquetSource(FilesConfig, TableSource):
     """Parquet files, one or several per part and language, or with a column for the language."""
 
     source: Literal["parquet"]
-    columns: TableColumns = TableColumns()
-    tag_names: TagNames = None
-
-    @property
-    def unit(self) -> Unit:
-        """What one tag belongs to."""
-        return self.columns.unit
-
-    @model_validator(mode="after")
-    def _classes_are_flat(self) -> Self:
-        if self.unit == "sentence" and self.scheme != "flat":
-            raise ValueError("a text has one class, which is no span: set scheme: flat")
-        return self
 
     @model_validator(mode="after")
     def _languages_differ(self) -> ParquetSource:

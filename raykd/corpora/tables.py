@@ -4,13 +4,13 @@ data sets have in common."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raykd.corpora.sentence import Sentence, Unit
-from raykd.corpora.source import Name
+from raykd.corpora.source import Name, PartsConfig
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -37,8 +37,23 @@ class TableColumns(Frozen):
         return self.tag if self.text is None else self.label
 
 
-TagNames = Annotated[tuple[Name, ...], Field(min_length=1)] | None
-"""The names of the numbers in a tag column, where the data do not have them."""
+class TableSource(PartsConfig):
+    """A source whose parts are tables: one row for each sentence."""
+
+    columns: TableColumns = TableColumns()
+    tag_names: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    """The names of the numbers in a tag column, where the data do not have them."""
+
+    @property
+    def unit(self) -> Unit:
+        """What one tag belongs to."""
+        return self.columns.unit
+
+    @model_validator(mode="after")
+    def _classes_are_flat(self) -> Self:
+        if self.unit == "sentence" and self.scheme != "flat":
+            raise ValueError("a text has one class, which is no span: set scheme: flat")
+        return self
 
 
 def sentences_of(

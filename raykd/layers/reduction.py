@@ -8,11 +8,11 @@ largest component of every axis positive, because an axis and its opposite are e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
+
+from raykd.layers.threads import one_thread
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -48,7 +48,7 @@ def ppa(vectors_ND: Float[Tensor, "row wide"], size: int, *, remove: int) -> Flo
 def _coordinates(vectors_ND: Tensor, origin_D: Tensor, kept: slice) -> Tensor:
     """The coordinates of the vectors, seen from `origin_D`, along these of the axes on which their sum of squares is
     largest, the largest first."""
-    with _one_thread():
+    with one_thread():
         squares_DD = torch.zeros(2 * [vectors_ND.shape[1]], dtype=torch.float64)
         for block_ND in vectors_ND.split(BLOCK):
             from_origin_ND = block_ND.double() - origin_D
@@ -61,15 +61,5 @@ def _coordinates(vectors_ND: Tensor, origin_D: Tensor, kept: slice) -> Tensor:
 
 
 def _mean(vectors_ND: Tensor) -> Tensor:
-    with _one_thread():
+    with one_thread():
         return vectors_ND.mean(0, dtype=torch.float64)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

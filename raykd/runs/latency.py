@@ -5,8 +5,7 @@ from __future__ import annotations
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -17,6 +16,7 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.layers import Model
+from raykd.layers.threads import one_thread
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.runs.deployed import Session
 from raykd.runs.vocabularies import StoredVocabulary
@@ -38,7 +38,7 @@ def hardware() -> dict[str, Any]:
 
 def time_batches(model: Model, batch: TokenBatch) -> tuple[float, float]:
     """p50 and p90, in milliseconds, of labelling `batch` once, decoding included, on one thread."""
-    with torch.inference_mode(), _one_thread():
+    with torch.inference_mode(), one_thread():
         return _timed(lambda: viterbi(model(batch).distribution))
 
 
@@ -52,7 +52,7 @@ def time_training(model: Model, batch: TokenBatch) -> float:
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimiser, times = torch.optim.Adam(parameters), []
     model.train()
-    with _one_thread():
+    with one_thread():
         for i in range(1 + TRAINING_ROUNDS):
             started = time.perf_counter()
             distribution = model(batch).distribution
@@ -95,16 +95,6 @@ def _timed(label: Callable[[], object]) -> tuple[float, float]:
         label()
         times.append((time.perf_counter() - started) * 1e3)
     return round(statistics.median(times), 4), round(statistics.quantiles(times, n=10)[-1], 4)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _pieces(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,7 +22,7 @@ class RandomEmbeddings(Frozen):
     kind: Literal["random"]
 
 
-class OfTeacher(Frozen):
+class OfTeacher(Frozen, ABC):
     """Rows of the teacher's embedding, by piece; pieces that it lacks are drawn."""
 
     weights: Literal["fine_tuned", "pretrained"] = "fine_tuned"
@@ -34,9 +35,9 @@ class OfTeacher(Frozen):
         problem = f"the teacher's embeddings have {width} components, which cannot become {size}"
         return problem, f"set student.embedding_dim to at most {width}"
 
+    @abstractmethod
     def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
         """The vectors with `size` components."""
-        raise NotImplementedError(self)
 
 
 class TeacherEmbeddings(OfTeacher):
