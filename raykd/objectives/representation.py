@@ -96,7 +96,6 @@ class RepresentationLoss(Loss):
         own_BWD = output.hidden[objective.student_layer]
         if self.projection is not None:
             own_BWD = self.projection(own_BWD)
-        own_BWD = own_BWD.to(torch.promote_types(own_BWD.dtype, torch.float32))
         apart_BW = _distance(states_BWD.detach().to(own_BWD.dtype), own_BWD, objective)
         inside_BW = torch.arange(apart_BW.shape[1], device=lengths_B.device) < lengths_B[:, None]
         loss_B = apart_BW.masked_fill(~inside_BW, 0.0).sum(-1)

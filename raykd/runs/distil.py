@@ -93,7 +93,12 @@ class Learner(nn.Module):
         dtype = torch.float16 if precision == "fp16" else torch.bfloat16
         with torch.autocast(batch.text.lengths_B.device.type, dtype=dtype, enabled=precision != "float32"):
             output = self.model(batch.text, layers=self._layers)
-        losses = self.loss(output, batch.targets, batch.teacher, kd_weight=kd_weight)
+        # Losses, and the layers of their own, are computed in at least float32.
+        hidden = {
+            layer: states_BTD.to(torch.promote_types(states_BTD.dtype, torch.float32))
+            for layer, states_BTD in output.hidden.items()
+        }
+        losses = self.loss(replace(output, hidden=hidden), batch.targets, batch.teacher, kd_weight=kd_weight)
         return {TOTAL: losses.total_B, **losses.parts}
 
 

@@ -8,6 +8,7 @@ from tests.runs.small import prepared, recipe
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Preparation:
-    """The small recipe, prepared; its store also holds three best paths."""
+    """The small recipe, prepared; its store also holds three best paths and hidden states of layer 1."""
     folder = str(tmp_path_factory.mktemp("small") / "store")
-    return prepared(folder, recipe(), recipe(objective={"kind": "top_wk", "k": 3}))
+    others = ({"kind": "top_wk", "k": 3}, {"kind": "representation", "layer": 1})
+    return prepared(folder, recipe(), *(recipe(objective=objective) for objective in others))
