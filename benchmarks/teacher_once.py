@@ -1,0 +1,168 @@
+"""A teacher that runs once against a teacher inside each trial: sentences a second, and a sweep's hours.
+
+    python benchmarks/teacher_once.py CHECKPOINT CORPUS     CORPUS: a folder of CoNLL files, {lang}/train.conllu
+    python benchmarks/teacher_once.py CHECKPOINT CORPUS --precision bf16 --sentences 2000
+
+The teacher is CHECKPOINT with a new head. On one thread, over the same unlabelled sentences, three rounds in turns:
+
+    precompute    the teacher reads each sentence, and logits and hidden states of a layer are written to the store
+    student       an epoch of a student (E 100, H 200) that learns both from the store
+    teacher       the teacher reads the student's batches, and nothing is written: what an epoch costs more with the
+                  teacher inside the trial, as in a loop that runs both models on each batch
+
+A trial with the teacher inside costs student + teacher in each epoch; with raykd the sweep costs one precompute, and
+each epoch the student alone. Seconds are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import torch
+
+from raykd.corpora.batching import plan_batches
+from raykd.results import Score
+from raykd.runs.data import part_of
+from raykd.runs.distil import Distiller, Worker
+from raykd.runs.execute import execute, training_plan_of
+from raykd.runs.models import build_model, load_model
+from raykd.runs.pipeline import Placement, Row
+from raykd.runs.precompute import PrecomputePlan, precompute
+from raykd.runs.prepare import Preparation, prepare, student_runs, transfer_needs
+from raykd.runs.recipe import Recipe
+from raykd.runs.run import Run
+from raykd.runs.shard_writer import ShardWriter
+from raykd.runs.transfer import transfer_plan
+from raykd.storage import Storage
+from raykd.structures import token_marginals
+
+BATCH_TOKENS = 2000
+
+
+def recipe(checkpoint: str, corpus: str, sentences: int, precision: str, layer: int) -> Recipe:
+    """A teacher of one optimiser step, which costs what one of many does, and a student of logits and hidden states."""
+    return Recipe.model_validate(
+        {
+            "task": "ner",
+            "corpus": {
+                "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
+                "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": 300, "unlabelled": "rest",
+                "unlabelled_cap": sentences, "split": {"train": 1, "dev": 1, "test": 1},
+            },
+            "teachers": {
+                "kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "vocabulary": "pruned",
+                "precision": precision, "max_steps": 1,
+            },
+            "student": {
+                "kind": "bilstm", "embedding_dim": 100, "hidden_dim": 200, "decoder": "maxent",
+                "projection": "teacher", "vocabulary": {"kind": "teacher", "pruned": True},
+            },
+            "stages": (
+                {
+                    "text": "unlabelled",
+                    "objective": {
+                        "kind": "mix",
+                        "parts": (
+                            {"objective": {"kind": "logits"}},
+                            {"objective": {"kind": "representation", "layer": layer}},
+                        ),
+                    },
+                },
+            ),
+            "schedule": {"epochs": 1},
+            "training": {"batch_tokens": BATCH_TOKENS},
+        }
+    )  # fmt: skip
+
+
+def read_once(ready: Preparation, asked: Recipe) -> float:
+    """Seconds a sentence in which one actor writes what the student reads."""
+    shutil.rmtree(Path(ready.storage.uri) / "transfer", ignore_errors=True)
+    needs = transfer_needs([asked], unlabelled=ready.unlabelled)
+    plan = transfer_plan(ready.storage, [(ready.teachers[0], needs)])
+    assert plan is not None
+
+    def launch(plan: PrecomputePlan, rows: Iterable[Row], placement: Placement) -> Iterator[Row]:
+        actor = ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget)
+        yield from map(actor, rows)
+
+    started = time.perf_counter()
+    precompute(plan, launch=launch)
+    return (time.perf_counter() - started) / len(plan.tasks[0].text)
+
+
+def student_epoch(ready: Preparation, run: Run) -> float:
+    """Seconds a sentence of one epoch, without building the student and selecting on dev."""
+    plan = training_plan_of(ready.storage.uri, run)
+    with tempfile.TemporaryDirectory() as folder, closing(plan.stages[0].data()) as data:
+        words = int(data.part.text.lengths[data.rows].sum())
+        distiller = Distiller(
+            build_model(ready.storage, run), plan, evaluate=lambda model: Score(0.0, 0.0, {}, ()),
+            folder=Storage(folder), worker=Worker(),
+        )  # fmt: skip
+        (epoch,) = distiller.train(lambda _: None).history
+        return words / epoch["tokens_per_second"] / len(data.rows)
+
+
+def teacher_pass(ready: Preparation, run: Run, layer: int) -> float:
+    """Seconds a sentence in which the teacher reads batches of the student's size."""
+    teacher = ready.teachers[0].run
+    model, text = (
+        load_model(ready.storage, teacher).eval(),
+        part_of(ready.storage.uri, teacher, "unlabelled").text,
+    )
+    batches = plan_batches(text.piece_lengths, batch_tokens=BATCH_TOKENS, seed=0, epoch=0)
+    with torch.inference_mode():
+        started = time.perf_counter()
+        for rows in batches:
+            token_marginals(model(text.gather(rows), layers=(layer,)).distribution)
+        return (time.perf_counter() - started) / sum(len(rows) for rows in batches)
+
+
+def main() -> None:
+    """Print seconds and sentences a second of each, and what sweeps of some sizes cost both ways."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("checkpoint")
+    parser.add_argument("corpus")
+    parser.add_argument("--sentences", type=int, default=2000)
+    parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
+    parser.add_argument("--layer", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        asked = recipe(given.checkpoint, given.corpus, given.sentences, given.precision, given.layer)
+        ready = prepare(asked, Storage(folder))
+        execute(folder, ready.teachers[0].run, worker=Worker(), report=lambda _: None)
+        read_once(ready, asked)
+        (run,) = student_runs(asked, ready)
+        contestants = {
+            "precompute": lambda: read_once(ready, asked),
+            "student": lambda: student_epoch(ready, run),
+            "teacher": lambda: teacher_pass(ready, run, given.layer),
+        }
+        times: dict[str, list[float]] = {name: [] for name in contestants}
+        for _ in range(given.rounds):
+            for name, measure in contestants.items():
+                times[name].append(measure())
+    once, student, teacher = (statistics.median(own) for own in times.values())
+    for name, own in times.items():
+        print(f"{name:12s} {1 / statistics.median(own):8.0f} sentences/s")
+    print("| trials | epochs | teacher once: s / 1,000 sentences | inside each trial | ratio |")
+    print("|---:|---:|---:|---:|---:|")
+    for trials, epochs in ((1, 1), (1, 10), (20, 10), (50, 30)):
+        stored, inside = once + trials * epochs * student, trials * epochs * (student + teacher)
+        print(
+            f"| {trials} | {epochs} | {1000 * stored:,.0f} | {1000 * inside:,.0f} | {inside / stored:.1f}× |"
+        )
+
+
+if __name__ == "__main__":
+    main()
