@@ -26,8 +26,8 @@ class TrainingConfig(Frozen):
     final_learning_rate: Annotated[float, Field(ge=0)] = 1e-8
     """Where `cosine` ends (XtremeDistil: 1e-8)."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    gradient_clip: Annotated[float, Field(gt=0)] = 5.0
-    """Largest global gradient norm."""
+    gradient_clip: Annotated[float, Field(gt=0)] | None = 5.0
+    """Largest global gradient norm; null: none."""
     batch_tokens: Annotated[int, Field(ge=1)] = 2000
     """Padded input tokens of one global batch (ACL 2020: 2000)."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from rich.syntax import Syntax
 
 from raykd.cli.console import stdout
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
+from raykd.errors import SpecError
 from raykd.redact import redacted
-from raykd.spec import covering, grid_size
+from raykd.spec import Document, covering, grid_size
 from raykd.sweep.spec import check_sweep, plain_sweep
 
 
 def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
-    """Validate FILE with all its alternatives, and show the first one with every default."""
+    """Validate FILE with all its alternatives, each of its variants too where none is named, and show the first
+    alternative with every default."""
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
-    # A fault in a variant is reported now, not when the variant is used.
-    for name in loaded.variants:
-        check_sweep(document(file, set_, [*(variant or ()), name], small))
+    if not variant and not small:
+        # A fault in a variant is reported now, not when the variant is used.
+        for name in loaded.variants:
+            _check_variant(document(file, set_, [name]), name)
     resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")
     shown = redacted(json.dumps(resolved, indent=2, ensure_ascii=False))
     stdout.print(Syntax(shown, "json", background_color="default"))
@@ -29,3 +33,11 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
         f"check: {file} is valid, {settings} settings. Next: raykd plan {again(file, variant, small, set_)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def _check_variant(loaded: Document, name: str) -> None:
+    try:
+        check_sweep(loaded)
+    except SpecError as error:
+        faults = (replace(fault, message=f"{fault.message} (in variant {name})") for fault in error.faults)
+        raise SpecError(tuple(faults)) from None

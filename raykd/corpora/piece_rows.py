@@ -6,10 +6,10 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders
 
+from raykd.corpora.pieces import CONTINUING
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.pruning import CONTINUING
 from raykd.corpora.vocabulary import WordPieceVocabulary, WordVocabulary
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ def piece_texts(own: Vocabulary) -> list[str]:
         return [_unmarked(entry) for entry in own.entries]
     if isinstance(own, HFVocabulary):
         tokenizer = Tokenizer.from_str(own.definition)
-        return [_unmarked(tokenizer.id_to_token(row) or "") for row in range(own.size)]
+        tokens = [tokenizer.id_to_token(row) or "" for row in range(own.size)]
+        if '"ByteLevel"' in own.definition:
+            # Each character of such a piece stands for a byte, and the space is one of them.
+            return [decoders.ByteLevel().decode([token]).strip() for token in tokens]
+        return [_unmarked(token) for token in tokens]
     raise TypeError(f"{type(own).__name__} has no pieces with a text")
 
 

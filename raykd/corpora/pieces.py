@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+CONTINUING = "##"
+"""Before the pieces that continue a word, in WordPiece."""
+
 
 @dataclass(frozen=True)
 class Special:

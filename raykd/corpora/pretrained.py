@@ -73,6 +73,8 @@ class HFVocabulary:
         special = self.special
         # Models that number positions from the padding's id keep it.
         always = {*range(special.padding + 1), special.unknown, *special.prefix, *special.suffix}
+        if not prune and not words:
+            return replace(self, used=0)
         if not prune:
             pieces = self.pieces(words).values
             return replace(self, used=len(always | set(np.unique(pieces).tolist())))

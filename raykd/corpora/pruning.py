@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from raykd.corpora.pieces import split_words
+from raykd.corpora.pieces import CONTINUING, split_words
 from raykd.errors import CorpusError
 
 if TYPE_CHECKING:
     from raykd.corpora.ragged import Ragged
-
-CONTINUING = "##"
-"""Before the pieces that continue a word, in WordPiece."""
 
 
 def prune(

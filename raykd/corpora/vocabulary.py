@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import Field
 from tokenizers import Tokenizer, models, trainers
 
-from raykd.corpora.pieces import Special, Vocabulary, split_words
+from raykd.corpora.pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.ragged import Ragged, flatten_lists, offsets_of, table_column
 from raykd.spec import Frozen
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
-
-CONTINUING = "##"
 
 
 @dataclass(frozen=True)

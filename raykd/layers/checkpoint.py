@@ -56,6 +56,16 @@ def weights_checksum(path: str) -> str:
     return total.hexdigest()
 
 
+def tokenizer_checksum(path: str) -> str | None:
+    """sha256 (hex) over the tokenizer and the settings in the folder `path`; None of a checkpoint by name."""
+    if not Path(path).is_dir():
+        return None
+    total = hashlib.sha256()
+    for file in _files(Path(path), _SETTINGS):
+        total.update(f"{file.name}:{path_sha256(file)}\n".encode())
+    return total.hexdigest()
+
+
 def checked_weights(path: str, expected: str | None) -> str:
     """The checkpoint's checksum. Raises StoreError when another was `expected`."""
     found = weights_checksum(path)

@@ -45,7 +45,7 @@ class TaggerShape:
     hidden_dim: int = 0
     layers: int = 1
     projection: int = 0
-    decoder: Literal["crf", "maxent", "spans"] = "crf"
+    decoder: Literal["crf", "maxent"] = "crf"
     unit: Literal["word", "sentence"] = "word"
     characters: int = 0
     character_dim: int = 0

@@ -49,9 +49,9 @@ class Mix(Objective):
     annealing, Wang et al., ACL 2020, §3.3).
 
     Parts may be of labelled or of unlabelled text alone. Their losses are divided by the share of that text, a constant
-    of the stage: so the mean over an epoch is Eq. 7 of Mukherjee & Awadallah 2020, α · the mean over labelled sentences
-    + the mean over unlabelled ones of (β · representation + γ · logits), and no batch depends on how the workers
-    divide it.
+    of the stage: so the mean over an epoch is Eq. 7 of Mukherjee & Awadallah 2020 (where gradients are not clipped),
+    α · the mean over labelled sentences + the mean over unlabelled ones of (β · representation + γ · logits), and no
+    batch depends on how the workers divide it.
     """
 
     kind: Literal["mix"] = "mix"
@@ -64,6 +64,10 @@ class Mix(Objective):
     @property
     def student_layers(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.student_layers))
+
+    @property
+    def reads_scores(self) -> bool:
+        return any(part.objective.reads_scores for part in self.parts)
 
     @property
     def text(self) -> Text:

@@ -75,6 +75,11 @@ class Objective(Frozen):
         return ()
 
     @property
+    def reads_scores(self) -> bool:
+        """Whether it reads what the student's head gives; others read hidden states alone."""
+        return not self.student_layers
+
+    @property
     def student_layers(self) -> tuple[int, ...]:
         """The student's layers whose hidden states the loss reads."""
         return ()

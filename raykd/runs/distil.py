@@ -13,6 +13,7 @@ state of every worker's generator, and a resumed run ends where an undisturbed o
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -253,9 +254,15 @@ class Distiller:
         weight = (worker.world if len(own) else 0.0) / self._size(rows)
         self._optimiser.zero_grad(set_to_none=True)
         total = losses[TOTAL].sum()
+        if not total.requires_grad:
+            trained = ", ".join(self._layers) if self._layers != "all" else "all"
+            raise RunError(
+                f"stage {self.progress.stage + 1}: the layers that it trains ({trained}) have no effect on its "
+                "objective; name others in layers"
+            )
         self._scaler.scale(total * weight).backward()
         self._scaler.unscale_(self._optimiser)
-        norm = nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip)
+        norm = nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip or math.inf)
         # With float16 a gradient that is not finite is skipped by the scaler; a loss that is not stays so.
         broken = "loss" if not bool(torch.isfinite(total)) else "gradient"
         if broken == "loss" or (not self._scaler.is_enabled() and not bool(torch.isfinite(norm))):

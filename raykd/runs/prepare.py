@@ -20,7 +20,7 @@ from raykd.objectives import Gold
 from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.embeddings import embeddings_from
-from raykd.runs.recipe import Recipe, Stage, resolved_stage, resolved_vocabulary, stage_needs
+from raykd.runs.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import store_vocabulary
 from raykd.signals import Need, Sizes
@@ -221,6 +221,12 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
     student = _resolved_student(recipe, preparation).pinned(_one(languages))
     stem = model_run("student", recipe, student, corpus, name, preparation.storage)
     unlabelled = corpus.parts["unlabelled"].num_rows > 0
+    if not unlabelled and any(named_text(stage, "unlabelled") for stage in recipe.all_stages):
+        raise CorpusError(
+            redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source))), None,
+            f"a stage is trained on unlabelled text, and there is none of {', '.join(languages)}",
+            "lower corpus.cap where unlabelled: rest takes what it leaves, or name the text in corpus.unlabelled",
+        )  # fmt: skip
     needs = recipe_needs(recipe, unlabelled=unlabelled)
     sources = [_source(teacher, preparation, languages, needs) for teacher in preparation.teachers]
     return replace(

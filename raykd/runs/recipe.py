@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
-from raykd.objectives import Gold, ObjectiveConfig, annealed
+from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed
 from raykd.signals import Need
 from raykd.spec import Frozen
 from raykd.students import StudentConfig
@@ -156,6 +156,12 @@ def stage_text(stage: Stage, *, unlabelled: bool) -> str:
     """Which text a stage is trained on, where the corpus has unlabelled text or not."""
     text = stage.text or stage.objective.text
     return text if unlabelled else "labelled"
+
+
+def named_text(stage: Stage, text: str) -> bool:
+    """Whether the stage, or a part of its mix, names this text for its own."""
+    parts = stage.objective.parts if isinstance(stage.objective, Mix) else ()
+    return stage.text == text or any(part.text == text for part in parts)
 
 
 def stage_needs(stage: Stage, *, unlabelled: bool) -> tuple[Need, ...]:

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from raykd.needs import missing
 from raykd.objectives import Mix
-from raykd.runs.recipe import OF_THE_RUN, Recipe, Stage, resolved_vocabulary
+from raykd.runs.recipe import (
+    OF_THE_RUN,
+    Recipe,
+    Stage,
+    resolved_stage,
+    resolved_vocabulary,
+    stage_objective,
+)
 from raykd.runs.student_faults import student_faults
 from raykd.signals import Need
 from raykd.spec import KeyPath
+from raykd.training import Duration, with_an_end
 
 if TYPE_CHECKING:
     from raykd.objectives import Objective
@@ -37,6 +45,10 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     faults += _task_faults(recipe)
     faults += _teacher_corpus_faults(recipe)
     faults += _language_faults(recipe)
+    if recipe.teachers.trained:
+        ends = with_an_end(recipe.teachers.model_dump(include=set(Duration.model_fields)))
+        own = recipe.teachers.training.model_dump(mode="json")
+        faults += [(("teachers",), message) for message in _endless_faults(ends, own, "teachers")]
     faults += student_faults(recipe, resolved_vocabulary(recipe))
     trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
     faults += [
@@ -57,12 +69,44 @@ def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[Ke
         message = f"{stage.objective.kind!r} is between MaxEnt models, got {got}; use 'structural'"
         faults.append((kind, message))
     faults += _text_faults(recipe, stage, where)
+    faults += _schedule_faults(recipe, stage, where)
+    if not stage.objective.reads_scores and stage.layers in (("head",), ["head"]):
+        message = f"{stage.objective.kind!r} reads hidden states, on which the head has no effect"
+        faults.append(((*where, "layers"), f"{message}; name other layers"))
     if "projection" in stage.layers and recipe.student.projection is None:
         hint = "set student.projection, or omit it here"
         faults.append(((*where, "layers"), f"the student has no layer group 'projection'; {hint}"))
     own = stage.training.model_fields_set if stage.training is not None else ()
     hint = "holds for the whole run; write it in the sweep file's own training"
     return faults + [((*where, "training", name), f"{name} {hint}") for name in OF_THE_RUN if name in own]
+
+
+def _schedule_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
+    """Learning rates that need an end, and held-out losses that change from epoch to epoch."""
+    resolved = resolved_stage(stage, recipe, unlabelled=recipe.corpus.has_text)
+    training = {**recipe.training.model_dump(mode="json"), **resolved["training"]}
+    faults = [
+        ((*where, "schedule"), message)
+        for message in _endless_faults(resolved["schedule"], training, "schedule")
+    ]
+    weighed = stage_objective(stage, unlabelled=recipe.corpus.has_text)
+    if stage.select == "loss" and weighed.follows_lambda and resolved["schedule"]["anneal_rate"]:
+        message = (
+            "the loss has other weights in each epoch (λ falls), so that epochs cannot be compared by it"
+        )
+        faults.append(((*where, "select"), f"{message}; set schedule.anneal_rate: 0, or select: dev"))
+    return faults
+
+
+def _endless_faults(schedule: Mapping[str, Any], training: Mapping[str, Any], name: str) -> list[str]:
+    """What of the learning rate needs to know when training ends, where only patience ends it."""
+    if any(schedule[limit] is not None for limit in ("epochs", "max_steps")):
+        return []
+    rate = training["learning_rate_schedule"]
+    needing = [f"learning_rate_schedule: {rate}"] if rate in ("cosine", "linear") else []
+    needing += ["warmup"] if training["warmup"] else []
+    hint = f"set {name}.epochs or {name}.max_steps beside patience"
+    return [f"training.{setting} counts steps up to the last possible one; {hint}" for setting in needing]
 
 
 def _text_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:

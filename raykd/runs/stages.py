@@ -34,7 +34,8 @@ class StagePlan:
         if self.layers == "all":
             return [None]
         if self.layers == "unfreeze":
-            groups = list(model.layer_groups())
+            # A head has no effect on hidden states.
+            groups = [each for each in model.layer_groups() if each != "head" or self.objective.reads_scores]
             return [groups[: count + 1] for count in range(len(groups))]
         return [list(self.layers)]
 

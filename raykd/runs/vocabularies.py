@@ -20,6 +20,7 @@ from raykd.corpora.vocabulary import (
     from_json,
 )
 from raykd.identity import identity
+from raykd.layers.checkpoint import tokenizer_checksum
 from raykd.layers.contextual import parts_of
 from raykd.runs.run import without_added
 from raykd.storage import Storage
@@ -43,9 +44,12 @@ class StoredVocabulary:
 
 
 def vocabulary_id(config: VocabularyConfig, characters: bool, contextual: Any, corpus_id: str) -> str:
-    """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies."""
+    """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies, and so does the
+    tokenizer in a folder."""
     encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
     own = without_added(config.model_dump(mode="json"), "vocabulary")
+    if config.kind == "pretrained":
+        own["path"] = tokenizer_checksum(config.path) or config.path
     read = {"config": own, "characters": characters, "encoder": encoders, "corpus": corpus_id}
     return identity("vocabulary", read)
 

@@ -259,23 +259,31 @@ def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[t
 
 
 def measure_costs(sweep: Sweep, listener: Listener) -> None:
-    """Measure what every student shape, every teacher and every member of an ensemble costs while nothing else runs."""
+    """Measure what every student shape, every teacher and every member of an ensemble costs while nothing else runs.
+
+    Raises:
+        RunError: a figure that is searched for is not known of some shape.
+    """
     every = [*sweep.shapes(), *(run for _, run in [*sweep.teachers, *sweep.members])]
     runs = list({cost_key(sweep.storage, run): run for run in every}.values())
     todo = [run for run in runs if find_cost(sweep.storage, run) is None]
     listener.begin("latency", len(runs), done=len(runs) - len(todo))
     measure_all(sweep.storage.uri, todo, lambda: listener.advance("latency"))
     listener.end("latency", f"{len(runs)} shapes")
+    teachers = [known_cost(sweep.storage, run) for _, run in sweep.teachers]
+    for run in sweep.shapes():
+        for teacher in teachers:
+            refuse_unknown(sweep, against_teachers(known_cost(sweep.storage, run), [teacher]))
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
-    """What a setting's student costs, absolutely and against the teachers it learns from.
-
-    Raises:
-        RunError: a figure that is searched for is not known.
-    """
+    """What a setting's student costs, absolutely and against the teachers it learns from."""
     teachers = [known_cost(sweep.storage, each.run) for each in setting.prepared.preparation.teachers]
-    cost = against_teachers(setting.cost(sweep.storage), teachers)
+    return against_teachers(setting.cost(sweep.storage), teachers)
+
+
+def refuse_unknown(sweep: Sweep, cost: Cost) -> None:
+    """RunError where a figure of the deployed form is searched for and not known."""
     lacking = [
         figure.name
         for figure in DEPLOYED
@@ -284,7 +292,6 @@ def cost_of(sweep: Sweep, setting: Setting) -> Cost:
     if lacking:
         problem = f"search.objectives: {', '.join(lacking)} is not known, since the model has no ONNX form"
         raise RunError(f"{problem} (raykd export RUN DIR says why)")
-    return cost
 
 
 def note_unused_text(sweep: Sweep, listener: Listener) -> None:

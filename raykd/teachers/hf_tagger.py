@@ -162,7 +162,8 @@ class HFTagger(Model):
         return torch.cat([found.logits, *states], -1) if states else found.logits
 
     def _embeddings(self) -> nn.Module:
-        return self.model.base_model.embeddings
+        base = self.model.base_model
+        return base.embeddings if hasattr(base, "embeddings") else base.get_input_embeddings()
 
     def _layer(self, number: int) -> nn.Module:
         """The encoder's layer `number`, from 1."""
@@ -171,4 +172,8 @@ class HFTagger(Model):
             hint = f"name layers from 1 to {depth}, or embeddings"
             raise StoreError(str(self.model.config.name_or_path), f"has no layer {number} to freeze", hint)
         lists = (part for part in self.model.base_model.modules() if isinstance(part, nn.ModuleList))
-        return next(part for part in lists if len(part) == depth)[number - 1]
+        layers = next((part for part in lists if len(part) == depth), None)
+        if layers is None:
+            problem = "has no list of layers, one of which could be frozen"
+            raise StoreError(str(self.model.config.name_or_path), problem, "freeze embeddings alone")
+        return layers[number - 1]

@@ -42,8 +42,8 @@ class HFTeacher(Seeded, Duration):
     scope: Literal["language", "all"] = "all"
     fine_tune: bool = False
     vocabulary: Literal["whole", "pruned"] = "whole"
-    """`pruned`: to the pieces of its training and unlabelled text, which it reads exactly as before; other text is
-    split into these pieces. The embeddings of multilingual checkpoints are most of their parameters."""
+    """`pruned`, with `fine_tune`: to the pieces of its training and unlabelled text, which it reads exactly as before;
+    other text is split into these pieces. The embeddings of multilingual checkpoints are most of their parameters."""
     freeze: tuple[Literal["embeddings"] | Annotated[int, Field(ge=1)], ...] = ()
     """With `fine_tune`, what is not trained: `embeddings`, and layers of the encoder by their numbers, from 1."""
     precision: Literal["float32", "bf16"] = "float32"
@@ -76,6 +76,11 @@ class HFTeacher(Seeded, Duration):
             )
         if self.freeze and not self.fine_tune:
             raise ValueError("freeze: the checkpoint is taken as it is; set fine_tune: true")
+        if self.vocabulary == "pruned" and not self.fine_tune:
+            raise ValueError(
+                "a checkpoint that is taken as it is has no training text to be pruned to; set fine_tune: true, or "
+                "vocabulary: whole"
+            )
         return self
 
     @property

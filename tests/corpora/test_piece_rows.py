@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, rows_in
+from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
 from tests.teachers.checkpoints import PIECES, make_checkpoint
@@ -54,6 +56,15 @@ def test_texts_have_no_marks(whole):
     assert piece_texts(student) == [PIECES[row].removeprefix("##") for row in student.kept]
     marked = replace(whole, definition=whole.definition.replace("##", "▁"))
     assert piece_texts(marked) == piece_texts(whole)
+
+
+def test_texts_of_byte_level_pieces_are_those_of_their_bytes(whole):
+    pieces = {"<pad>": 0, "<unk>": 1, "Ġ": 2, "Ã": 3, "©": 4, "Ã©": 5, "ĠÃ©": 6}
+    tokenizer = Tokenizer(models.BPE(pieces, [("Ã", "©"), ("Ġ", "Ã©")], unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    vocabulary = HFVocabulary(tokenizer.to_str(), len(pieces), Special(), full_size=len(pieces))
+    assert piece_texts(vocabulary)[:3] == ["<pad>", "<unk>", ""]
+    assert piece_texts(vocabulary)[5:] == ["é", "é"]
 
 
 def test_characters_are_no_pieces():

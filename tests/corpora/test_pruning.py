@@ -88,6 +88,11 @@ def test_what_pruning_would_keep_is_known_without_it(vocabularies):
         assert 0 < asked.used <= whole.of_words(["abaab", "cd"], prune=True).size
 
 
+def test_without_text_nothing_is_known_of_pruning(vocabularies):
+    for whole in vocabularies.values():
+        assert whole.of_words([], prune=False).used == 0
+
+
 def test_it_comes_back_from_json_and_of_a_checkpoint(tmp_path):
     config = PretrainedConfig(kind="pretrained", path=make_checkpoint(tmp_path), pruned=True)
     pruned = config.build(["an", "abc", "zz"])

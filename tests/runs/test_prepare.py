@@ -6,10 +6,11 @@ import pytest
 
 from raykd.corpora.corpus import open_corpus, read_corpus
 from raykd.errors import CorpusError
-from raykd.runs.prepare import prepare
+from raykd.runs.prepare import prepare, student_runs
+from raykd.runs.recipe import Recipe
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.storage import Storage
-from tests.runs.small import recipe
+from tests.runs.small import TREE, recipe
 
 
 def _texts(table) -> set[tuple[str, ...]]:
@@ -72,3 +73,29 @@ def test_given_teachers_have_no_training(tmp_path):
     teacher = {"kind": "hf_token_classifier", "path": str(tmp_path)}
     given = recipe(teachers=teacher, teacher_corpus={"cap": None})
     assert ("teacher_corpus",) in [path for path, _ in recipe_faults(given)]
+
+
+def test_text_without_labels_that_turns_out_to_be_missing(tmp_path):
+    """`unlabelled: rest` is asked for, and the cap leaves nothing."""
+    for part, words in (("train", "abcd"), ("dev", "ef"), ("test", "gh")):
+        (tmp_path / f"{part}.txt").write_text("".join(f"{word} B-LOC\n\n" for word in words))
+    parts = {part: f"{part}.txt" for part in ("train", "dev", "test")}
+    corpus = {
+        "source": "conll",
+        "root": str(tmp_path),
+        "languages": ("en",),
+        "cap": 100,
+        "unlabelled": "rest",
+        **parts,
+    }
+    gold, hidden = {"kind": "gold"}, {"kind": "representation", "layer": 1}
+    tree = {key: value for key, value in TREE.items() if key not in ("objective", "corpus")}
+    mix = {"kind": "mix", "parts": ({"objective": gold}, {"objective": hidden, "text": "unlabelled"})}
+    for stages in (({"objective": hidden, "text": "unlabelled"},), ({"objective": mix},)):
+        asked = Recipe.model_validate({**tree, "corpus": corpus, "stages": stages})
+        assert not recipe_faults(asked)
+        ready = prepare(asked, Storage(str(tmp_path / "store")))
+        with pytest.raises(
+            CorpusError, match=r"a stage is trained on unlabelled text, .*none of en; lower corpus\.cap"
+        ):
+            student_runs(asked, ready)

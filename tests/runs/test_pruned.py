@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from transformers import BertTokenizerFast
 
 from raykd.corpora.vocabulary import WordVocabulary, words_of
 from raykd.runs import cost
@@ -12,10 +15,10 @@ from raykd.runs.cost import measure_cost
 from raykd.runs.models import load_model
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe_faults import recipe_faults
-from raykd.runs.vocabularies import open_vocabulary, unknown_share
+from raykd.runs.vocabularies import open_vocabulary, unknown_share, vocabulary_id
 from raykd.storage import Storage
 from tests.runs.small import executed, recipe, student_of
-from tests.teachers.checkpoints import make_checkpoint
+from tests.teachers.checkpoints import PIECES, make_checkpoint
 
 
 def recipes(tmp_path, *, teacher="whole", pruned=None):
@@ -92,3 +95,27 @@ def test_a_classifier_of_sentences_does_not_label_words(tmp_path):
     faults = dict(recipe_faults(wrong))
     assert "labels sentences" in faults["teachers", "kind"]
     assert not any(path[0] == "teachers" for path, _ in recipe_faults(asked))
+
+
+def test_a_vocabulary_is_of_the_tokenizer_that_is_there_now(tmp_path):
+    """Another checkpoint at the same place has other pieces: what was stored of the first is not read for it."""
+    one, first = recipes(tmp_path, pruned=True)
+    folder = tmp_path / "checkpoint"
+    before = student_of(first, one).vocabulary_id
+    pieces = [*PIECES[:5], *reversed(PIECES[5:])]
+    BertTokenizerFast(
+        vocab={piece: row for row, piece in enumerate(pieces)}, do_lower_case=False
+    ).save_pretrained(folder)
+    asked = one.model_copy()
+    again = prepare(asked, Storage(str(tmp_path / "store")))
+    now = student_of(again, asked).vocabulary_id
+    assert now != before
+    rows = open_vocabulary(again.storage, now).pieces
+    fresh = asked.teachers.tokenizer.build([])
+    old = fresh.pieces(["an"]).values.tolist()
+    assert [rows.kept[row] for row in rows.pieces(["an"]).values] == old or 1 in old
+    other = tmp_path / "moved"
+    shutil.copytree(folder, other)
+    config = asked.teachers.tokenizer
+    moved = config.model_copy(update={"path": str(other)})
+    assert vocabulary_id(config, False, None, "c") == vocabulary_id(moved, False, None, "c")

@@ -149,3 +149,35 @@ def test_faults_of_a_strategy_name_the_place_in_it():
         update={"corpus": recipe(corpus={"zero_shot_languages": ("de",)}).corpus}
     )
     assert [path for path, _ in recipe_faults(two)] == [("strategy", "scope")]
+
+
+@pytest.mark.parametrize("rate", [{"learning_rate_schedule": "cosine"}, {"warmup": 0.1}])
+def test_a_learning_rate_that_needs_an_end_has_one(rate):
+    named = next(iter(rate))
+    (fault,) = recipe_faults(recipe(schedule={"epochs": None, "patience": 2}, training=rate))
+    assert fault[0] == ("schedule",)
+    assert fault[1].startswith(f"training.{named}")
+    assert fault[1].endswith("set schedule.epochs or schedule.max_steps beside patience")
+    for end in ({"max_steps": 9, "patience": 2}, {"epochs": 3}, {}):
+        assert not recipe_faults(recipe(schedule={"epochs": None, **end}, training=rate))
+    (fault,) = recipe_faults(recipe(teachers={"epochs": None, "patience": 2, "training": rate}))
+    assert fault[0] == ("teachers",)
+    assert "set teachers.epochs" in fault[1]
+
+
+def test_layers_that_have_no_effect_on_an_objective_are_refused():
+    hidden = {"objective": {"kind": "representation", "layer": 1}}
+    (fault,) = recipe_faults(recipe(stages=({**hidden, "layers": ("head",)}, GOLD)))
+    assert fault == (
+        ("stages", 0, "layers"),
+        "'representation' reads hidden states, on which the head has no effect; name other layers",
+    )
+    assert not recipe_faults(recipe(stages=({**hidden, "layers": "unfreeze"}, GOLD)))
+
+
+def test_a_loss_that_changes_by_epoch_selects_nothing():
+    (fault,) = recipe_faults(recipe(stages=({**POSTERIOR, "select": "loss"},)))
+    assert fault[0] == ("stages", 0, "select")
+    assert fault[1].endswith("set schedule.anneal_rate: 0, or select: dev")
+    constant = {**POSTERIOR, "select": "loss", "schedule": {"anneal_rate": 0}}
+    assert not recipe_faults(recipe(stages=(constant, {**GOLD, "select": "loss"})))

@@ -177,6 +177,26 @@ def test_an_unknown_layer_group_is_refused_by_name(small):
         distiller(small.storage, run, folder="tail", plan=plan).train(lambda _: None)
 
 
+def test_unfreezing_omits_a_head_that_the_objective_does_not_read(small):
+    hidden = {"objective": {"kind": "representation", "layer": 1}, "layers": "unfreeze"}
+    loop = distiller(small.storage, student_of(small, stages=(hidden,)), folder="unread-head")
+    reports, _ = trained(loop)
+    assert [report.layers for report in reports[:: len(reports) // 2]] == [
+        ("encoder",),
+        ("encoder", "embeddings"),
+    ]
+
+
+def test_layers_without_effect_are_named(small):
+    stages = ({"objective": {"kind": "representation", "layer": 1}},)
+    run = student_of(small, stages=stages, student={"projection": "teacher"})
+    plan = training_plan_of(small.storage.uri, run)
+    plan = replace(plan, stages=[replace(plan.stages[0], layers=["head"])])
+    loop = distiller(small.storage, run, folder="no-effect", plan=plan)
+    with pytest.raises(RunError, match=r"stage 1: the layers that it trains \(head\) have no effect"):
+        loop.train(lambda _: None)
+
+
 def test_patience_ends_a_stage_or_an_unfreezing_step_early(small):
     stages = (
         {**GOLD, "schedule": {"epochs": 6, "patience": 2}},

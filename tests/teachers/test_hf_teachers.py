@@ -1,9 +1,17 @@
 """Checkpoints that are fine-tuned: what is pruned, what is frozen, in which precision; sentences of any length."""
 
+from functools import partial
+
 import pytest
 import torch
 from pydantic import ValidationError
-from transformers import AutoTokenizer
+from transformers import (
+    AlbertConfig,
+    AlbertForTokenClassification,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2ForTokenClassification,
+)
 
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
@@ -13,7 +21,7 @@ from raykd.runs.stages import train_only
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
 from tests.layers.batches import make_batch
-from tests.teachers.checkpoints import make_checkpoint
+from tests.teachers.checkpoints import IOB2, PIECES, make_checkpoint
 
 NER, CLASSES = TagSet.of_types(["LOC", "PER"]), TagSet.flat(["bad", "good"])
 SENTENCES = (("abc", "an", "zz", "jij"), ("bo",), ("an", "abcabc"))
@@ -73,7 +81,10 @@ def test_what_is_frozen_stays_and_all_else_is_trained(checkpoint):
     assert frozen <= same
 
 
-@pytest.mark.parametrize(("settings", "message"), [({"freeze": ("embeddings",)}, "as it is"), ({}, None)])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"freeze": ("embeddings",)}, "as it is"), ({"vocabulary": "pruned"}, "no training text"), ({}, None)],
+)
 def test_only_what_is_trained_is_frozen(checkpoint, settings, message):
     if message is None:
         teacher = HFTokenClassifierTeacher(path=checkpoint, freeze=(3,), **FINE)
@@ -153,3 +164,32 @@ def test_a_classifier_of_sentences_has_a_form_in_8_bits(tmp_path):
     assert Session(files.int8).labels(batch).shape == (3, 1)
     expected_B1 = viterbi(model(batch).distribution)[0]
     assert torch.equal(torch.from_numpy(Session(files.float32).labels(batch)), expected_B1)
+
+
+def other_architecture(folder, config, head):
+    """A checkpoint of another architecture with the small checkpoint's tokenizer."""
+    path = make_checkpoint(folder)
+    names = {"id2label": dict(enumerate(IOB2)), "label2id": {name: row for row, name in enumerate(IOB2)}}
+    head(config(vocab_size=len(PIECES), hidden_size=16, **names)).save_pretrained(path)
+    return path
+
+
+def test_checkpoints_of_other_architectures_are_fine_tuned(tmp_path):
+    sizes = {"n_layer": 1, "n_head": 2, "n_positions": 16}
+    gpt2 = other_architecture(tmp_path / "gpt2", partial(GPT2Config, **sizes), GPT2ForTokenClassification)
+    model, _ = built(HFTokenClassifierTeacher(path=gpt2, freeze=("embeddings",), **FINE))
+    assert {id(p) for p in train_only(model, None)} == {
+        id(p) for name, p in model.named_parameters() if "wte" not in name
+    }
+    sizes = {
+        "embedding_size": 8,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 16,
+    }
+    albert = other_architecture(
+        tmp_path / "albert", partial(AlbertConfig, **sizes), AlbertForTokenClassification
+    )
+    assert train_only(built(HFTokenClassifierTeacher(path=albert, **FINE))[0], None)
+    with pytest.raises(StoreError, match=r"no list of layers.*freeze embeddings alone"):
+        built(HFTokenClassifierTeacher(path=albert, freeze=(1,), **FINE))
