@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from raykd.runs.load import Tagger
+    from raykd.serving.labeller import Labeller
 
 __all__ = ["load"]
 
 
-def load(folder: str | Path, *, device: str = "cpu") -> Tagger:
-    """The trained model in the folder of a finished run, ready to label text.
+def load(folder: str | Path, *, device: str = "cpu") -> Tagger | Labeller:
+    """The trained model in the folder of a finished run, or in one that `raykd export` wrote, ready to label text.
 
         import raykd
         tagger = raykd.load(".raykd/runs/run-…")
@@ -31,7 +31,11 @@ def load(folder: str | Path, *, device: str = "cpu") -> Tagger:
     Raises:
         StoreError: a file is missing or not what raykd writes, or the folder is an ensemble's.
     """
-    # torch takes seconds to import; `import raykd` defines names only.
+    # torch takes seconds to import, and an exported model does without; `import raykd` defines names only.
+    if Path(folder, "export.json").is_file():
+        from raykd.serving.labeller import load as load_labeller
+
+        return load_labeller(folder)
     from raykd.runs.load import load_tagger
 
     return load_tagger(folder, device=device)

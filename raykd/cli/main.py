@@ -19,7 +19,19 @@ from raykd.cli.console import marked, stderr, stdout
 from raykd.errors import RaykdError
 
 INTERRUPTED = 130
-VERBS = ("check", "plan", "sweep", "precompute", "distill", "front", "compare", "export", "corpus", "doctor")
+VERBS = (
+    "check",
+    "plan",
+    "sweep",
+    "precompute",
+    "distill",
+    "front",
+    "compare",
+    "export",
+    "predict",
+    "corpus",
+    "doctor",
+)
 """Each is a function, or an `app` of its own verbs, in the module of this package that has its name."""
 
 COMPUTING = ("plan", "sweep", "precompute", "distill", "export")

@@ -5,6 +5,7 @@ model.onnx            the model with its decoding, in float32
 model-int8.onnx       the same with weights of 8 bits
 vocabulary.json       how words become numbers
 labels.json           the tags that the numbers of labels stand for
+labeller.py           labels text with these files, by onnxruntime and numpy alone
 export.json           what it is: run, task, inputs and outputs of the graph, checksums, and how far the files agree
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ import pyarrow as pa
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import EncodedText, TokenBatch
+from raykd.corpora.vocabulary import words_of
 from raykd.errors import ExportError
 from raykd.layers import save_weights
 from raykd.runs.data import corpus_of, languages_of
@@ -28,13 +31,15 @@ from raykd.runs.deployed import Session, deployed
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import EVALUATION_TOKENS, predict
 from raykd.runs.load import Tagger, load_tagger
-from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS
+from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS, model_config
 from raykd.runs.run import Run
+from raykd.serving import labeller
 from raykd.storage import Storage
 from raykd.teachers.hf_tagger import HFTagger
 
-ONNX, ONNX_INT8, CARD = "model.onnx", "model-int8.onnx", "export.json"
-FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, CARD)
+ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
+LABELLER = "labeller.py"
+FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, LABELLER, CARD)
 SENTENCES = 1000
 """On so many sentences the files are compared with the model."""
 
@@ -94,10 +99,13 @@ def export_run(folder: Storage, target: Storage, *, store: Storage | None = None
         ONNX_INT8: files.int8,
         VOCABULARY: folder.read(VOCABULARY),
         LABELS: folder.read(LABELS),
+        LABELLER: Path(labeller.__file__).read_bytes(),
     }
     for name, content in contents.items():
         target.write(name, content)
-    target.write_json(CARD, _card(run, tagger, sessions[ONNX], contents, agreement))
+    words = [] if table is None else sorted(set(words_of(table[1])))
+    about = {"tokenizer": _tokenizer(tagger, words), "decoder": model_config(run).decoder}
+    target.write_json(CARD, about | _card(run, tagger, sessions[ONNX], contents, agreement))
     sizes = {name: len(content) for name, content in contents.items()}
     return Exported(run.id, target.address, sizes, agreement)
 
@@ -113,6 +121,20 @@ def _sentences(store: Storage, run: Run) -> tuple[str, pa.Table] | None:
             rows = np.unique(np.linspace(0, count - 1, min(count, SENTENCES)).astype(np.int64))
             return name, parts[name].select(["tokens", "tags", "language"]).take(rows)
     return None
+
+
+def _tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
+    """What splits words outside of raykd: `own`, the labeller itself, or `package`, the package `tokenizers`, where its
+    kind of tokenizer is not written there, or splits one of these words otherwise."""
+    pieces = tagger.vocabulary.pieces
+    try:
+        split = labeller.splitter(pieces.to_json(), unknown=pieces.special.unknown)
+    except labeller.UnsupportedError:
+        return "package"
+    rows = pieces.pieces(words)
+    wanted = np.split(rows.values, rows.offsets[1:-1])
+    same = all(own.tolist() == split(word) for word, own in zip(words, wanted, strict=bool(words)))
+    return "own" if same else "package"
 
 
 def _compared(

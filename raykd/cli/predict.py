@@ -1,0 +1,173 @@
+"""`raykd predict`: label a file with an exported model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+import typer
+
+from raykd.cli.console import stderr
+from raykd.errors import CorpusError, StoreError
+from raykd.serving.labeller import FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
+
+Numbered = Iterator[tuple[int, str]]
+"""(line from 1, its text without the line end)."""
+
+
+def predict(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
+    ],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="What to label; - reads the standard input.", show_default=False)
+    ],
+    format_: Annotated[
+        Literal["auto", "text", "conll", "jsonl"],
+        typer.Option(
+            "--format",
+            help="text: one text a line. conll: a word a line, an empty line after a sentence. jsonl: lines of "
+            '{"text": …} or {"tokens": […]}. auto: by the end of the name, text for -.',
+        ),
+    ] = "auto",
+    column: Annotated[int, typer.Option(min=0, help="The column of the words in CoNLL, from 0.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
+    int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
+    batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
+    threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
+) -> None:  # fmt: skip
+    """Label FILE with the exported model in DIR: CoNLL gets a column of labels, other lines become JSON Lines."""
+    form = _format(file) if format_ == "auto" else format_
+    try:
+        labeller = load(folder, file=INT8 if int8 else FLOAT32, threads=threads)
+    except LabellerError as error:
+        raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
+    with ExitStack() as opened:
+        lines = _lines(file, opened)
+        target = opened.enter_context(out.open("w", encoding="utf-8")) if out else sys.stdout
+        status = opened.enter_context(stderr.status("labelling …"))
+        count = 0
+        for written in FORMATS[form](labeller, lines, file, column, batch):
+            target.write(written)
+            count += 1
+            if count % 1000 == 0:
+                status.update(f"labelling … {count:,}")
+    stderr.print(f"predict: {count:,} {'sentences' if form == 'conll' else 'texts'}", highlight=False)
+
+
+def _format(file: str) -> str:
+    ends = {".jsonl": "jsonl", ".conll": "conll", ".conllu": "conll", ".iob2": "conll", ".tsv": "conll"}
+    return ends.get(Path(file).suffix, "text")
+
+
+def _lines(file: str, opened: ExitStack) -> Numbered:
+    if file == "-":
+        return _decoded(sys.stdin.buffer, "standard input")
+    if not Path(file).is_file():
+        raise CorpusError(file, None, "there is no such file", "give a file, or - for the standard input")
+    return _decoded(opened.enter_context(Path(file).open("rb")), file)
+
+
+def _decoded(source: Iterable[bytes], name: str) -> Numbered:
+    for number, line in enumerate(source, start=1):
+        try:
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise CorpusError(name, number, "the line is not UTF-8", "convert the file to UTF-8") from None
+
+
+def _of_text(labeller: Labeller, lines: Numbered, file: str, column: int, batch: int) -> Iterator[str]:
+    for said in labeller((text for _, text in lines), batch=batch):
+        yield _json_line(said)
+
+
+def _of_json(labeller: Labeller, lines: Numbered, file: str, column: int, batch: int) -> Iterator[str]:
+    """Each object with what the model says laid over it, in their order."""
+    read = (_parsed(text, file, number) for number, text in lines if text.strip())
+    while own := list(islice(read, READ_AHEAD * batch)):
+        of_text = labeller((plain["text"] for plain in own if "text" in plain), batch=batch)
+        of_words = iter(
+            labeller.label([plain["tokens"] for plain in own if "text" not in plain], batch=batch)
+        )
+        for plain in own:
+            if "text" in plain:
+                yield _json_line(next(of_text), plain)
+            else:
+                yield json.dumps({**plain, "labels": next(of_words)}, ensure_ascii=False) + "\n"
+
+
+def _parsed(text: str, file: str, number: int) -> dict[str, Any]:
+    expected = 'expected {"text": "…"} or {"tokens": ["…", …]}, with one word at least'
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise CorpusError(file, number, f"the line is not JSON ({error})", expected) from None
+    if isinstance(plain, dict):
+        tokens = plain.get("tokens")
+        if isinstance(plain.get("text"), str):
+            return plain
+        if (
+            "text" not in plain
+            and isinstance(tokens, list)
+            and tokens
+            and all(isinstance(w, str) for w in tokens)
+        ):
+            return plain
+    raise CorpusError(file, number, f"got {text[:60]!r}", expected)
+
+
+def _json_line(said: Labelled, plain: dict[str, Any] | None = None) -> str:
+    own = {key: value for key, value in asdict(said).items() if value is not None}
+    return json.dumps({**(plain or {}), **own}, ensure_ascii=False) + "\n"
+
+
+def _of_conll(labeller: Labeller, lines: Numbered, file: str, column: int, batch: int) -> Iterator[str]:
+    """Each sentence with a last column of labels; comments stay where they are."""
+    read = _sentences(lines, file, column)
+    while own := list(islice(read, READ_AHEAD * batch)):
+        labels = iter(labeller.label([words for _, words in own if words], batch=batch))
+        for rows, words in own:
+            found = iter(_for_each(next(labels), words) if words else ())
+            yield (
+                "".join(f"{row}\t{next(found)}\n" if is_word else f"{row}\n" for row, is_word in rows) + "\n"
+            )
+
+
+def _for_each(labels: list[str], words: list[str]) -> list[str]:
+    """One label for each word: of a task that labels whole sentences the same for all."""
+    return labels if len(labels) == len(words) else labels * len(words)
+
+
+def _sentences(lines: Numbered, file: str, column: int) -> Iterator[tuple[list[tuple[str, bool]], list[str]]]:
+    """(lines and whether each is a word's, the words) of each sentence."""
+    rows: list[tuple[str, bool]] = []
+    words: list[str] = []
+    for number, text in lines:
+        if not text.strip():
+            if rows:
+                yield rows, words
+            rows, words = [], []
+            continue
+        cells = text.split("\t") if "\t" in text else text.split()
+        if (text.startswith("#") and len(cells) == 1) or text.startswith("# "):
+            rows.append((text, False))
+            continue
+        if len(cells) <= column:
+            problem = f"the line has {len(cells)} columns, and words are expected in column {column}"
+            raise CorpusError(file, number, problem, "set --column to the column of the words, from 0")
+        rows.append((text, True))
+        words.append(cells[column])
+    if rows:
+        yield rows, words
+
+
+FORMATS: MappingProxyType[str, Callable[[Labeller, Numbered, str, int, int], Iterator[str]]] = (
+    MappingProxyType({"text": _of_text, "jsonl": _of_json, "conll": _of_conll})
+)

@@ -1,0 +1,574 @@
+"""A model that `raykd export` wrote, as a labeller of text. It needs onnxruntime and numpy, and nothing of raykd: the
+file lies beside the model too.
+
+    from labeller import load            # in raykd: raykd.load(DIR)
+    label = load("student")
+    for span in label("Ada Lovelace lives in London.").spans:
+        print(span.label, span.text, span.start, span.end, span.probability)
+
+Shapes: B sentences of a batch, P pieces, T words, C characters of a word, Y labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FLOAT32, INT8 = "model.onnx", "model-int8.onnx"
+CARD, LABELS, VOCABULARY, WEIGHTS = "export.json", "labels.json", "vocabulary.json", "model.safetensors"
+WORDS = re.compile(
+    # Ideographs, kana and the scripts of South-East Asia have no spaces: each character is a word.
+    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
+    r"|[^\W_]+(?:['’.,\-·][^\W_]+)*"
+    r"|[^\s\w]|_+"
+)
+"""What is a word in text: letters and digits, with what joins them (O'Neill, 3.5, Jean-Luc); any other sign alone."""
+READ_AHEAD = 32
+"""Batches whose texts are sorted by length together."""
+
+
+class LabellerError(Exception):
+    """What is wrong with an exported folder or its input, with a hint."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a text and its label. `start` and `end` are characters of the text; `probability`, between 0 and 1, is
+    the label's marginal under the model: of a CRF over all labellings, else its softmax."""
+
+    text: str
+    start: int
+    end: int
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Span:
+    """A named stretch of a text. `probability` is that of this very span: its words, its label and its two ends."""
+
+    text: str
+    start: int
+    end: int
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A text with what the model says of it: words and spans, or one label where the task labels whole texts."""
+
+    text: str
+    words: tuple[Word, ...] = ()
+    spans: tuple[Span, ...] = ()
+    label: str | None = None
+    probability: float | None = None
+
+
+def load(folder: str | Path, *, file: str = FLOAT32, threads: int = 1) -> Labeller:
+    """The model in a folder that `raykd export` wrote.
+
+    Args:
+        folder: it has `export.json`.
+        file: `model.onnx`, or `model-int8.onnx`: a quarter of the size, some labels differ (`export.json` says how
+            many).
+        threads: of the processor.
+
+    Raises:
+        LabellerError: a file is missing or another than was exported, or a package is.
+    """
+    return Labeller(Path(folder), file=file, threads=threads)
+
+
+class Labeller:
+    """An exported model. Call it with a text or an iterable of texts; see `label` for words."""
+
+    def __init__(self, folder: Path, *, file: str = FLOAT32, threads: int = 1):
+        self.folder, self.card = folder, _json(folder, CARD)
+        if file not in (FLOAT32, INT8):
+            raise LabellerError(f"file: {file!r} is no model; use {FLOAT32!r} or {INT8!r}")
+        labels = _json(folder, LABELS)
+        self.labels: tuple[str, ...] = tuple(labels["tags"])
+        self._has_spans = labels["scheme"] == "bioes"
+        self.unit: str = self.card["unit"]
+        self._session = _session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
+        self._reads = [each.name for each in self._session.get_inputs()]
+        stored = _json(folder, VOCABULARY)
+        make = splitter if self.card["tokenizer"] == "own" else with_package
+        self._pieces = make(stored["pieces"], unknown=self.card["special"]["unknown"])
+        self._characters = _characters(stored["characters"]) if "characters" in self._reads else None
+        self._special, self._limit = self.card["special"], self.card["piece_limit"]
+        self._chain = _chain(folder) if self.card.get("decoder") == "crf" else None
+        self._known: dict[str, list[int]] = {}
+
+    def __call__(self, text: str | Iterable[str], *, batch: int = 32) -> Any:
+        """What the model says of a text (`Labelled`), or of each of several (an iterator, in their order).
+
+        Texts are read in batches of similar length, `batch` at once, as they come: any number of them. A text has one
+        sentence or a few; it is split into words at white space and signs.
+        """
+        if isinstance(text, str):
+            return next(self._of_texts([text], batch))
+        return self._of_texts(text, batch)
+
+    def label(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[list[str]]:
+        """The labels of each sentence, a list of words: one per word, or one for a task that labels whole texts.
+
+        Raises:
+            TypeError: a sentence is a string, not a list of words.
+            ValueError: a sentence has no words.
+        """
+        for words in sentences:
+            if isinstance(words, str):
+                problem = f"a sentence is a list of words, got the string {words[:40]!r}"
+                raise TypeError(f"{problem}; call the labeller itself with text")
+            if not len(words):
+                raise ValueError("a sentence has no words; remove it")
+        return [[self.labels[y] for y in best_T] for best_T, _ in self._sorted(list(sentences), batch)]
+
+    def _of_texts(self, texts: Iterable[str], batch: int) -> Iterator[Labelled]:
+        texts = iter(texts)
+        while own := list(islice(texts, READ_AHEAD * batch)):
+            places = [[(m.start(), m.end()) for m in WORDS.finditer(text)] for text in own]
+            words = [[text[a:b] for a, b in spans] for text, spans in zip(own, places, strict=True)]
+            found = iter(self._sorted([each for each in words if each], batch))
+            for text, spans in zip(own, places, strict=True):
+                yield self._said(text, spans, *next(found)) if spans else Labelled(text)
+
+    def _said(
+        self, text: str, places: list[tuple[int, int]], best_T: np.ndarray, scores_TY: np.ndarray
+    ) -> Labelled:
+        chain = Lattice(scores_TY, self._chain)
+        sure_TY = chain.marginals()
+        if self.unit == "sentence":
+            return Labelled(text, label=self.labels[best_T[0]], probability=float(sure_TY[0, best_T[0]]))
+        words = [
+            Word(text[a:b], a, b, self.labels[y], float(sure_TY[t, y]))
+            for t, ((a, b), y) in enumerate(zip(places, best_T, strict=True))
+        ]
+        spans = [
+            Span(
+                text[places[first][0] : places[last][1]], places[first][0], places[last][1], label,
+                chain.probability(first, best_T[first : last + 1]),
+            )
+            for first, last, label in (spans_of([word.label for word in words]) if self._has_spans else ())
+        ]  # fmt: skip
+        return Labelled(text, tuple(words), tuple(spans))
+
+    def _sorted(self, sentences: list[Sequence[str]], batch: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The best labels [T] and the scores [T, Y] of each sentence, read in batches of similar length."""
+        rows = [[self._split(word) for word in words] for words in sentences]
+        sizes = [sum(map(len, row)) for row in rows]
+        order = sorted(range(len(rows)), key=sizes.__getitem__)
+        found: list[Any] = [None] * len(rows)
+        for first in range(0, len(order), batch):
+            own = order[first : first + batch]
+            for place, result in zip(
+                own, self._read([sentences[i] for i in own], [rows[i] for i in own]), strict=True
+            ):
+                found[place] = result
+        return found
+
+    def _split(self, word: str) -> list[int]:
+        if word not in self._known:
+            if len(self._known) >= 2**18:
+                self._known.clear()
+            self._known[word] = self._pieces(word)
+        return self._known[word]
+
+    def _read(
+        self, sentences: list[Sequence[str]], rows: list[list[list[int]]]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        around = len(self._special["prefix"]) + len(self._special["suffix"])
+        if self._limit is not None and any(sum(map(len, row)) + around > self._limit for row in rows):
+            return [self._one(words, row) for words, row in zip(sentences, rows, strict=True)]
+        best_BT, scores_BTY = self._session.run(["labels", "scores"], self._inputs(sentences, rows))
+        counts = [1 if self.unit == "sentence" else len(row) for row in rows]
+        return [(best_BT[b, :n], scores_BTY[b, :n]) for b, n in enumerate(counts)]
+
+    def _one(self, words: Sequence[str], row: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+        """One sentence of any length. Where it has more pieces than the model reads, it is read in windows that overlap
+        by half, and each piece's scores are from the window in which the nearer cut is farthest; of a text with one
+        label the beginning is read."""
+        width = self._limit - len(self._special["prefix"]) - len(self._special["suffix"])
+        body = [piece for pieces in row for piece in pieces]
+        if self.unit == "sentence" or len(body) <= width:
+            return self._read([words], [[body[:width]] if self.unit == "sentence" else row])[0]
+        starts = [*range(0, len(body) - width, max(1, width // 2)), len(body) - width]
+        # Each piece as a word of its own, so that there are scores for every piece.
+        windows = [[[piece] for piece in body[start : start + width]] for start in starts]
+        scores_WPY = np.stack([self._read([words], [window])[0][1] for window in windows])
+        place_P, starts_W1 = np.arange(len(body)), np.array(starts)[:, None]
+        before_WP = np.where(starts_W1 == 0, len(body), place_P - starts_W1)
+        after_WP = np.where(starts_W1 + width == len(body), len(body), starts_W1 + width - 1 - place_P)
+        window_P = np.minimum(before_WP, after_WP).argmax(0)
+        first_T = np.cumsum([0, *map(len, row[:-1])])
+        scores_TY = scores_WPY[window_P[first_T], first_T - starts_W1[window_P[first_T], 0]]
+        return scores_TY.argmax(-1), scores_TY
+
+    def _inputs(self, sentences: list[Sequence[str]], rows: list[list[list[int]]]) -> dict[str, np.ndarray]:
+        prefix, suffix = self._special["prefix"], self._special["suffix"]
+        flat = [[*prefix, *(id for pieces in row for id in pieces), *suffix] for row in rows]
+        first = [np.cumsum([len(prefix), *(len(pieces) for pieces in row[:-1])]) for row in rows]
+        inputs = {
+            "pieces": _padded(flat, self._special["padding"]),
+            "piece_lengths": np.array([len(each) for each in flat], np.int64),
+            "first": _padded(first, 0),
+            "lengths": np.array([len(row) for row in rows], np.int64),
+        }
+        if self._characters is not None:
+            spelt = [[self._characters(word) for word in words] for words in sentences]
+            counts = [[len(ids) for ids in row] for row in spelt]
+            inputs["character_lengths"] = _padded(counts, 0)
+            longest = int(inputs["character_lengths"].max())
+            letters = np.zeros((len(spelt), inputs["first"].shape[1], longest), np.int64)
+            for b, row in enumerate(spelt):
+                for t, ids in enumerate(row):
+                    letters[b, t, : len(ids)] = ids
+            inputs["characters"] = letters
+        return {name: inputs[name] for name in self._reads}
+
+
+class Lattice:
+    """The distribution over the labellings of one sentence, in float64. `chain`: transitions [Y, Y] from a label to the
+    next, and what begins and ends a sentence [Y]; None where each label stands by itself."""
+
+    def __init__(self, scores_TY: np.ndarray, chain: tuple[np.ndarray, np.ndarray, np.ndarray] | None):
+        self.scores_TY = scores_TY.astype(np.float64)
+        self.chain = chain
+        if chain is None:
+            self.scores_TY -= _log_sum(self.scores_TY, 1)[:, None]
+            return
+        transitions_YY, start_Y, end_Y = chain
+        forward, backward = np.empty_like(self.scores_TY), np.empty_like(self.scores_TY)
+        forward[0], backward[-1] = start_Y + self.scores_TY[0], end_Y
+        for t in range(1, len(forward)):
+            forward[t] = _log_sum(forward[t - 1][:, None] + transitions_YY, 0) + self.scores_TY[t]
+        for t in reversed(range(len(backward) - 1)):
+            backward[t] = _log_sum(transitions_YY + (self.scores_TY[t + 1] + backward[t + 1])[None], 1)
+        self._forward_TY, self._backward_TY = forward, backward
+        self._log_z = _log_sum(forward[-1] + end_Y, 0)
+
+    def marginals(self) -> np.ndarray:
+        """The probability of each label of each word [T, Y]."""
+        if self.chain is None:
+            return np.exp(self.scores_TY)
+        return np.exp(self._forward_TY + self._backward_TY - self._log_z)
+
+    def probability(self, first: int, path: np.ndarray) -> float:
+        """That the words from `first` on have the labels of `path`."""
+        steps = range(first + 1, first + len(path))
+        total = self.scores_TY[range(first + 1, first + len(path)), path[1:]].sum()
+        if self.chain is None:
+            return float(np.exp(total + self.scores_TY[first, path[0]]))
+        total += self.chain[0][path[:-1], path[1:]].sum()
+        last = steps.stop - 1
+        total += self._forward_TY[first, path[0]] + self._backward_TY[last, path[-1]]
+        return float(np.exp(total - self._log_z))
+
+
+def spans_of(labels: Sequence[str]) -> list[tuple[int, int, str]]:
+    """(first word, last word, name) of each span in BIOES labels, in order. A span begins at B or S, after O, E or S,
+    and where the name changes; it ends before the next beginning, at O, and after E or S."""
+    spans: list[tuple[int, int, str]] = []
+    first, open_name = 0, None
+    for t, label in enumerate(labels):
+        letter, _, name = label.partition("-")
+        if open_name is not None and (letter in "BSO" or name != open_name):
+            spans.append((first, t - 1, open_name))
+            open_name = None
+        if letter == "O":
+            continue
+        if open_name is None:
+            first, open_name = t, name
+        if letter in "ES":
+            spans.append((first, t, open_name))
+            open_name = None
+    if open_name is not None:
+        spans.append((first, len(labels) - 1, open_name))
+    return spans
+
+
+# How a word becomes pieces.
+
+Split = Callable[[str], list[int]]
+
+
+class UnsupportedError(Exception):
+    """A part of a tokenizer that only the package `tokenizers` has."""
+
+
+def splitter(stored: str, *, unknown: int) -> Split:
+    """What splits a word into the ids of its pieces, from the JSON of a vocabulary; none gives `unknown`.
+
+    Raises:
+        UnsupportedError: it is a tokenizer of a kind that is not written here.
+    """
+    content = json.loads(stored)
+    if content["kind"] == "word":
+        ids = {word: row for row, word in enumerate(content["words"], start=2)}
+        if content.get("lower_case"):
+            return lambda word: [ids.get(word) or ids.get(word.lower(), unknown)]
+        return lambda word: [ids.get(word, unknown)]
+    if content["kind"] == "wordpiece":
+        return wordpiece({piece: row for row, piece in enumerate(content["entries"])}, unknown=unknown)
+    plain = json.loads(content["definition"])
+    normal, cut = normalizer(plain["normalizer"]), pre_tokenizer(plain["pre_tokenizer"])
+    model = plain["model"]
+    if model["type"] == "WordPiece":
+        split = wordpiece(
+            model["vocab"], unknown=model["vocab"][model["unk_token"]],
+            mark=model["continuing_subword_prefix"], longest=model["max_input_chars_per_word"],
+        )  # fmt: skip
+    elif model["type"] == "Unigram" and not model.get("byte_fallback"):
+        split = unigram(model["vocab"], unknown=model["unk_id"])
+    else:
+        raise UnsupportedError(model["type"])
+    return lambda word: [row for part in cut(normal(word)) for row in split(part)] or [unknown]
+
+
+def with_package(stored: str, *, unknown: int) -> Split:
+    """The same by the package `tokenizers`. Raises LabellerError where it is not installed."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        problem = "this model's tokenizer needs the package tokenizers, which is not installed"
+        raise LabellerError(f"{problem}; run pip install tokenizers") from None
+    tokenizer = Tokenizer.from_str(json.loads(stored)["definition"])
+    return lambda word: (
+        tokenizer.encode([word], is_pretokenized=True, add_special_tokens=False).ids or [unknown]
+    )
+
+
+def wordpiece(ids: Mapping[str, int], *, unknown: int, mark: str = "##", longest: int = 100) -> Split:
+    """The longest piece that a word begins with, then that of the rest; unknown as a whole where a rest has none."""
+    most = max(map(len, ids), default=0)
+
+    def split(word: str) -> list[int]:
+        rows, first = [], 0
+        while first < len(word) and len(word) <= longest:
+            before = mark if first else ""
+            for last in range(min(len(word), first + most), first, -1):
+                row = ids.get(before + word[first:last])
+                if row is not None:
+                    break
+            else:
+                return [unknown]
+            rows.append(row)
+            first = last
+        return rows if len(word) <= longest else [unknown]
+
+    return split
+
+
+def unigram(vocab: Sequence[tuple[str, float]], *, unknown: int) -> Split:
+    """The pieces of a word with the largest sum of scores; neighbouring unknown characters are one unknown piece."""
+    rows = {piece: row for row, (piece, _) in enumerate(vocab)}
+    scores = [score for _, score in vocab]
+    most, missing = max(map(len, rows)), min(scores) - 10.0
+
+    def split(word: str) -> list[int]:
+        best: list[tuple[float, int, int]] = [(0.0, 0, 0)] + [(-np.inf, 0, 0)] * len(word)
+        for first in range(len(word)):
+            so_far = best[first][0]
+            for last in range(first + 1, min(len(word), first + most) + 1):
+                row = rows.get(word[first:last])
+                if row is not None and (row != unknown) and so_far + scores[row] > best[last][0]:
+                    best[last] = (so_far + scores[row], first, row)
+            alone = rows.get(word[first : first + 1])
+            if (alone is None or alone == unknown) and so_far + missing > best[first + 1][0]:
+                best[first + 1] = (so_far + missing, first, unknown)
+        found: list[int] = []
+        last = len(word)
+        while last > 0:
+            _, first, row = best[last]
+            if not (row == unknown and found and found[-1] == unknown):
+                found.append(row)
+            last = first
+        return found[::-1]
+
+    return split
+
+
+def normalizer(plain: Mapping[str, Any] | None) -> Callable[[str], str]:
+    """A tokenizer's normalization of a word."""
+    kind = None if plain is None else plain["type"]
+    if plain is None:
+        return lambda word: word
+    if kind == "Sequence":
+        parts = [normalizer(part) for part in plain["normalizers"]]
+        return lambda word: reduce(lambda text, part: part(text), parts, word)
+    if kind in ("NFC", "NFD", "NFKC", "NFKD"):
+        return lambda word: unicodedata.normalize(kind, word)
+    if kind == "Nmt":
+        return _nmt
+    if kind == "Lowercase":
+        return _lower
+    if kind == "StripAccents":
+        return _without_accents
+    if kind == "Replace":
+        pattern = plain["pattern"]
+        found = re.compile(pattern["Regex"] if "Regex" in pattern else re.escape(pattern["String"]))
+        return lambda word: found.sub(lambda _: plain["content"], word)
+    if kind == "BertNormalizer":
+        return lambda word: _bert_normal(word, plain)
+    raise UnsupportedError(kind)
+
+
+def pre_tokenizer(plain: Mapping[str, Any] | None) -> Callable[[str], list[str]]:
+    """A tokenizer's division of a normalized word into parts, each of which the model splits."""
+    kind = None if plain is None else plain["type"]
+    if plain is None:
+        return lambda word: [word] if word else []
+    if kind == "Sequence":
+        parts = [pre_tokenizer(part) for part in plain["pretokenizers"]]
+        return lambda word: reduce(lambda own, part: [x for each in own for x in part(each)], parts, [word])
+    if kind == "WhitespaceSplit":
+        return str.split
+    if kind == "BertPreTokenizer":
+        return lambda word: [part for own in word.split() for part in _by_signs(own)]
+    if kind == "Metaspace" and plain.get("prepend_scheme", "always") == "always":
+        mark, several = plain["replacement"], plain.get("split", True)
+
+        def cut(word: str) -> list[str]:
+            if not word:
+                return []
+            word = word.replace(" ", mark)
+            word = word if word.startswith(mark) else mark + word
+            return re.findall(f"{mark}[^{mark}]*", word) if several else [word]
+
+        return cut
+    raise UnsupportedError(kind)
+
+
+def _nmt(word: str) -> str:
+    """SentencePiece's `nmt`: control characters are removed, and white space of any kind is a space."""
+    removed = {*range(1, 9), 11, *range(14, 32), 127, 143, 159}
+    spaces = {9, 10, 12, 13, 0x1680, *range(0x200B, 0x2010), 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD}
+    kept = (letter for letter in word if ord(letter) not in removed)
+    return "".join(" " if ord(letter) in spaces else letter for letter in kept)
+
+
+def _bert_normal(word: str, plain: Mapping[str, Any]) -> str:
+    if plain["clean_text"]:
+        kept = (
+            c for c in word if c not in "\0\ufffd" and (c in "\t\n\r" or unicodedata.category(c)[0] != "C")
+        )
+        word = "".join(" " if c.isspace() else c for c in kept)
+    if plain["handle_chinese_chars"]:
+        word = re.sub(IDEOGRAPH, r" \g<0> ", word)
+    if plain["strip_accents"] or (plain["strip_accents"] is None and plain["lowercase"]):
+        word = _without_accents(unicodedata.normalize("NFD", word))
+    return _lower(word) if plain["lowercase"] else word
+
+
+def _lower(word: str) -> str:
+    # Letter by letter: a sigma at the end of a word is one like any other.
+    return "".join(map(str.lower, word))
+
+
+IDEOGRAPH = (
+    "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"
+    "\U0002b920-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f]"
+)
+
+
+def _without_accents(word: str) -> str:
+    return "".join(c for c in word if unicodedata.category(c) != "Mn")
+
+
+def _by_signs(word: str) -> list[str]:
+    """The word cut before and after each sign."""
+    parts, rest = [], ""
+    for c in word:
+        if (c.isascii() and not c.isalnum() and c.isprintable()) or unicodedata.category(c)[0] == "P":
+            parts += [rest, c]
+            rest = ""
+        else:
+            rest += c
+    return [part for part in [*parts, rest] if part]
+
+
+def _characters(stored: str) -> Callable[[str], list[int]]:
+    """The ids of a word's characters; of a long word its first and its last."""
+    content = json.loads(stored)
+    ids = {letter: row for row, letter in enumerate(content["characters"], start=2)}
+    tail = content["longest"] // 2
+    head = content["longest"] - tail
+
+    def split(word: str) -> list[int]:
+        if len(word) > content["longest"]:
+            word = word[:head] + word[len(word) - tail :]
+        return [ids.get(letter, 1) for letter in word] or [1]
+
+    return split
+
+
+# Files and numbers.
+
+
+def _json(folder: Path, name: str) -> Any:
+    file = folder / name
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        hint = "give a folder that raykd export wrote"
+        raise LabellerError(f"{file}: there is no such file; {hint}") from None
+    except ValueError as error:
+        raise LabellerError(f"{file}: it is damaged ({error}); export the model again") from None
+
+
+def _session(folder: Path, name: str, size: int | None, threads: int) -> Any:
+    file = folder / name
+    if not file.is_file():
+        raise LabellerError(f"{file}: there is no such file; copy the whole folder that raykd export wrote")
+    if size is not None and file.stat().st_size != size:
+        problem = f"it has {file.stat().st_size:,} bytes, and {size:,} were exported"
+        raise LabellerError(f"{file}: {problem}; copy the folder again")
+    try:
+        import onnxruntime
+    except ImportError:
+        raise LabellerError("onnxruntime is not installed; run pip install onnxruntime numpy") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3  # errors
+    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+
+
+def _chain(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Transitions, start and end of a CRF, from the weights: a safetensors file is a JSON header and raw numbers."""
+    with open(folder / WEIGHTS, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+
+        def read(name: str) -> np.ndarray:
+            entry = header[f"head.{name}"]
+            first, last = entry["data_offsets"]
+            file.seek(8 + size + first)
+            return np.frombuffer(file.read(last - first), "<f4").reshape(entry["shape"]).astype(np.float64)
+
+        return read("transitions"), read("start"), read("end")
+
+
+def _padded(rows: Sequence[Sequence[int] | np.ndarray], value: int) -> np.ndarray:
+    out = np.full((len(rows), max(map(len, rows))), value, np.int64)
+    for row, own in enumerate(rows):
+        out[row, : len(own)] = own
+    return out
+
+
+def _log_sum(scores: np.ndarray, axis: int) -> np.ndarray:
+    most = scores.max(axis, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.squeeze(most, axis) + np.log(np.exp(scores - most).sum(axis))

@@ -1,0 +1,96 @@
+"""`raykd predict`: files of each form with an exported model, and what is wrong in them."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+import raykd
+from raykd.runs.export import export_run
+from raykd.runs.prepare import prepare
+from raykd.storage import Storage
+from tests.runs.small import executed, recipe, student_of, train_teachers
+from tests.sweep.in_process import call, code_of
+
+SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["London"], ["Zoë", "ist", "hier", "."]]
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("predict")
+    learns = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
+    asked = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=learns)
+    ready = prepare(asked, Storage(str(folder / "store")))
+    train_teachers(ready)
+    run = student_of(ready, asked)
+    executed(ready, run)
+    export_run(ready.storage.child(*run.folder), Storage(str(folder / "student")), store=ready.storage)
+    return str(folder / "student")
+
+
+def test_conll_gets_a_column_of_labels(student, tmp_path):
+    source, out = tmp_path / "in.conll", tmp_path / "out.conll"
+    blocks = ["# id = 1\n" + "".join(f"{n}\t{word}\n" for n, word in enumerate(words)) for words in SENTENCES]
+    source.write_text("\n".join(blocks) + "\n\n")
+    call("predict", student, str(source), "--column", "1", "--out", str(out))
+    labels = raykd.load(student).label(SENTENCES)
+    read = [block.split("\n") for block in out.read_text().strip().split("\n\n")]
+    assert [block[0] for block in read] == ["# id = 1"] * 3
+    cells = [[line.split("\t") for line in block[1:]] for block in read]
+    assert [[row[1] for row in block] for block in cells] == SENTENCES
+    assert [[row[2] for row in block] for block in cells] == labels
+
+
+def test_text_becomes_lines_of_json(student, tmp_path, monkeypatch, capsys):
+    texts = [" ".join(words) for words in SENTENCES] + [""]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join([*texts, ""]).encode())))
+    call("predict", student, "-", "--batch", "2")
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert [each["text"] for each in said] == texts
+    assert [[word["label"] for word in each["words"]] for each in said[:3]] == raykd.load(student).label(
+        SENTENCES
+    )
+    assert said[3] == {"text": "", "words": [], "spans": []}
+
+
+def test_json_lines_keep_what_they_have(student, tmp_path):
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [{"id": 1, "text": "London"}, {"id": 2, "tokens": SENTENCES[0]}, {"id": 3, "text": "Ada lives."}]
+    source.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    for extra in ((), ("--int8",)):
+        call("predict", student, str(source), "--out", str(out), *extra)
+        said = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [each["id"] for each in said] == [1, 2, 3]
+        assert len(said[1]["labels"]) == 5
+        assert [word["text"] for word in said[2]["words"]] == ["Ada", "lives", "."]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "message"),
+    [
+        (
+            "a.conll",
+            b"one\n",
+            3,
+            "a.conll:1: the line has 1 columns, and words are expected in column 1; set --column",
+        ),
+        ("a.jsonl", b'{"text": "x"}\n{"t": 1}\n', 3, 'a.jsonl:2: got \'{"t": 1}\'; expected {"text"'),
+        ("a.jsonl", b"{\n", 3, "a.jsonl:1: the line is not JSON"),
+        ("a.jsonl", b'{"tokens": []}\n', 3, "with one word at least"),
+        ("a.txt", b"ok\n\xff\n", 3, "a.txt:2: the line is not UTF-8; convert"),
+        ("none.txt", None, 3, "there is no such file; give a file, or -"),
+    ],
+)
+def test_what_is_wrong_in_a_file(student, tmp_path, capsys, name, content, code, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    assert code_of("predict", student, str(tmp_path / name), "--column", "1") == code
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_is_no_export(tmp_path, capsys):
+    assert code_of("predict", str(tmp_path), "-") == 4
+    assert "give a folder that raykd export wrote" in " ".join(capsys.readouterr().err.split())
