@@ -16,8 +16,7 @@ from raykd.sweep.spec import check_sweep, plain_sweep
 
 
 def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
-    """Validate FILE with all its alternatives, each of its variants too where none is named, and show the first
-    alternative with every default."""
+    """Validate FILE, every alternative and, where none is named, every variant; show the first with its defaults."""
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
     if not variant and not small:
