@@ -60,12 +60,13 @@ def export(
         raise SpecError((Fault("--seed", None, "", "only a trial (SWEEP#TRIAL) has seeds; omit --seed"),))
     else:
         sources = [_of_run(what, store)]
-    for source in sources:
-        own = target.child(source.name) if source.name else target
+    targets = [target.child(source.name) if source.name else target for source in sources]
+    for source, own in zip(sources, targets, strict=True):
         _print(export_run(source.folder, own, store=source.store))
     count = "1 model" if len(sources) == 1 else f"{len(sources)} models, one for each language,"
     _line(
-        f"export: {count} in {target.address}. Next: run it with onnxruntime and numpy, as docs/EXPORT.md shows"
+        f"export: {count} in {target.address}. Next: raykd predict {targets[0].address} FILE "
+        "(or three lines of Python: docs/EXPORT.md)"
     )
 
 
