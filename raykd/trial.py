@@ -7,7 +7,7 @@ reported. What else is known of a trial, and by which name, is listed in `raykd/
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from raykd.results import Part, Scores
@@ -17,6 +17,8 @@ Role = Literal["search", "baseline"]
 
 STRATEGY = "strategy.name"
 """The setting that names how a trial is trained, where its stages have a name of their own."""
+MOST_APART = 3
+"""So many differing settings are shown of a trial."""
 SIZES = {"embedding_dim": "E", "hidden_dim": "H", "character_dim": "C"}
 """Sizes that a student's short name shows where they are not 0, and by which letter."""
 
@@ -49,6 +51,8 @@ class Trial:
     """The name of the task's score in sweep files, MLflow and CSV: `f1`, `accuracy`."""
     score_label: str = "F1"
     """What people call that score: F1, aspect F1, accuracy."""
+    apart: str = ""
+    """What sets it apart from the sweep's other trials of the same method and shape, such as `layer=7`; not stored."""
 
     @property
     def shape(self) -> str:
@@ -62,9 +66,10 @@ class Trial:
 
     @property
     def method(self) -> str:
-        """How it was trained, in short: its strategy, or its objective with the hyper-parameters, `top_wk k=3 T=2`."""
+        """How it was trained, in short: its strategy, or its objective with the hyper-parameters, `top_wk k=3 T=2`, and
+        what sets it apart."""
         objective = {} if STRATEGY in self.settings else section(self.settings, "objective")
-        return method_name(self.kind, objective)
+        return f"{method_name(self.kind, objective)} {self.apart}".rstrip()
 
     @property
     def name(self) -> str:
@@ -73,8 +78,9 @@ class Trial:
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form; `from_plain` reads it back."""
+        plain = {name: value for name, value in vars(self).items() if name != "apart"}
         return {
-            **vars(self),
+            **plain,
             "settings": dict(self.settings),
             "run_ids": list(self.run_ids),
             "scores": self.scores.to_plain(),
@@ -170,6 +176,41 @@ def method_name(kind: str, objective: Mapping[str, Any]) -> str:
         if objective.get("temperature_mode") == "global":
             parts.append("global")
     return " ".join(parts)
+
+
+def set_apart(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials, each with the settings in which it differs from others of the same role, method and shape."""
+    alike: dict[tuple[str, str, str], list[Trial]] = {}
+    for trial in trials:
+        alike.setdefault((trial.role, trial.method, trial.shape), []).append(trial)
+    found = {}
+    for own in alike.values():
+        paths = dict.fromkeys(path for trial in own for path in trial.settings)
+        differing = [path for path in paths if len({repr(trial.settings.get(path)) for trial in own}) > 1]
+        for trial in own:
+            parts = [
+                f"{_last(path, differing)}={_shown(trial.settings[path])}"
+                for path in differing
+                if path in trial.settings
+            ]
+            found[trial.number, trial.role] = " ".join(
+                [*parts[:MOST_APART], *(["…"] if len(parts) > MOST_APART else [])]
+            )
+    return [replace(trial, apart=found[trial.number, trial.role]) for trial in trials]
+
+
+def _last(path: str, among: Sequence[str]) -> str:
+    """As many of the path's last words as tell it from the others."""
+    words = path.split(".")
+    for count in range(1, len(words)):
+        name = ".".join(words[-count:])
+        if sum(other == name or other.endswith(f".{name}") for other in among) == 1:
+            return name
+    return path
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def score_name_of(scored: Iterable[Scored]) -> str:

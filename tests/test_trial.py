@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from raykd.trial import Teacher, Trial, score_label_of, score_name_of, scores_of, teacher_score
+from raykd.trial import Teacher, Trial, score_label_of, score_name_of, scores_of, set_apart, teacher_score
 from tests.scores import score, scores
 
 
@@ -92,3 +92,28 @@ def test_the_score_has_the_name_that_its_task_gives_it():
     trials = [Trial(0, "COMPLETE", score_name="f1", score_label="aspect F1")]
     assert (score_name_of(trials), score_label_of(trials)) == ("f1", "aspect F1")
     assert (score_name_of([]), score_label_of([])) == ("f1", "F1")
+
+
+def test_trials_of_one_method_and_shape_say_what_sets_them_apart():
+    common = {"objective.kind": "representation", "student.embedding_dim": 8, "training.seed": 0}
+    own = [
+        {"objective.layer": 7, "corpus.unlabelled_cap": 40},
+        {"objective.layer": 9, "corpus.unlabelled_cap": 40},
+        {"objective.layer": 9, "corpus.unlabelled_cap": 1e4},
+        {"student.embedding_dim": 16},
+    ]
+    trials = [
+        Trial(n, "COMPLETE", {**common, **each}, objective="representation") for n, each in enumerate(own)
+    ]
+    apart = set_apart(trials)
+    assert [trial.apart for trial in apart] == [
+        "layer=7 unlabelled_cap=40", "layer=9 unlabelled_cap=40", "layer=9 unlabelled_cap=10000", "",
+    ]  # fmt: skip
+    assert apart[0].name == "#00 representation layer=7 unlabelled_cap=40 · E8"
+    assert set_apart([trials[0]]) == [trials[0]]
+    assert Trial.from_plain(apart[0].to_plain()) == trials[0]
+    weights = [{f"objective.parts.{part}.weight": value for part in (0, 1)} for value in (1.0, 0.1)]
+    one, _ = set_apart([Trial(n, "COMPLETE", each) for n, each in enumerate(weights)])
+    assert one.apart == "0.weight=1 1.weight=1"
+    many = [{f"training.{name}": value for name in "abcde"} for value in (1, 2)]
+    assert set_apart([Trial(n, "COMPLETE", each) for n, each in enumerate(many)])[1].apart == "a=2 b=2 c=2 …"

@@ -20,9 +20,10 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
     if not variant and not small:
-        # A fault in a variant is reported now, not when the variant is used.
+        # A fault in a variant is reported now, not when the variant is used. What --set says is of this one: a
+        # variant may have another corpus.
         for name in loaded.variants:
-            _check_variant(document(file, set_, [name]), name)
+            _check_variant(document(file, None, [name]), name)
     resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")
     shown = redacted(json.dumps(resolved, indent=2, ensure_ascii=False))
     stdout.print(Syntax(shown, "json", background_color="default"))

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from raykd.cli.console import marked, stdout
-from raykd.cli.options import Overrides, Small, Variants, again, document
+from raykd.cli.options import Overrides, Small, Variants, again, at, document
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures import COLUMNS, COSTS, LATENCY, Directions
 from raykd.front import front_of
@@ -41,7 +41,7 @@ def front(
         str | None,
         typer.Option(
             help="Which students, for example 'f1 >= 0.95 * teacher'. Names: the task's score on dev (f1, accuracy), "
-            "that of one language (f1[nl]), teacher, over_gold (the gain over labels alone), objective "
+            "that of one language (f1\\[nl]), teacher, over_gold (the gain over labels alone), objective "
             "(== 'structural') and the costs in front.csv (latency_ms_int8, bytes_onnx_int8, …)."
         ),
     ] = None,
@@ -64,8 +64,8 @@ def front(
         show_front(trials, teachers, judged, sweep=records.name, objectives=records.objectives)
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.address}. "
-            f"Next: raykd front {again(sweep, variant, small, set_)} --where '{score_name} >= 0.95 * teacher' "
-            f"--best {LATENCY.name}",
+            f"Next: raykd front {again(sweep, variant, small, set_)}{at(store)} "
+            f"--where '{score_name} >= 0.95 * teacher' --best {LATENCY.name}",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         return

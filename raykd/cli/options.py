@@ -53,6 +53,11 @@ def again(
     return " ".join([shlex.quote(str(file)), *options])
 
 
+def at(store: str | None) -> str:
+    """The store that was given, as an argument of the next command."""
+    return f" --store {shlex.quote(store)}" if store else ""
+
+
 def _names(variants: list[str] | None, small: bool) -> list[str]:
     return list(dict.fromkeys([*(variants or ()), *([SMALL] if small else ())]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -18,6 +19,8 @@ from raykd.cli.console import stderr
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
 
+NO_WORD = re.compile(r"\d+[-.]\d+")
+"""The number of a line of CoNLL-U that is no word: a multiword token, whose words follow, or an empty node."""
 Numbered = Iterator[tuple[int, str]]
 """(line from 1, its text without the line end)."""
 
@@ -37,7 +40,10 @@ def predict(
             '{"text": …} or {"tokens": […]}. auto: by the end of the name, text for -.',
         ),
     ] = "auto",
-    column: Annotated[int, typer.Option(min=0, help="The column of the words in CoNLL, from 0.")] = 0,
+    column: Annotated[
+        int | None,
+        typer.Option(min=0, help="The column of the words in CoNLL, from 0. Default: 0; 1 after numbers."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
     batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
@@ -83,12 +89,12 @@ def _decoded(source: Iterable[bytes], name: str) -> Numbered:
             raise CorpusError(name, number, "the line is not UTF-8", "convert the file to UTF-8") from None
 
 
-def _of_text(labeller: Labeller, lines: Numbered, file: str, column: int, batch: int) -> Iterator[str]:
+def _of_text(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
     for said in labeller((text for _, text in lines), batch=batch):
         yield _json_line(said)
 
 
-def _of_json(labeller: Labeller, lines: Numbered, file: str, column: int, batch: int) -> Iterator[str]:
+def _of_json(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
     """Each object with what the model says laid over it, in their order."""
     read = (_parsed(text, file, number) for number, text in lines if text.strip())
     while own := list(islice(read, READ_AHEAD * batch)):
@@ -128,7 +134,9 @@ def _json_line(said: Labelled, plain: dict[str, Any] | None = None) -> str:
     return json.dumps({**(plain or {}), **own}, ensure_ascii=False) + "\n"
 
 
-def _of_conll(labeller: Labeller, lines: Numbered, file: str, column: int, batch: int) -> Iterator[str]:
+def _of_conll(
+    labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int
+) -> Iterator[str]:
     """Each sentence with a last column of labels; comments stay where they are."""
     read = _sentences(lines, file, column)
     while own := list(islice(read, READ_AHEAD * batch)):
@@ -145,29 +153,47 @@ def _for_each(labels: list[str], words: list[str]) -> list[str]:
     return labels if len(labels) == len(words) else labels * len(words)
 
 
-def _sentences(lines: Numbered, file: str, column: int) -> Iterator[tuple[list[tuple[str, bool]], list[str]]]:
+def _sentences(
+    lines: Numbered, file: str, column: int | None
+) -> Iterator[tuple[list[tuple[str, bool]], list[str]]]:
     """(lines and whether each is a word's, the words) of each sentence."""
-    rows: list[tuple[str, bool]] = []
-    words: list[str] = []
-    for number, text in lines:
-        if not text.strip():
-            if rows:
-                yield rows, words
-            rows, words = [], []
-            continue
-        cells = text.split("\t") if "\t" in text else text.split()
-        if (text.startswith("#") and len(cells) == 1) or text.startswith("# "):
-            rows.append((text, False))
-            continue
-        if len(cells) <= column:
-            problem = f"the line has {len(cells)} columns, and words are expected in column {column}"
-            raise CorpusError(file, number, problem, "set --column to the column of the words, from 0")
-        rows.append((text, True))
-        words.append(cells[column])
-    if rows:
+    for block in _blocks(lines):
+        cells = [(number, text, text.split("\t") if "\t" in text else text.split()) for number, text in block]
+        of_words = [row for row in cells if not _is_comment(row[1], row[2])]
+        if column is None and of_words:
+            numbers = [own[0] for _, _, own in of_words if not NO_WORD.fullmatch(own[0])]
+            counted = [*map(str, range(len(numbers) + 1))]
+            column = int(
+                numbers in (counted[1:], counted[:-1]) and all(len(own) > 1 for _, _, own in of_words)
+            )
+        rows, words = [], []
+        for number, text, own in cells:
+            is_word = not _is_comment(text, own) and not (column and NO_WORD.fullmatch(own[0]))
+            rows.append((text, is_word))
+            if is_word and len(own) <= (column or 0):
+                problem = f"the line has {len(own)} columns, and words are expected in column {column}"
+                raise CorpusError(file, number, problem, "set --column to the column of the words, from 0")
+            words += [own[column or 0]] if is_word else []
         yield rows, words
 
 
-FORMATS: MappingProxyType[str, Callable[[Labeller, Numbered, str, int, int], Iterator[str]]] = (
+def _is_comment(text: str, cells: list[str]) -> bool:
+    return text.startswith("# ") or (text.startswith("#") and len(cells) == 1)
+
+
+def _blocks(lines: Numbered) -> Iterator[list[tuple[int, str]]]:
+    """The lines between empty ones."""
+    block: list[tuple[int, str]] = []
+    for number, text in lines:
+        if text.strip():
+            block.append((number, text))
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+FORMATS: MappingProxyType[str, Callable[[Labeller, Numbered, str, int | None, int], Iterator[str]]] = (
     MappingProxyType({"text": _of_text, "jsonl": _of_json, "conll": _of_conll})
 )

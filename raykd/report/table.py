@@ -37,18 +37,23 @@ class Column:
     justify: str = "right"
 
 
-def columns(languages: Iterable[str], *, label: str, targets: bool, several: bool) -> list[Column]:
+def columns(
+    languages: Iterable[str], *, label: str, targets: bool, several: bool, alike: bool = False
+) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
     `label` is what the score is called; with `targets` the test's two means, over source and target
-    languages, are side by side; `several`: whether means are over several languages, which have a spread.
+    languages, are side by side; `several`: whether means are over several languages, which have a spread;
+    `alike`: whether several students have one shape, so that only how they learnt tells them apart.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
     return [
         Column("#", lambda t: f"{t.number:02d}", left_out=1),
         Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
-        Column("learnt by", lambda t: t.method, lambda t: "teacher", left_out=2, justify="left"),
+        Column(
+            "learnt by", lambda t: t.method, lambda t: "teacher", left_out=0 if alike else 2, justify="left"
+        ),
         Column(dev, _dev, _dev),
         *([Column(LANGUAGES_SD, _languages_sd, _languages_sd, left_out=2)] if several else []),
         *(
@@ -86,7 +91,9 @@ class FrontTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         scored = [*self.teachers, *(row.trial for row in self.rows)]
         languages, targets = languages_of(scored), bool(targets_of(scored))
-        some = columns(languages, label=score_label_of(scored), targets=targets, several=len(languages) > 1)
+        alike = len({row.trial.shape for row in self.rows}) < len(self.rows)
+        label, several = score_label_of(scored), len(languages) > 1
+        some = columns(languages, label=label, targets=targets, several=several, alike=alike)
         table = self._table(some)
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
             least = max(some, key=lambda column: column.left_out)

@@ -214,6 +214,7 @@ def teach(sweep: Sweep, cluster: dict[str, float], listener: Listener) -> Precom
     """The phases before the search: what frozen encoders give, the teachers, and what these know. Raises as `run_sweep`
     does."""
     resources = sweep.file.resources
+    sweep.transfer()  # refuses what teachers cannot give before they are trained
     compute_features(sweep.storage, sweep.models(), sweep.teacher_texts(), resources, cluster, listener)
     train_teachers(sweep, concurrency(resources, cluster), listener)
     return compute_transfer(sweep.transfer(), resources, cluster, listener)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from raykd.errors import StoreError
@@ -14,7 +14,7 @@ from raykd.results import RunResult
 from raykd.runs.run import MODEL, RESULT, Run
 from raykd.storage import Storage
 from raykd.sweep.lease import Lease
-from raykd.trial import Teacher, Trial
+from raykd.trial import Teacher, Trial, set_apart
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """The names that a sweep may have: one word of a path."""
@@ -107,7 +107,9 @@ class SweepRecords:
     def load(self) -> list[Record]:
         """All trials, in the order of their numbers."""
         names = [name for name in self.folder.names("trials/") if name.endswith(".json")]
-        return [self.read(name) for name in sorted(names)]
+        records = [self.read(name) for name in sorted(names)]
+        trials = set_apart([record.trial for record in records])
+        return [replace(record, trial=trial) for record, trial in zip(records, trials, strict=True)]
 
     def read(self, name: str) -> Record:
         """The trial in the file `name`."""

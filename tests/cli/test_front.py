@@ -57,7 +57,10 @@ def test_the_next_command_names_the_task_s_score(front, tmp_path):
     output, code = front()
     assert code == 0
     assert "2 of 2 students on the front" in output
-    assert "Next: raykd front pos --where 'accuracy >= 0.95 * teacher' --best latency_ms" in output
+    assert (
+        f"Next: raykd front pos --store {tmp_path} --where 'accuracy >= 0.95 * teacher' --best latency_ms"
+        in output
+    )
     assert (tmp_path / "sweeps/pos/front.csv").read_text().startswith('"number","name"')
 
 

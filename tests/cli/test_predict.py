@@ -44,6 +44,20 @@ def test_conll_gets_a_column_of_labels(student, tmp_path):
     assert [[row[2] for row in block] for block in cells] == labels
 
 
+def test_numbers_of_words_are_no_words(student, tmp_path):
+    """CoNLL-U has a number first, and lines of tokens that are several words; other files begin with the word."""
+    labels = raykd.load(student).label(SENTENCES)
+    numbered = ["".join(f"{n}\t{word}\t_\n" for n, word in enumerate(words, start=1)) for words in SENTENCES]
+    numbered[2] = "1-2\tZoëist\t_\n" + numbered[2].replace("3\t", "2.1\tleer\t_\n3\t")
+    for name, blocks, column in (("a.conllu", numbered, 1), ("a.conll", map("\n".join, SENTENCES), 0)):
+        (tmp_path / name).write_text("\n\n".join(block.strip() for block in blocks) + "\n")
+        call("predict", student, str(tmp_path / name), "--out", str(tmp_path / "out"))
+        read = [block.split("\n") for block in (tmp_path / "out").read_text().strip().split("\n\n")]
+        cells = [[line.split("\t") for line in block if line[:3] not in ("1-2", "2.1")] for block in read]
+        assert [[row[column] for row in block] for block in cells] == SENTENCES
+        assert [[row[-1] for row in block] for block in cells] == labels
+
+
 def test_text_becomes_lines_of_json(student, tmp_path, monkeypatch, capsys):
     texts = [" ".join(words) for words in SENTENCES] + [""]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join([*texts, ""]).encode())))

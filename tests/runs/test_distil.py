@@ -81,7 +81,7 @@ def test_lambda_falls_as_scheduled_and_weighs_the_two_losses(small):
     assert [report.kd_weight for report in reports] == pytest.approx([1.0, 0.7, 0.4, 0.1, 0.0])
     for report in reports:
         mixed = report.kd_weight * report.losses.get("posterior", 0.0)
-        mixed += (1 - report.kd_weight) * report.losses[loss]
+        mixed += (1 - report.kd_weight) * report.losses["top_1"]
         assert report.loss == pytest.approx(mixed, rel=1e-5)
     assert [set(report.losses) for report in reports] == [{"posterior", "top_1"}] * 4 + [{"top_1"}]
     assert all(report.losses["posterior"] > 0 for report in reports[:-1])
