@@ -26,9 +26,10 @@ def load(folder: str | Path, *, device: str = "cpu") -> Tagger | Labeller:
             gs://…, copied elsewhere, or downloaded from MLflow. It needs neither the corpus nor the store. Only a
             model that reads frozen encoders or word vectors (`contextual`), or is a checkpoint used as it is, also
             reads these, at the paths in `model.json`; they must be the same by their checksums.
-        device: where the model computes: "cpu", "cuda", …
+        device: where the model computes: "cpu", "cuda", …; an exported model computes on the CPU.
 
     Raises:
+        LabellerError: a file of an exported model is missing or damaged.
         StoreError: a file is missing or not what raykd writes, or the folder is an ensemble's.
     """
     # torch takes seconds to import, and an exported model does without; `import raykd` defines names only.

@@ -82,7 +82,7 @@ def compare(
     if metric is not None:
         _refuse_metric(metric)
     records = [records_of(sweep, store, variant, small) for sweep in sweeps]
-    trials = {each.name: [record.trial for record in each.load()] for each in records}
+    trials = {each.name: each.trials() for each in records}
     corpora = [record.resolved.get("corpus") for each in records for record in each.load()[:1]]
     if any(corpus != corpora[0] for corpus in corpora):
         _line(stderr, "warning: the sweeps differ in their corpus: their scores are on different sentences")

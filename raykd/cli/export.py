@@ -81,7 +81,7 @@ def _of_trial(what: str, store: str | None, seed: int | None) -> list[_Source]:
     """The models of one seed of a trial: one, or one for each language."""
     sweep, _, number = what.rpartition("#")
     records = records_of(sweep, store, None, False)
-    trials = [record.trial for record in records.load()]
+    trials = records.trials()
     trial = next((trial for trial in trials if str(trial.number) == number), None)
     if trial is None or trial.state != "COMPLETE":
         problem = f"has no trial {number!r}" if trial is None else f"trial {number} is {trial.state}"

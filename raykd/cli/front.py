@@ -54,7 +54,7 @@ def front(
 ) -> None:
     """Show the front of SWEEP, and with --where and --best the student to ship."""
     records = records_of(sweep, store, variant, small, set_)
-    trials, teachers = [record.trial for record in records.load()], records.teachers()
+    trials, teachers = records.trials(), records.teachers()
     score_name = score_name_of([*teachers, *trials])
     condition = parse(where, score_name) if where else None
     if condition is None and best is None:

@@ -117,14 +117,8 @@ def _parsed(text: str, file: str, number: int) -> dict[str, Any]:
         raise CorpusError(file, number, f"the line is not JSON ({error})", expected) from None
     if isinstance(plain, dict):
         tokens = plain.get("tokens")
-        if isinstance(plain.get("text"), str):
-            return plain
-        if (
-            "text" not in plain
-            and isinstance(tokens, list)
-            and tokens
-            and all(isinstance(w, str) for w in tokens)
-        ):
+        words = isinstance(tokens, list) and bool(tokens) and all(isinstance(word, str) for word in tokens)
+        if isinstance(plain["text"], str) if "text" in plain else words:
             return plain
     raise CorpusError(file, number, f"got {text[:60]!r}", expected)
 
@@ -158,17 +152,18 @@ def _sentences(
 ) -> Iterator[tuple[list[tuple[str, bool]], list[str]]]:
     """(lines and whether each is a word's, the words) of each sentence."""
     for block in _blocks(lines):
-        cells = [(number, text, text.split("\t") if "\t" in text else text.split()) for number, text in block]
-        of_words = [row for row in cells if not _is_comment(row[1], row[2])]
-        if column is None and of_words:
-            numbers = [own[0] for _, _, own in of_words if not NO_WORD.fullmatch(own[0])]
-            counted = [*map(str, range(len(numbers) + 1))]
-            column = int(
-                numbers in (counted[1:], counted[:-1]) and all(len(own) > 1 for _, _, own in of_words)
+        separator = "\t" if any("\t" in text for _, text in block) else None
+        cells = [(number, text, text.split(separator)) for number, text in block]
+        # A word "#" has all columns, a comment has others.
+        width = next((len(own) for _, text, own in cells if not text.startswith("#")), None)
+        lines_of_words = [not text.startswith("#") or len(own) == width for _, text, own in cells]
+        if column is None and any(lines_of_words):
+            column = _column(
+                [own for (_, _, own), of_word in zip(cells, lines_of_words, strict=True) if of_word]
             )
         rows, words = [], []
-        for number, text, own in cells:
-            is_word = not _is_comment(text, own) and not (column and NO_WORD.fullmatch(own[0]))
+        for (number, text, own), of_word in zip(cells, lines_of_words, strict=True):
+            is_word = of_word and not (column and NO_WORD.fullmatch(own[0]))
             rows.append((text, is_word))
             if is_word and len(own) <= (column or 0):
                 problem = f"the line has {len(own)} columns, and words are expected in column {column}"
@@ -177,8 +172,11 @@ def _sentences(
         yield rows, words
 
 
-def _is_comment(text: str, cells: list[str]) -> bool:
-    return text.startswith("# ") or (text.startswith("#") and len(cells) == 1)
+def _column(rows: list[list[str]]) -> int:
+    """The column of the words: the second where the first counts them, from 0 or from 1."""
+    numbers = [own[0] for own in rows if not NO_WORD.fullmatch(own[0])]
+    counted = [*map(str, range(len(numbers) + 1))]
+    return int(numbers in (counted[1:], counted[:-1]) and all(len(own) > 1 for own in rows))
 
 
 def _blocks(lines: Numbered) -> Iterator[list[tuple[int, str]]]:

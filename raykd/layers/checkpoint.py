@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -50,20 +50,12 @@ def weights_checksum(path: str) -> str:
     The same files in another folder have the same checksum. Raises StoreError when there are no weights.
     """
     folder = checkpoint_folder(path)
-    total = hashlib.sha256()
-    for file in [*_weight_files(folder), *_files(folder, _SETTINGS)]:
-        total.update(f"{file.name}:{path_sha256(file)}\n".encode())
-    return total.hexdigest()
+    return _checksum([*_weight_files(folder), *_files(folder, _SETTINGS)])
 
 
 def tokenizer_checksum(path: str) -> str | None:
     """sha256 (hex) over the tokenizer and the settings in the folder `path`; None of a checkpoint by name."""
-    if not Path(path).is_dir():
-        return None
-    total = hashlib.sha256()
-    for file in _files(Path(path), _SETTINGS):
-        total.update(f"{file.name}:{path_sha256(file)}\n".encode())
-    return total.hexdigest()
+    return _checksum(_files(Path(path), _SETTINGS)) if Path(path).is_dir() else None
 
 
 def checked_weights(path: str, expected: str | None) -> str:
@@ -147,3 +139,10 @@ def _weight_files(folder: Path) -> list[Path]:
 
 def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
     return sorted({file for pattern in patterns for file in folder.glob(pattern)})
+
+
+def _checksum(files: Iterable[Path]) -> str:
+    total = hashlib.sha256()
+    for file in files:
+        total.update(f"{file.name}:{path_sha256(file)}\n".encode())
+    return total.hexdigest()

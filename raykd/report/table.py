@@ -44,7 +44,7 @@ def columns(
 
     `label` is what the score is called; with `targets` the test's two means, over source and target
     languages, are side by side; `several`: whether means are over several languages, which have a spread;
-    `alike`: whether several students have one shape, so that only how they learnt tells them apart.
+    `alike`: whether several students have one shape, so that only "learnt by" distinguishes them.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}

@@ -131,10 +131,12 @@ def _tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
         split = labeller.splitter(pieces.to_json(), unknown=pieces.special.unknown)
     except labeller.UnsupportedError:
         return "package"
-    rows = pieces.pieces(words)
-    wanted = np.split(rows.values, rows.offsets[1:-1])
-    same = all(own.tolist() == split(word) for word, own in zip(words, wanted, strict=bool(words)))
-    return "own" if same else "package"
+    found = [split(word) for word in words]
+    return (
+        "own"
+        if [row for rows in found for row in rows] == pieces.pieces(words).values.tolist()
+        else "package"
+    )
 
 
 def _compared(

@@ -104,7 +104,7 @@ def prepare(recipe: Recipe, storage: Storage, read: Read = read_corpus) -> Prepa
         CorpusError: if the corpus cannot be read, or does not fit the task.
     """
     corpus, name = find_corpus(recipe.corpus, storage, read)
-    recipe.labels.check(corpus, redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source))))
+    recipe.labels.check(corpus, _place(recipe))
     ready = Preparation(storage, corpus, name, ())
     return replace(ready, teachers=tuple(_teachers(recipe, ready, read)))
 
@@ -161,7 +161,7 @@ def _same_tags(own: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
         return own
     more = sorted(set(own.tag_set.tags) ^ set(corpus.tag_set.tags))
     raise CorpusError(
-        redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source))), None,
+        _place(recipe), None,
         f"the teachers' sentences and the students' have different tags ({', '.join(more)})",
         "raise corpus.cap until every tag occurs, or omit teacher_corpus",
     )  # fmt: skip
@@ -223,7 +223,7 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
     unlabelled = corpus.parts["unlabelled"].num_rows > 0
     if not unlabelled and any(named_text(stage, "unlabelled") for stage in recipe.all_stages):
         raise CorpusError(
-            redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source))), None,
+            _place(recipe), None,
             f"a stage is trained on unlabelled text, and there is none of {', '.join(languages)}",
             "lower corpus.cap where unlabelled: rest takes what it leaves, or name the text in corpus.unlabelled",
         )  # fmt: skip
@@ -259,6 +259,11 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)
     result = folder.read_json("result.json", RunResult.from_plain)
     return {"folder": folder.uri, "weights_sha256": result.weights_sha256}
+
+
+def _place(recipe: Recipe) -> str:
+    """Where the corpus is, as errors call it."""
+    return redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source)))
 
 
 def _one(languages: Sequence[str]) -> str | None:

@@ -70,7 +70,7 @@ def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[Ke
         faults.append((kind, message))
     faults += _text_faults(recipe, stage, where)
     faults += _schedule_faults(recipe, stage, where)
-    if not stage.objective.reads_scores and stage.layers in (("head",), ["head"]):
+    if not stage.objective.reads_scores and stage.layers == ("head",):
         message = f"{stage.objective.kind!r} reads hidden states, on which the head has no effect"
         faults.append(((*where, "layers"), f"{message}; name other layers"))
     if "projection" in stage.layers and recipe.student.projection is None:

@@ -42,20 +42,12 @@ class LabellerError(Exception):
 
 
 @dataclass(frozen=True)
-class Word:
-    """A word of a text and its label. `start` and `end` are characters of the text; `probability`, between 0 and 1, is
-    the label's marginal under the model: of a CRF over all labellings, else its softmax."""
-
-    text: str
-    start: int
-    end: int
-    label: str
-    probability: float
-
-
-@dataclass(frozen=True)
 class Span:
-    """A named stretch of a text. `probability` is that of this very span: its words, its label and its two ends."""
+    """A word of a text with its label, or a span of words. `start` and `end` count characters of the text.
+
+    `probability`, between 0 and 1, is under the model, of a CRF over all labellings: of a word its label's marginal, of
+    a span that of exactly its words, its label and its two ends.
+    """
 
     text: str
     start: int
@@ -69,7 +61,7 @@ class Labelled:
     """A text with what the model says of it: words and spans, or one label where the task labels whole texts."""
 
     text: str
-    words: tuple[Word, ...] = ()
+    words: tuple[Span, ...] = ()
     spans: tuple[Span, ...] = ()
     label: str | None = None
     probability: float | None = None
@@ -95,6 +87,8 @@ class Labeller:
 
     def __init__(self, folder: Path, *, file: str = FLOAT32, threads: int = 1):
         self.folder, self.card = folder, _json(folder, CARD)
+        if "decoder" not in self.card:
+            raise LabellerError(f"{folder / CARD}: an earlier version wrote it; export the model again")
         if file not in (FLOAT32, INT8):
             raise LabellerError(f"file: {file!r} is no model; use {FLOAT32!r} or {INT8!r}")
         labels = _json(folder, LABELS)
@@ -108,7 +102,7 @@ class Labeller:
         self._pieces = make(stored["pieces"], unknown=self.card["special"]["unknown"])
         self._characters = _characters(stored["characters"]) if "characters" in self._reads else None
         self._special, self._limit = self.card["special"], self.card["piece_limit"]
-        self._chain = _chain(folder) if self.card.get("decoder") == "crf" else None
+        self._chain = _chain(folder) if self.card["decoder"] == "crf" else None
         self._known: dict[str, list[int]] = {}
 
     def __call__(self, text: str | Iterable[str], *, batch: int = 32) -> Any:
@@ -153,7 +147,7 @@ class Labeller:
         if self.unit == "sentence":
             return Labelled(text, label=self.labels[best_T[0]], probability=float(sure_TY[0, best_T[0]]))
         words = [
-            Word(text[a:b], a, b, self.labels[y], float(sure_TY[t, y]))
+            Span(text[a:b], a, b, self.labels[y], float(sure_TY[t, y]))
             for t, ((a, b), y) in enumerate(zip(places, best_T, strict=True))
         ]
         spans = [
@@ -267,12 +261,11 @@ class Lattice:
 
     def probability(self, first: int, path: np.ndarray) -> float:
         """That the words from `first` on have the labels of `path`."""
-        steps = range(first + 1, first + len(path))
-        total = self.scores_TY[range(first + 1, first + len(path)), path[1:]].sum()
+        last = first + len(path) - 1
+        total = self.scores_TY[range(first + 1, last + 1), path[1:]].sum()
         if self.chain is None:
             return float(np.exp(total + self.scores_TY[first, path[0]]))
         total += self.chain[0][path[:-1], path[1:]].sum()
-        last = steps.stop - 1
         total += self._forward_TY[first, path[0]] + self._backward_TY[last, path[-1]]
         return float(np.exp(total - self._log_z))
 

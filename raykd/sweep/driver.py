@@ -207,7 +207,7 @@ def run_sweep(
             sweep.settings.of,
             lambda trials: _work(sweep, trials, concurrent),
         )
-    return [record.trial for record in sweep.records.load()], teachers
+    return sweep.records.trials(), teachers
 
 
 def teach(sweep: Sweep, cluster: dict[str, float], listener: Listener) -> Precomputed | None:
@@ -265,16 +265,14 @@ def measure_costs(sweep: Sweep, listener: Listener) -> None:
     Raises:
         RunError: a figure that is searched for is not known of some shape.
     """
-    every = [*sweep.shapes(), *(run for _, run in [*sweep.teachers, *sweep.members])]
+    shapes = sweep.shapes()
+    every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
     runs = list({cost_key(sweep.storage, run): run for run in every}.values())
     todo = [run for run in runs if find_cost(sweep.storage, run) is None]
     listener.begin("latency", len(runs), done=len(runs) - len(todo))
     measure_all(sweep.storage.uri, todo, lambda: listener.advance("latency"))
     listener.end("latency", f"{len(runs)} shapes")
-    teachers = [known_cost(sweep.storage, run) for _, run in sweep.teachers]
-    for run in sweep.shapes():
-        for teacher in teachers:
-            refuse_unknown(sweep, against_teachers(known_cost(sweep.storage, run), [teacher]))
+    refuse_unknown(sweep, shapes)
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
@@ -283,16 +281,20 @@ def cost_of(sweep: Sweep, setting: Setting) -> Cost:
     return against_teachers(setting.cost(sweep.storage), teachers)
 
 
-def refuse_unknown(sweep: Sweep, cost: Cost) -> None:
-    """RunError where a figure of the deployed form is searched for and not known."""
-    lacking = [
-        figure.name
-        for figure in DEPLOYED
-        if figure.name in sweep.file.objectives.keys() - cost.figures.keys()
-    ]
-    if lacking:
-        problem = f"search.objectives: {', '.join(lacking)} is not known, since the model has no ONNX form"
-        raise RunError(f"{problem} (raykd export RUN DIR says why)")
+def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
+    """RunError where a figure of the deployed form is searched for and not known of a student or of a teacher."""
+    asked = [figure.name for figure in DEPLOYED if figure.name in sweep.file.objectives]
+    if not asked:
+        return
+    teachers = [known_cost(sweep.storage, run) for _, run in sweep.teachers]
+    for student in (known_cost(sweep.storage, run) for run in shapes):
+        for teacher in teachers:
+            known = against_teachers(student, [teacher]).figures
+            if lacking := [name for name in asked if name not in known]:
+                problem = (
+                    f"search.objectives: {', '.join(lacking)} is not known, since the model has no ONNX form"
+                )
+                raise RunError(f"{problem} (raykd export RUN DIR says why)")
 
 
 def note_unused_text(sweep: Sweep, listener: Listener) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from raykd.errors import StoreError
@@ -107,9 +107,11 @@ class SweepRecords:
     def load(self) -> list[Record]:
         """All trials, in the order of their numbers."""
         names = [name for name in self.folder.names("trials/") if name.endswith(".json")]
-        records = [self.read(name) for name in sorted(names)]
-        trials = set_apart([record.trial for record in records])
-        return [replace(record, trial=trial) for record, trial in zip(records, trials, strict=True)]
+        return [self.read(name) for name in sorted(names)]
+
+    def trials(self) -> list[Trial]:
+        """The trials as they are shown: each says what sets it apart from others of its method and shape."""
+        return set_apart([record.trial for record in self.load()])
 
     def read(self, name: str) -> Record:
         """The trial in the file `name`."""

@@ -58,6 +58,15 @@ def test_numbers_of_words_are_no_words(student, tmp_path):
         assert [[row[-1] for row in block] for block in cells] == labels
 
 
+def test_a_number_sign_is_a_word_where_it_has_all_columns(student, tmp_path):
+    source, out = tmp_path / "in.conll", tmp_path / "out.conll"
+    source.write_text("# a comment of five words\nLondon O\n# O\n\n#\n")
+    call("predict", student, str(source), "--out", str(out))
+    (labels,) = raykd.load(student).label([["London", "#"]])
+    lines = out.read_text().split("\n")
+    assert lines[:3] == ["# a comment of five words", f"London O\t{labels[0]}", f"# O\t{labels[1]}"]
+
+
 def test_text_becomes_lines_of_json(student, tmp_path, monkeypatch, capsys):
     texts = [" ".join(words) for words in SENTENCES] + [""]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join([*texts, ""]).encode())))
