@@ -15,7 +15,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -152,15 +152,32 @@ def environment(**wanted: str) -> Iterator[None]:
 
 @contextmanager
 def _one_at_a_time(uri: str) -> Iterator[None]:
-    """Two processes that make the tables of one new SQLite file destroy each other's work: the second waits here."""
+    """A new SQLite file gets its tables first, whole or not at all.
+
+    Two processes that make the tables of one file destroy each other's work: the second waits here. One that is killed
+    while it makes them (seconds, a hundred migrations) would leave a file that no MLflow can use: they are made in a
+    file beside it, which then takes its name.
+    """
     if urlsplit(uri).scheme != "sqlite":
         yield
         return
-    path = Path(f"{uri.removeprefix('sqlite:///')}.lock")
-    with FileLock(path, timeout=MIGRATION_SECONDS):
+    path = Path(uri.removeprefix("sqlite:///"))
+    lock = path.with_name(f"{path.name}.lock")
+    with FileLock(lock, timeout=MIGRATION_SECONDS):
+        if _has_no_tables(path):
+            new = path.with_name(f"{path.name}.new")
+            for left in path.parent.glob(f"{new.name}*"):
+                left.unlink()
+            MlflowClient(f"sqlite:///{new}").search_experiments(max_results=1)
+            new.replace(path)
         yield
         # Whoever waits for it finds the tables made, and so do later ones.
-        path.unlink(missing_ok=True)
+        lock.unlink(missing_ok=True)
+
+
+def _has_no_tables(path: Path) -> bool:
+    with closing(sqlite3.connect(path, timeout=PROBE_SECONDS)) as database:
+        return not database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
 
 
 @contextmanager

@@ -113,7 +113,7 @@ def kills(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int, count: in
                 # Ray's own processes end by themselves when a driver is gone; one killed in its first second may not.
                 left.update(line.split()[0] for line in remains)
                 code = tried.checked(ended).code
-            assert code in (0, -9, GAPS), code
+            assert code in (0, -9, GAPS), ended.output
         assert tried.outcome() == whole[1]
         sweeps, ends = sweeps + 1, ends + tried.ends
         shutil.rmtree(tried.folder)

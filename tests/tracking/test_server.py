@@ -2,10 +2,12 @@
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -149,3 +151,23 @@ def test_processes_that_make_the_tables_of_one_new_database_at_once_do_not_destr
     assert [process.returncode for process in racing] == [0] * 3, errors
     check(uri)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mlflow.db"]
+
+
+@pytest.mark.parametrize("made", [5, 20])
+def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_nothing_in_the_way(made, tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, uri, "0"]) as process:
+        while max((_tables(path) for path in tmp_path.glob("mlflow.db*")), default=0) < made:
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.kill()
+    check(uri)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mlflow.db"]
+
+
+def _tables(path: Path) -> int:
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            return database.execute("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0]
+    except sqlite3.Error:
+        return 0
