@@ -42,9 +42,10 @@ ENVIRONMENT = {
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # PyTorch keeps a plan with its buffers for each shape of a matrix product, by default 1,024, and batches have many:
-    # they grow to gigabytes while a teacher reads a corpus.
+    # PyTorch and oneDNN each keep a plan with its buffers for each shape of a matrix product, by default 1,024, and
+    # batches have many: they grow to gigabytes while a teacher reads a corpus.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16",
+    "LRU_CACHE_CAPACITY": "16",
 }
 
 
