@@ -60,7 +60,8 @@ def _bound(host: str, port: int) -> Any:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        problem = f"cannot listen on {host}:{port} ({error.strerror}); choose another --host or --port"
+        reason = str(error.strerror).partition(" (")[0]
+        problem = f"cannot listen on {host}:{port} ({reason}); choose another --host or --port"
         raise SpecError((Fault("--port", None, "", problem),)) from None
 
 
