@@ -55,7 +55,9 @@ def theirs(task, checkpoint, **options):
 def test_the_form_is_that_of_transformers(folder, names, strategy):
     own = raykd.pipeline("token-classification", names, aggregation_strategy=strategy)
     their = theirs(
-        "token-classification", make_checkpoint(folder / f"c-{strategy}", seed=2), aggregation_strategy=strategy
+        "token-classification",
+        make_checkpoint(folder / f"c-{strategy}", seed=2),
+        aggregation_strategy=strategy,
     )
     there, here = their("abc dbo j"), own(TEXTS[0])
     assert there
@@ -72,7 +74,9 @@ def test_of_one_label_for_a_text_too(folder, texts):
     their = theirs("text-classification", checkpoint)
     assert form(own("a dull film")[0]) == form(their("abc")[0])
     assert len(own("a dull film")) == len(their("abc")) == 1
-    assert [type(each) for each in own(["a", "b"])] == [type(each) for each in their(["abc", "j"])] == [dict] * 2
+    assert (
+        [type(each) for each in own(["a", "b"])] == [type(each) for each in their(["abc", "j"])] == [dict] * 2
+    )
 
 
 def test_a_checkpoint_of_their_own_gets_their_labels_and_scores(folder):
@@ -90,7 +94,9 @@ def test_a_checkpoint_of_their_own_gets_their_labels_and_scores(folder):
     assert own
     for entry in own:
         wanted = there[entry["index"]]
-        assert [entry[key] for key in ("word", "start", "end")] == [wanted[key] for key in ("word", "start", "end")]
+        assert [entry[key] for key in ("word", "start", "end")] == [
+            wanted[key] for key in ("word", "start", "end")
+        ]
         assert entry["entity"].partition("-")[2] == wanted["entity"].partition("-")[2]
 
 
@@ -106,13 +112,20 @@ def test_entries_are_those_of_the_labeller(names):
         assert [(g["entity_group"], g["word"], g["start"], g["end"]) for g in groups] == [
             (span.label, span.text, span.start, span.end) for span in said.spans
         ]
-        assert [e["score"] for e in entries] == pytest.approx([word.probability for _, word in kept], rel=1e-4)
+        assert [e["score"] for e in entries] == pytest.approx(
+            [word.probability for _, word in kept], rel=1e-4
+        )
         assert [g["score"] for g in groups] == pytest.approx([s.probability for s in said.spans], rel=1e-4)
 
 
 def test_labels_of_single_words_are_groups_of_one_word(tmp_path):
-    found = raykd.pipeline("token-classification", of_words(tmp_path), aggregation_strategy="simple")("the dog")
-    assert [(entry["word"], entry["start"], entry["end"]) for entry in found] == [("the", 0, 3), ("dog", 4, 7)]
+    found = raykd.pipeline("token-classification", of_words(tmp_path), aggregation_strategy="simple")(
+        "the dog"
+    )
+    assert [(entry["word"], entry["start"], entry["end"]) for entry in found] == [
+        ("the", 0, 3),
+        ("dog", 4, 7),
+    ]
     assert all(entry["entity_group"] in ("DET", "NOUN", "NUM", "PUNCT", "VERB") for entry in found)
 
 
