@@ -5,7 +5,7 @@
 
 `student` and `teacher` are folders that `raykd export` wrote; the store has the student's run, for PyTorch. Contestants
 alternate, round by round, after one round to warm up, on the same sentences of words (CoNLL columns), at batch 1 and
-32, on 1 and 2 threads; a ratio is the median over rounds of the contestant's speed against that of the student in PyTorch
+32, on 1 and 2 threads; a ratio is the median over rounds of the contestant's speed against the student's in PyTorch
 in the same round (against the first contestant without --store). From words to labels: pieces, numbers, model,
 decoding. Words that were split before are remembered by the labeller, as when serving. spaCy's pipeline is untrained:
 vectors of hashes, four convolutions and a transition-based parser, as in en_core_web_sm; it computes on one thread.

@@ -14,7 +14,7 @@ from raykd.runs.recipe import Recipe
 from raykd.serving.labeller import LabellerError
 from raykd.storage import Storage
 from tests.runs.small import TREE, train_teachers
-from tests.serving.trained import exported, of_texts, of_words
+from tests.serving.trained import of_texts, of_words
 from tests.teachers.checkpoints import make_checkpoint
 
 TEXTS = ["Ada Lovelace lives in London.", "", "New York, New York!"]
@@ -23,11 +23,6 @@ TEXTS = ["Ada Lovelace lives in London.", "", "New York, New York!"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("pipelines")
-
-
-@pytest.fixture(scope="module")
-def names(folder):
-    return exported(folder / "names")[1]
 
 
 @pytest.fixture(scope="module")

@@ -20,20 +20,15 @@ from raykd.serving import batching
 from raykd.serving.batching import Batcher, BusyError
 from raykd.serving.labeller import Labelled, LabellerError
 from raykd.serving.server import MAX_BODY, MODEL, create_app
-from tests.serving.trained import exported, get, of_texts, post, served
+from tests.serving.trained import get, of_texts, post, served
 from tests.sweep.in_process import code_of
 
 TEXTS = ["Ada Lovelace lives in London.", "", "Zoë ist in Berlin"]
 
 
 @pytest.fixture(scope="module")
-def student(tmp_path_factory):
-    return exported(tmp_path_factory.mktemp("server"))[1]
-
-
-@pytest.fixture(scope="module")
-def address(student):
-    with served(create_app(student)) as at:
+def address(names):
+    with served(create_app(names)) as at:
         yield at
 
 
@@ -42,8 +37,8 @@ def plain(said):
     return json.loads(json.dumps({key: value for key, value in asdict(said).items() if value is not None}))
 
 
-def test_texts_and_words_get_what_the_labeller_says(student, address):
-    label = raykd.load(student)
+def test_texts_and_words_get_what_the_labeller_says(names, address):
+    label = raykd.load(names)
     status, answer = post(f"{address}/predict", {"texts": TEXTS})
     assert status == 200
     assert answer["model"] == label.card["run"]
@@ -61,8 +56,8 @@ def test_texts_and_words_get_what_the_labeller_says(student, address):
     assert [(word["start"], word["end"]) for word in answer["results"][1]["words"]] == [(0, 8), (9, 10)]
 
 
-def test_health_says_which_model_answers(student, address):
-    label = raykd.load(student)
+def test_health_says_which_model_answers(names, address):
+    label = raykd.load(names)
     said = json.loads(get(f"{address}/health"))
     assert (said["status"], said["model"], said["task"]) == ("ok", label.card["run"], "ner")
     assert (said["file"], said["labels"]) == ("model.onnx", list(label.labels))
@@ -115,8 +110,8 @@ def counts(address):
     return {name: float(value) for name, value in lines}
 
 
-def test_requests_errors_latencies_and_batches_are_counted(student):
-    with served(create_app(student, max_wait_ms=200)) as at:
+def test_requests_errors_latencies_and_batches_are_counted(names):
+    with served(create_app(names, max_wait_ms=200)) as at:
         with ThreadPoolExecutor(8) as clients:
             done = list(clients.map(lambda _: post(f"{at}/predict", {"texts": ["London"]}), range(8)))
         assert {status for status, _ in done} == {200}
@@ -184,16 +179,16 @@ def test_memory_is_bounded(monkeypatch):
     assert isinstance(found[1], BusyError)
 
 
-def test_too_many_waiting_texts_are_answered_with_503(student, monkeypatch):
+def test_too_many_waiting_texts_are_answered_with_503(names, monkeypatch):
     monkeypatch.setattr(batching, "WAITING", 1)
-    with served(create_app(student)) as at:
+    with served(create_app(names)) as at:
         assert post(f"{at}/predict", {"texts": ["a", "b"]}) == (
             503, {"detail": "too many texts are waiting; try again later"},
         )  # fmt: skip
 
 
-def test_a_factory_reads_the_environment(student, monkeypatch):
-    monkeypatch.setenv(MODEL, str(student))
+def test_a_factory_reads_the_environment(names, monkeypatch):
+    monkeypatch.setenv(MODEL, str(names))
     assert create_app().title == "raykd"
     monkeypatch.delenv(MODEL)
     with pytest.raises(LabellerError, match="no model: set RAYKD_MODEL"):
@@ -201,9 +196,9 @@ def test_a_factory_reads_the_environment(student, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_serves_and_stops_on_a_signal(student, number):
+def test_the_command_serves_and_stops_on_a_signal(names, number):
     code = "from raykd.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "serve", str(student), "--port", "0", "--int8", "--threads", "2"]
+    command = [sys.executable, "-c", code, "serve", str(names), "--port", "0", "--int8", "--threads", "2"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "COLUMNS": "200"}
     ) as process:  # fmt: skip
@@ -221,7 +216,7 @@ def test_the_command_serves_and_stops_on_a_signal(student, number):
             process.kill()
 
 
-def test_what_keeps_the_command_from_serving(student, tmp_path, capsys, monkeypatch):
+def test_what_keeps_the_command_from_serving(names, tmp_path, capsys, monkeypatch):
     def message():
         return " ".join(capsys.readouterr().err.split())
 
@@ -229,8 +224,8 @@ def test_what_keeps_the_command_from_serving(student, tmp_path, capsys, monkeypa
     assert "give a folder that raykd export wrote" in message()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert code_of("serve", str(student), "--port", port) == 2
+        assert code_of("serve", str(names), "--port", port) == 2
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use); choose another" in message()
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert code_of("serve", str(student)) == 1
+    assert code_of("serve", str(names)) == 1
     assert "serving needs uvicorn; run pip install 'raykd[serve]'" in message()

@@ -11,17 +11,12 @@ import pytest
 
 import raykd
 from raykd.corpora.tags import read_spans
-from tests.serving.trained import exported, of_texts, of_words
+from tests.serving.trained import of_texts, of_words
 
 spacy = pytest.importorskip("spacy", reason="spaCy is absent: pip install 'raykd[spacy]'")
 from spacy.tokens import Doc  # noqa: E402
 
 TEXTS = ["Ada Lovelace lives in London.", "", "  \n ", "New York,\n\nNew York!"]
-
-
-@pytest.fixture(scope="module")
-def names(tmp_path_factory):
-    return exported(tmp_path_factory.mktemp("spacy"))[1]
 
 
 def with_component(folder, *before):
