@@ -1,12 +1,12 @@
 """Sentences per second of a shipped student, against what else could label them; and `raykd serve` under load.
 
-    python benchmarks/serving.py student test.conllu --column 1 --store .raykd --teacher teacher
+    python benchmarks/serving.py student test.conllu --column 1 --run .raykd/runs/run-… --teacher teacher
     python benchmarks/serving.py student test.conllu --column 1 --only load
 
-`student` and `teacher` are folders that `raykd export` wrote; the store has the student's run, for PyTorch. Contestants
+`student` and `teacher` are folders that `raykd export` wrote; the run is the student's, for PyTorch. Contestants
 alternate, round by round, after one round to warm up, on the same sentences of words (CoNLL columns), at batch 1 and
 32, on 1 and 2 threads; a ratio is the median over rounds of the contestant's speed against the student's in PyTorch
-in the same round (against the first contestant without --store). From words to labels: pieces, numbers, model,
+in the same round (against the first contestant without --run). From words to labels: pieces, numbers, model,
 decoding. Words that were split before are remembered by the labeller, as when serving. spaCy's pipeline is untrained:
 vectors of hashes, four convolutions and a transition-based parser, as in en_core_web_sm; it computes on one thread.
 
@@ -34,7 +34,6 @@ from raykd.serving.labeller import FLOAT32, INT8, load
 
 Words = list[str]
 Label = Callable[[list[Words]], object]
-PYTORCH = "student, PyTorch"
 BATCHES, THREADS = (1, 32), (1, 2)
 
 
@@ -55,8 +54,8 @@ def sentences_of(file: str, column: int) -> Iterator[Words]:
 def contestants(given: argparse.Namespace, threads: int) -> dict[str, Label]:
     """Name → what labels a batch on so many threads."""
     found: dict[str, Label] = {}
-    if given.store:
-        found[PYTORCH] = in_pytorch(given.student, given.store, threads)
+    if given.run:
+        found["student, PyTorch"] = in_pytorch(given.run, threads)
     found["student, exported"] = load(given.student, threads=threads).label
     found["student, exported, 8 bits"] = load(given.student, file=INT8, threads=threads).label
     if given.teacher:
@@ -66,13 +65,13 @@ def contestants(given: argparse.Namespace, threads: int) -> dict[str, Label]:
     return found
 
 
-def in_pytorch(student: str, store: str, threads: int) -> Label:
+def in_pytorch(run: str, threads: int) -> Label:
     """The run that the student was exported from."""
     import torch
 
     from raykd.runs.load import load_tagger
 
-    tagger = load_tagger(Path(store, "runs", json.loads(Path(student, "export.json").read_text())["run"]))
+    tagger = load_tagger(run)
 
     def label(batch: list[Words]) -> object:
         torch.set_num_threads(threads)
@@ -196,7 +195,7 @@ def main() -> None:
     parser.add_argument("student", help="an exported folder")
     parser.add_argument("file", help="sentences in CoNLL columns")
     parser.add_argument("--column", type=int, default=0, help="of the words")
-    parser.add_argument("--store", help="has the student's run, for PyTorch")
+    parser.add_argument("--run", help="the folder of the student's run, for PyTorch")
     parser.add_argument("--teacher", help="the exported folder of its teacher")
     parser.add_argument("--sentences", type=int, default=320)
     parser.add_argument("--rounds", type=int, default=5)
