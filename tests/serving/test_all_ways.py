@@ -81,7 +81,7 @@ def test_the_pipeline(student, expected):
     """It reads text: on sentences whose words are those that text is split into."""
     _, folder, sentences = student
     same = [number for number, words in enumerate(sentences) if WORDS.findall(" ".join(words)) == words]
-    assert len(same) > 0.7 * len(sentences)
+    assert len(same) > 0.5 * len(sentences)
     pipe = raykd.pipeline("token-classification", folder)
     for number, entries in zip(same, pipe(" ".join(sentences[number]) for number in same), strict=True):
         labels = ["O"] * len(sentences[number])
