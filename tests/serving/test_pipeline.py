@@ -8,12 +8,7 @@ import pytest
 import transformers
 
 import raykd
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe import Recipe
 from raykd.serving.labeller import LabellerError
-from raykd.storage import Storage
-from tests.runs.small import TREE, train_teachers
 from tests.serving.trained import of_texts, of_words
 from tests.teachers.checkpoints import make_checkpoint
 
@@ -72,27 +67,6 @@ def test_of_one_label_for_a_text_too(folder, texts):
     assert (
         [type(each) for each in own(["a", "b"])] == [type(each) for each in their(["abc", "j"])] == [dict] * 2
     )
-
-
-def test_a_checkpoint_of_their_own_gets_their_labels_and_scores(folder):
-    """Where every word is one piece, both read the same."""
-    labels = ("O", *(f"{letter}-{name}" for name in ("PER", "LOC", "ORG") for letter in "BI"))
-    path = make_checkpoint(folder / "given", labels=labels, longest=64)
-    teachers = {"kind": "hf_token_classifier", "path": path}
-    ready = prepare(Recipe.model_validate({**TREE, "teachers": teachers}), Storage(str(folder / "store")))
-    train_teachers(ready)
-    run = ready.teachers[0].run
-    export_run(ready.storage.child(*run.folder), Storage(str(folder / "exported")), store=ready.storage)
-    text = "an bo a j an c bo d"
-    own = raykd.pipeline("ner", folder / "exported")(text)
-    there = {entry["index"]: entry for entry in theirs("token-classification", path)(text)}
-    assert own
-    for entry in own:
-        wanted = there[entry["index"]]
-        assert [entry[key] for key in ("word", "start", "end")] == [
-            wanted[key] for key in ("word", "start", "end")
-        ]
-        assert entry["entity"].partition("-")[2] == wanted["entity"].partition("-")[2]
 
 
 def test_entries_are_those_of_the_labeller(names):
