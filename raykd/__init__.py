@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from raykd.runs.load import Tagger
     from raykd.serving.labeller import Labeller
+    from raykd.serving.pipeline import Pipeline
 
-__all__ = ["load"]
+__all__ = ["load", "pipeline"]
 
 
 def load(folder: str | Path, *, device: str = "cpu") -> Tagger | Labeller:
@@ -40,3 +41,26 @@ def load(folder: str | Path, *, device: str = "cpu") -> Tagger | Labeller:
     from raykd.runs.load import load_tagger
 
     return load_tagger(folder, device=device)
+
+
+def pipeline(task: str, model: str | Path, **options: Any) -> Pipeline:
+    """An exported model that answers in the form of Transformers' pipelines, without Transformers.
+
+        import raykd
+        label = raykd.pipeline("token-classification", "student", aggregation_strategy="simple")
+        label("Ada Lovelace lives in London.")
+        # [{"entity_group": "PER", "score": 0.98, "word": "Ada Lovelace", "start": 0, "end": 12}, …]
+
+    Args:
+        task: "token-classification" (or "ner"), or "text-classification" for a model with one label for a text.
+        model: a folder that `raykd export` wrote.
+        options: `aggregation_strategy` "none" (the default: an entry for each word) or "simple" (one for each span),
+            `int8=True` for the file of 8 bits, `threads`, `batch_size`.
+
+    Raises:
+        LabellerError: a file of the model is missing or damaged, or the model is for the other task.
+        ValueError: the task or the strategy is unknown.
+    """
+    from raykd.serving.pipeline import Pipeline
+
+    return Pipeline(task, model, **options)

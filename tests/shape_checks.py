@@ -54,6 +54,10 @@ def install() -> None:
     sys.meta_path.insert(0, _WithTypingImports(hook.hook))
 
 
+UNCHECKED = "raykd.serving.spacy_component"
+"""spaCy reads the arguments of the function that makes the component, which a wrapper hides from it."""
+
+
 class _WithTypingImports(MetaPathFinder):
     """The wrapped finder, its modules read with `if True:` for `if TYPE_CHECKING:`."""
 
@@ -61,7 +65,7 @@ class _WithTypingImports(MetaPathFinder):
         self.finder = finder
 
     def find_spec(self, fullname: str, path=None, target: ModuleType | None = None):
-        spec = self.finder.find_spec(fullname, path, target)
+        spec = self.finder.find_spec(fullname, path, target) if fullname != UNCHECKED else None
         if spec is not None and spec.loader is not None:
             compiled = spec.loader.source_to_code
             spec.loader.source_to_code = lambda data, name, **options: compiled(

@@ -29,6 +29,7 @@ VERBS = (
     "compare",
     "export",
     "predict",
+    "serve",
     "corpus",
     "doctor",
 )

@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +86,14 @@ class Labeller:
     """An exported model. Call it with a text or an iterable of texts; see `label` for words."""
 
     def __init__(self, folder: Path, *, file: str = FLOAT32, threads: int = 1):
-        self.folder, self.card = folder, _json(folder, CARD)
+        self.folder, self.file, self.card = folder, file, _json(folder, CARD)
         if "decoder" not in self.card:
             raise LabellerError(f"{folder / CARD}: an earlier version wrote it; export the model again")
         if file not in (FLOAT32, INT8):
             raise LabellerError(f"file: {file!r} is no model; use {FLOAT32!r} or {INT8!r}")
         labels = _json(folder, LABELS)
         self.labels: tuple[str, ...] = tuple(labels["tags"])
-        self._has_spans = labels["scheme"] == "bioes"
+        self.has_spans = labels["scheme"] == "bioes"
         self.unit: str = self.card["unit"]
         self._session = _session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
         self._reads = [each.name for each in self._session.get_inputs()]
@@ -105,11 +105,12 @@ class Labeller:
         self._chain = _chain(folder) if self.card["decoder"] == "crf" else None
         self._known: dict[str, list[int]] = {}
 
-    def __call__(self, text: str | Iterable[str], *, batch: int = 32) -> Any:
+    def __call__(self, text: str | Iterable[str | Sequence[str]], *, batch: int = 32) -> Any:
         """What the model says of a text (`Labelled`), or of each of several (an iterator, in their order).
 
         Texts are read in batches of similar length, `batch` at once, as they come: any number of them. A text has one
-        sentence or a few; it is split into words at white space and signs.
+        sentence or a few; it is split into words at white space and signs. A text among several may also be a list of
+        its words, which are then taken as they are: its `text` has a space between them.
         """
         if isinstance(text, str):
             return next(self._of_texts([text], batch))
@@ -122,22 +123,21 @@ class Labeller:
             TypeError: a sentence is a string, not a list of words.
             ValueError: a sentence has no words.
         """
-        for words in sentences:
-            if isinstance(words, str):
-                problem = f"a sentence is a list of words, got the string {words[:40]!r}"
-                raise TypeError(f"{problem}; call the labeller itself with text")
-            if not len(words):
-                raise ValueError("a sentence has no words; remove it")
-        return [[self.labels[y] for y in best_T] for best_T, _ in self._sorted(list(sentences), batch)]
+        return [[self.labels[y] for y in best_T] for best_T, _ in self._sorted(_checked(sentences), batch)]
 
-    def _of_texts(self, texts: Iterable[str], batch: int) -> Iterator[Labelled]:
+    def probabilities(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[np.ndarray]:
+        """The probability of each label, in the order of `labels`, for each word of each sentence, a list of words:
+        float64 [T, Y], or [1, Y] for a task that labels whole texts. It raises what `label` raises."""
+        found = self._sorted(_checked(sentences), batch)
+        return [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in found]
+
+    def _of_texts(self, texts: Iterable[str | Sequence[str]], batch: int) -> Iterator[Labelled]:
         texts = iter(texts)
-        while own := list(islice(texts, READ_AHEAD * batch)):
-            places = [[(m.start(), m.end()) for m in WORDS.finditer(text)] for text in own]
-            words = [[text[a:b] for a, b in spans] for text, spans in zip(own, places, strict=True)]
+        while own := [_divided(text) for text in islice(texts, READ_AHEAD * batch)]:
+            words = [[text[a:b] for a, b in places] for text, places in own]
             found = iter(self._sorted([each for each in words if each], batch))
-            for text, spans in zip(own, places, strict=True):
-                yield self._said(text, spans, *next(found)) if spans else Labelled(text)
+            for text, places in own:
+                yield self._said(text, places, *next(found)) if places else Labelled(text)
 
     def _said(
         self, text: str, places: list[tuple[int, int]], best_T: np.ndarray, scores_TY: np.ndarray
@@ -155,7 +155,7 @@ class Labeller:
                 text[places[first][0] : places[last][1]], places[first][0], places[last][1], label,
                 chain.probability(first, best_T[first : last + 1]),
             )
-            for first, last, label in (spans_of([word.label for word in words]) if self._has_spans else ())
+            for first, last, label in (spans_of([word.label for word in words]) if self.has_spans else ())
         ]  # fmt: skip
         return Labelled(text, tuple(words), tuple(spans))
 
@@ -290,6 +290,25 @@ def spans_of(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     if open_name is not None:
         spans.append((first, len(labels) - 1, open_name))
     return spans
+
+
+def _checked(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    for words in sentences:
+        if isinstance(words, str):
+            problem = f"a sentence is a list of words, got the string {words[:40]!r}"
+            raise TypeError(f"{problem}; call the labeller itself with text")
+        if not len(words):
+            raise ValueError("a sentence has no words; remove it")
+    return list(sentences)
+
+
+def _divided(text: str | Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """A text and where its words are in it; of words, the text that they make with a space between them."""
+    if isinstance(text, str):
+        return text, [(found.start(), found.end()) for found in WORDS.finditer(text)]
+    ends = list(accumulate(len(word) + 1 for word in text))
+    places = [(end - 1 - len(word), end - 1) for word, end in zip(text, ends, strict=True)]
+    return " ".join(text), places
 
 
 # How a word becomes pieces.

@@ -1,0 +1,70 @@
+"""`raykd serve`: an exported model behind HTTP."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raykd.cli.console import stdout
+from raykd.errors import Fault, RaykdError, SpecError, StoreError
+from raykd.serving.labeller import FLOAT32, INT8, LabellerError, load
+
+GRACE_S = 10
+"""Requests that are being answered when the server is stopped have so many seconds."""
+
+
+def serve(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
+    ],
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
+    int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
+    max_batch: Annotated[int, typer.Option(min=1, help="Texts that are labelled together.")] = 32,
+    max_wait_ms: Annotated[
+        float, typer.Option(min=0, help="Milliseconds that a text may wait for others.")
+    ] = 2.0,
+) -> None:  # fmt: skip
+    """Serve the exported model in DIR: POST /predict, GET /health, GET /metrics."""
+    try:
+        import uvicorn
+
+        from raykd.serving.server import create_app
+    except ModuleNotFoundError as error:
+        raise RaykdError(f"serving needs {error.name}; run pip install 'raykd[serve]'") from None
+    try:
+        labeller = load(folder, file=INT8 if int8 else FLOAT32, threads=threads)
+    except LabellerError as error:
+        raise StoreError(str(folder), str(error), "see docs/SERVING.md") from None
+    app = create_app(labeller, max_batch=max_batch, max_wait_ms=max_wait_ms)
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S)
+    listening = _bound(host, port)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    _line(f"serve: {labeller.card['run']} ({labeller.card['task']}, {labeller.file}) on {address}")
+    _line("POST /predict, GET /health, GET /metrics; their forms: /docs. Ctrl-C stops.")
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:  # uvicorn raises the signal again that it has ended by
+        pass
+    finally:
+        listening.close()
+    _line("serve: stopped")
+
+
+def _bound(host: str, port: int) -> Any:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        reason = str(error.strerror).partition(" (")[0]
+        problem = f"cannot listen on {host}:{port} ({reason}); choose another --host or --port"
+        raise SpecError((Fault("--port", None, "", problem),)) from None
+
+
+def _line(text: str) -> None:
+    stdout.print(text, highlight=False, soft_wrap=True)
+    stdout.file.flush()

@@ -1,0 +1,72 @@
+"""What a server counts, in the form that Prometheus reads."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+PATHS = ("/predict", "/health", "/metrics")
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Monitor:
+    """The counts of one server, which middleware and batches add to. They start at 0."""
+
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._requests = Counter(
+            "raykd_requests", "Requests by path and HTTP status; errors have 4xx and 5xx.",
+            ["path", "status"], registry=self.registry,
+        )  # fmt: skip
+        self._seconds = Histogram(
+            "raykd_request_seconds", "From a request's first byte to the end of its answer.", ["path"],
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self._texts = Histogram(
+            "raykd_batch_texts", "Texts that were labelled together.", buckets=TEXTS, registry=self.registry
+        )
+
+    def request(self, path: str, status: int, seconds: float) -> None:
+        """A request has been answered."""
+        path = path if path in PATHS else "other"  # what clients invent must not become series
+        self._requests.labels(path, str(status)).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    def batch(self, texts: int) -> None:
+        """A batch of so many texts is labelled."""
+        self._texts.observe(texts)
+
+    def text(self) -> bytes:
+        """All counts."""
+        return generate_latest(self.registry)
+
+
+class Counted:
+    """ASGI middleware that gives each request to a monitor."""
+
+    def __init__(self, app: Any, *, monitor: Monitor):
+        self.app, self.monitor = app, monitor
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status = perf_counter(), 500
+
+        async def sent(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sent)
+        finally:
+            self.monitor.request(scope["path"], status, perf_counter() - started)

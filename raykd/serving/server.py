@@ -1,0 +1,173 @@
+"""An exported model behind HTTP: `POST /predict`, `GET /health`, `GET /metrics`. `raykd serve` runs it, as does any
+ASGI server:
+
+    RAYKD_MODEL=student uvicorn --factory raykd.serving.server:create_app
+
+What is wrong with a request is answered with a status of 4xx and {"detail": one sentence}, too large a body with 413.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from raykd.serving.batching import Batcher, BusyError
+from raykd.serving.labeller import Labelled, Labeller, LabellerError, load
+from raykd.serving.monitoring import Counted, Monitor
+
+MODEL = "RAYKD_MODEL"
+"""The environment variable that has the folder of the model where `create_app` is given none."""
+MAX_TEXTS, MAX_CHARACTERS, MAX_BODY = 1000, 20_000, 4 * 2**20
+"""Of one request: texts, characters of each, bytes of its body."""
+MAX_BATCH, MAX_WAIT_MS = 32, 2.0
+EXAMPLE: dict[str, Any] = {"texts": ["Ada Lovelace lives in London."]}
+
+
+class Texts(BaseModel):
+    """What is to be labelled: texts, or sentences that are split into words already."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
+
+    texts: list[str] | None = Field(None, description="A sentence or a few each.")
+    tokens: list[list[str]] | None = Field(None, description="The words of each sentence.")
+
+    @model_validator(mode="after")
+    def _within_limits(self) -> Texts:
+        if (self.texts is None) == (self.tokens is None):
+            raise ValueError("give either texts or tokens")
+        name, each = ("texts", self.texts) if self.tokens is None else ("tokens", self.tokens)
+        if not each:
+            raise ValueError(f"{name} is empty; give one at least")
+        if len(each) > MAX_TEXTS:
+            raise ValueError(f"{len(each):,} {name}, and one request may have {MAX_TEXTS:,}; send several")
+        for number, text in enumerate(each):
+            if problem := _problem(text):
+                raise ValueError(f"{name}.{number} {problem}")
+        return self
+
+
+def _problem(text: str | list[str]) -> str | None:
+    """What is wrong with one text, or with its words."""
+    if isinstance(text, list) and not (text and all(text)):
+        return f"has {'an empty word' if text else 'no words'}; remove it"
+    whole = "".join(text)
+    if len(whole) > MAX_CHARACTERS:
+        return (
+            f"has {len(whole):,} characters, and {MAX_CHARACTERS:,} are allowed; send it sentence by sentence"
+        )
+    try:
+        whole.encode()
+    except UnicodeEncodeError:  # JSON can write halves of a character
+        return "is not Unicode: it has half of a surrogate pair"
+    return None
+
+
+class Answer(BaseModel):
+    """What the model says of each text, in their order."""
+
+    model: str = Field(description="The id of the run that trained it.")
+    results: list[Labelled]
+
+
+class Health(BaseModel):
+    """The model that answers."""
+
+    status: str
+    model: str = Field(description="The id of the run that trained it.")
+    file: str
+    task: str
+    languages: list[str] = Field(description="Of its training; empty where the export does not say.")
+    labels: list[str]
+    version: str = Field(description="Of raykd.")
+
+
+def create_app(
+    model: Labeller | str | Path | None = None,
+    *,
+    max_batch: int = MAX_BATCH,
+    max_wait_ms: float = MAX_WAIT_MS,
+) -> FastAPI:
+    """The ASGI application of an exported model.
+
+    Args:
+        model: the folder of the export, or what `load` made of it; None: the folder in RAYKD_MODEL.
+        max_batch: texts that are labelled together.
+        max_wait_ms: milliseconds that a text may wait for others.
+
+    Raises:
+        LabellerError: there is no such model.
+    """
+    folder = os.environ.get(MODEL) if model is None else model
+    if folder is None:
+        raise LabellerError(f"no model: set {MODEL} to a folder that raykd export wrote")
+    labeller = folder if isinstance(folder, Labeller) else load(folder)
+    monitor = Monitor()
+
+    @asynccontextmanager
+    async def labelling(app: FastAPI) -> AsyncIterator[None]:
+        app.state.batcher = Batcher(
+            labeller, max_batch=max_batch, max_wait_ms=max_wait_ms, on_batch=monitor.batch
+        )
+        task = asyncio.create_task(app.state.batcher.run())
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    app = FastAPI(title="raykd", version=version("raykd"), lifespan=labelling, max_body_size=MAX_BODY)
+    app.add_middleware(Counted, monitor=monitor)
+    app.add_exception_handler(RequestValidationError, _refused)
+    app.add_exception_handler(BusyError, _busy)
+    card = labeller.card
+
+    @app.post("/predict", response_model_exclude_none=True)
+    async def predict(asked: Texts) -> Answer:
+        """Label texts, or sentences of words."""
+        results = await app.state.batcher.label(asked.texts or asked.tokens or ())
+        return Answer(model=card["run"], results=results)
+
+    @app.get("/health")
+    async def health() -> Health:
+        """Whether the model answers, and which it is."""
+        return Health(
+            status="ok", model=card["run"], file=labeller.file, task=card["task"],
+            languages=card.get("languages") or [], labels=list(labeller.labels), version=app.version,
+        )  # fmt: skip
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        """Requests, latencies, sizes of batches and the process, as Prometheus reads them."""
+        return Response(monitor.text(), media_type=monitor.content_type)
+
+    return app
+
+
+def _refused(_: Request, error: Any) -> Response:
+    faults = [_sentence(each) for each in error.errors()]
+    more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
+    return JSONResponse({"detail": "; ".join(faults[:3]) + more}, 422)
+
+
+def _sentence(fault: dict[str, Any]) -> str:
+    if fault["type"] == "json_invalid":
+        return f"the body is not JSON ({fault['ctx']['error']})"
+    where = ".".join(map(str, fault["loc"][1:]))
+    if not where and fault["type"] != "value_error":
+        return 'send {"texts": ["…"]} or {"tokens": [["…"]]} with the header Content-Type: application/json'
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
+def _busy(_: Request, __: Any) -> Response:
+    detail = "too many texts are waiting; try again later"
+    return JSONResponse({"detail": detail}, 503, headers={"Retry-After": "1"})

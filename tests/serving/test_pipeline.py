@@ -1,0 +1,111 @@
+"""Pipelines in the form of Transformers', beside Transformers' own on the same checkpoint."""
+
+from __future__ import annotations
+
+import numbers
+
+import pytest
+import transformers
+
+import raykd
+from raykd.serving.labeller import LabellerError
+from tests.serving.trained import of_texts, of_words
+from tests.teachers.checkpoints import make_checkpoint
+
+TEXTS = ["Ada Lovelace lives in London.", "", "New York, New York!"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pipelines")
+
+
+@pytest.fixture(scope="module")
+def texts(folder):
+    (folder / "texts").mkdir()
+    return of_texts(folder / "texts")
+
+
+def form(entry):
+    """Keys in their order, and whether each value is a number, a whole number or a string."""
+    kinds = (int, numbers.Real, str)
+    return {key: next(kind for kind in kinds if isinstance(value, kind)) for key, value in entry.items()}
+
+
+def theirs(task, checkpoint, **options):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    model = {
+        "token-classification": transformers.AutoModelForTokenClassification,
+        "text-classification": transformers.AutoModelForSequenceClassification,
+    }[task].from_pretrained(checkpoint)
+    return transformers.pipeline(task, model=model, tokenizer=tokenizer, **options)
+
+
+@pytest.mark.parametrize("strategy", ["none", "simple"])
+def test_the_form_is_that_of_transformers(folder, names, strategy):
+    own = raykd.pipeline("token-classification", names, aggregation_strategy=strategy)
+    their = theirs(
+        "token-classification",
+        make_checkpoint(folder / f"c-{strategy}", seed=2),
+        aggregation_strategy=strategy,
+    )
+    there, here = their("abc dbo j"), own(TEXTS[0])
+    assert there
+    assert here
+    assert {tuple(form(entry).items()) for entry in here} == {tuple(form(entry).items()) for entry in there}
+    both = (own(TEXTS), their(["abc dbo j", "j"]))
+    assert [[type(each) for each in found] for found in both] == [[list] * 3, [list] * 2]
+    assert own(iter(TEXTS)) == own(TEXTS)
+
+
+def test_of_one_label_for_a_text_too(folder, texts):
+    own = raykd.pipeline("text-classification", texts)
+    checkpoint = make_checkpoint(folder / "sentences", labels=("good", "bad"), head="sequence")
+    their = theirs("text-classification", checkpoint)
+    assert form(own("a dull film")[0]) == form(their("abc")[0])
+    assert len(own("a dull film")) == len(their("abc")) == 1
+    assert (
+        [type(each) for each in own(["a", "b"])] == [type(each) for each in their(["abc", "j"])] == [dict] * 2
+    )
+
+
+def test_entries_are_those_of_the_labeller(names):
+    label = raykd.load(names)
+    words = raykd.pipeline("token-classification", names)(TEXTS)
+    spans = raykd.pipeline("ner", names, aggregation_strategy="simple", batch_size=2)(TEXTS)
+    for said, entries, groups in zip(label(TEXTS), words, spans, strict=True):
+        kept = [(number, word) for number, word in enumerate(said.words, start=1) if word.label != "O"]
+        assert [(e["index"], e["word"], e["entity"], e["start"], e["end"]) for e in entries] == [
+            (number, word.text, word.label, word.start, word.end) for number, word in kept
+        ]
+        assert [(g["entity_group"], g["word"], g["start"], g["end"]) for g in groups] == [
+            (span.label, span.text, span.start, span.end) for span in said.spans
+        ]
+        assert [e["score"] for e in entries] == pytest.approx(
+            [word.probability for _, word in kept], rel=1e-4
+        )
+        assert [g["score"] for g in groups] == pytest.approx([s.probability for s in said.spans], rel=1e-4)
+
+
+def test_labels_of_single_words_are_groups_of_one_word(tmp_path):
+    found = raykd.pipeline("token-classification", of_words(tmp_path), aggregation_strategy="simple")(
+        "the dog"
+    )
+    assert [(entry["word"], entry["start"], entry["end"]) for entry in found] == [
+        ("the", 0, 3),
+        ("dog", 4, 7),
+    ]
+    assert all(entry["entity_group"] in ("DET", "NOUN", "NUM", "PUNCT", "VERB") for entry in found)
+
+
+def test_what_does_not_fit_is_refused(names, texts, tmp_path):
+    with pytest.raises(LabellerError, match=r"one label for each word.*use 'token-classification'"):
+        raykd.pipeline("text-classification", names)
+    with pytest.raises(LabellerError, match=r"one label for each sentence.*use 'text-classification'"):
+        raykd.pipeline("ner", texts)
+    with pytest.raises(ValueError, match=r"unknown task 'translation' \(token-classification, ner"):
+        raykd.pipeline("translation", names)
+    with pytest.raises(ValueError, match=r"unknown aggregation_strategy 'max' \(none, simple\)"):
+        raykd.pipeline("ner", names, aggregation_strategy="max")
+    with pytest.raises(LabellerError, match="there is no such file"):
+        raykd.pipeline("ner", tmp_path)

@@ -1,0 +1,107 @@
+"""Small students that learn in seconds, of each kind of task, with their exports; and an app behind a real port."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import uvicorn
+
+from raykd.runs.export import export_run
+from raykd.runs.prepare import prepare
+from raykd.runs.recipe import Recipe
+from raykd.storage import Storage
+from tests.runs.small import TREE, executed, student_of
+
+LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
+WORDS = {"DET": ("the", "a"), "NOUN": ("dog", "cat", "house"), "VERB": ("sees", "likes"), "PUNCT": (".",)}
+PLAN = ("DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT")
+
+
+def exported(folder: Path, **changes: Any) -> tuple[str, Path]:
+    """(the folder of a student's run on gold labels, of its export), both below `folder`."""
+    gold = {"objective": {"kind": "gold"}, "schedule": {"epochs": 8}, "training": LEARNS}
+    asked = Recipe.model_validate({**TREE, **gold, **changes})
+    ready = prepare(asked, Storage(str(folder / "store")))
+    run = student_of(ready, asked)
+    executed(ready, run)
+    export_run(ready.storage.child(*run.folder), Storage(str(folder / "student")), store=ready.storage)
+    return ready.storage.child(*run.folder).uri, folder / "student"
+
+
+def of_words(folder: Path) -> Path:
+    """The export of a student that gives parts of speech."""
+    sentences = [
+        [(str(number), "NUM")]
+        + [(WORDS[tag][(number + place) % len(WORDS[tag])], tag) for place, tag in enumerate(PLAN)]
+        for number in range(60)
+    ]
+    blocks = ["".join(f"{word}\t{tag}\n" for word, tag in sentence) for sentence in sentences]
+    return _of_parts(folder, "\n".join(blocks).split("\n\n"), "\n\n", task="pos", source="conll")
+
+
+def of_texts(folder: Path) -> Path:
+    """The export of a student that says whether a text is good or bad."""
+    words = {"good": ("fine", "nice", "great"), "bad": ("dull", "poor", "weak")}
+    lines = [
+        f"a {kind[number % 3]} film number {number}\t{name}"
+        for number in range(30)
+        for name, kind in words.items()
+    ]
+    return _of_parts(folder, lines, "\n", task="classification", source="tsv")
+
+
+def _of_parts(folder: Path, pieces: list[str], between: str, *, task: str, source: str) -> Path:
+    data = folder / "data"
+    data.mkdir()
+    parts = {"train": pieces[:40], "dev": pieces[40:50], "test": pieces[50:]}
+    for name, own in parts.items():
+        (data / name).write_text(between.join(own) + "\n")
+    corpus = {
+        "source": source, "root": str(data), "languages": ("en",), "scheme": "flat",
+        **{name: name for name in parts},
+    }  # fmt: skip
+    student = {"kind": "bilstm", "embedding_dim": 8, "hidden_dim": 6, "decoder": "maxent"}
+    return exported(folder, task=task, corpus=corpus, student=student)[1]
+
+
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """The address of a server of `app` in a thread of this process."""
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        (own,) = server.servers
+        yield f"http://127.0.0.1:{own.sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def get(url: str) -> str:
+    """What a GET answers."""
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return answer.read().decode()
+
+
+def post(url: str, body: Any) -> tuple[int, Any]:
+    """(status, answer) of a POST of JSON, or of bytes as they are."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    asked = urllib.request.Request(url, content, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except HTTPError as error:
+        return error.code, json.loads(error.read())
