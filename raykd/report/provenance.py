@@ -51,8 +51,9 @@ class Provenance:
         """A link to the sweep's run, or the command that shows it."""
         if not self.tracking:
             return ""
-        uri = redacted(self.tracking)
-        if urlsplit(uri).scheme in ("http", "https"):
-            link = f"{uri.rstrip('/')}/{self.run}"
+        uri, parts = redacted(self.tracking), urlsplit(self.tracking)
+        if parts.scheme in ("http", "https"):
+            server = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+            link = f"{server.rstrip('/')}/{self.run}"
             return f"<a href='{escape(link, quote=True)}' rel='noreferrer'>run in MLflow</a>"
         return f"MLflow: <code>mlflow ui --backend-store-uri {escape(uri)}</code>"
