@@ -20,7 +20,9 @@ def every_nth(curves: Curves) -> int:
     """Of how many epochs one is shown, so that all curves together have at most about `MOST` points."""
     # The first has two losses beside its score.
     points = sum(
-        len(curve.dev) * (3 if place == 0 else 1) for own in curves.values() for place, curve in enumerate(own)
+        len(curve.dev) * (3 if place == 0 else 1)
+        for own in curves.values()
+        for place, curve in enumerate(own)
     )
     return max(1, math.ceil(points / MOST))
 

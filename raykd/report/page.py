@@ -57,7 +57,9 @@ def front_html(
     volume, importance = volume_picture(trials, teachers, objectives), importance_picture(importances, scored)
     data = {
         "front": {
-            part: front_picture(trials, teachers, part=part, objectives=objectives, ship=ship).to_plotly_json()
+            part: front_picture(
+                trials, teachers, part=part, objectives=objectives, ship=ship
+            ).to_plotly_json()
             for part in PARTS
         },
         "volume": volume and volume.to_plotly_json(),

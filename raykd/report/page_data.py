@@ -1,4 +1,4 @@
-"""What the script of the page draws from: the pictures of the whole sweep, and of every complete student its numbers."""
+"""What the script of the page draws from: of every complete student its numbers."""
 
 from __future__ import annotations
 
@@ -89,4 +89,3 @@ def as_json(data: Mapping[str, Any]) -> str:
     """Compact, and without a character that could end the script it stands in."""
     # A setting may hold "</script>".
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-

@@ -96,7 +96,11 @@ def _html(columns: Sequence[Column], line: Line) -> str:
         css = f"{column.css} {_sign(text)}".strip() if column.heading == "vs gold" else column.css
         mark = _mark(line.look) if column.heading == "learnt by" else ""
         # What sorts as it is shown needs no key of its own.
-        key = "" if text == value and not mark else f' data-value="{escape("" if value is None else str(value), quote=True)}"'
+        key = (
+            ""
+            if text == value and not mark
+            else f' data-value="{escape("" if value is None else str(value), quote=True)}"'
+        )
         cells.append(f"<td class='{css}'{key}>{mark}{escape(text)}</td>")
     why = line.trial.message if line.trial else ""
     hint = f' title="{escape(why, quote=True)}"' if why else ""
@@ -108,7 +112,9 @@ def _mark(look: Look | None) -> str:
     """The marker's shape in its colour."""
     if look is None:
         return ""
-    return f"<span class=dot style='color:var(--kind-{LOOKS.index(look)})' aria-hidden=true>{look.glyph}</span>"
+    return (
+        f"<span class=dot style='color:var(--kind-{LOOKS.index(look)})' aria-hidden=true>{look.glyph}</span>"
+    )
 
 
 def _sign(text: str) -> str:

@@ -28,8 +28,15 @@ SMALLEST, LARGEST = 11.0, 31.0
 """Marker diameters in pixels; area is in proportion to the number of parameters between them."""
 
 EDGES = MappingProxyType(
-    {"": "star", "→": "triangle-right", "↑": "triangle-up", "↓": "triangle-down", "↗": "triangle-ne", "↘": "triangle-se"}
-)  # fmt: skip
+    {
+        "": "star",
+        "→": "triangle-right",
+        "↑": "triangle-up",
+        "↓": "triangle-down",
+        "↗": "triangle-ne",
+        "↘": "triangle-se",
+    }
+)
 """The teacher's marker by where it is from the picture."""
 
 
@@ -110,9 +117,7 @@ def _slowest(teachers: Sequence[Teacher]) -> float | None:
     return max((latency for t in teachers if (latency := LATENCY.read(t))), default=None)
 
 
-def _dominated(
-    figure: go.Figure, others: Sequence[Trial], part: Part, size: Sizes, window: Window
-) -> None:
+def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Sizes, window: Window) -> None:
     if others:
         within = [window.inside(_percent(trial, part)) for trial in others]
         _students(
@@ -147,9 +152,7 @@ def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None
     )
 
 
-def _baselines(
-    figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes, window: Window
-) -> None:
+def _baselines(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes, window: Window) -> None:
     # At the student's latency: it is the same shape, so a difference would be noise of the probe.
     twins = [
         (row.trial, row.baseline, LATENCY.read(row.trial) or 0.0)

@@ -91,7 +91,8 @@ def test_each_stage_has_a_scale_of_its_own_and_a_label():
         assert (low, high) == pytest.approx((min(losses), max(losses)), rel=1e-3)
     for labels in data["labels"]:
         assert {(epoch, text) for epoch, text, *_ in labels} >= {
-            (0, "stage 1 representation"), (12, "stage 2 logits"), (24, "stage 3 gold"), (0, "head"), (6, "+ projection")
+            (0, "stage 1 representation"), (12, "stage 2 logits"), (24, "stage 3 gold"), (0, "head"),
+            (6, "+ projection"),
         }  # fmt: skip
         stages, steps = ([row for _, _, row, _, of in labels if of is kind] for kind in (True, False))
         assert min(stages) > max(steps), "stages stand above their steps"

@@ -172,7 +172,9 @@ def test_several_teachers_are_named_with_their_languages():
     half = {"en": 0.9, "de": 0.1, "es": 0.1, "nl": 0.9}
     other = replace(TEACHER, name="second", scores=scores(score(0.5, languages=half)))
     page = front_html(fake_trials(), [TEACHER, other])
-    assert "best of 2 teachers for each language, on dev: second for en; bilstm_crf × 4 for de, es, nl." in page
+    assert (
+        "best of 2 teachers for each language, on dev: second for en; bilstm_crf × 4 for de, es, nl." in page
+    )
     assert "best of" not in front_html(fake_trials(), [TEACHER])
 
 
@@ -256,7 +258,9 @@ def test_a_teacher_far_away_is_marked_at_the_edge_with_its_values(latency_ms, de
 
 @pytest.mark.parametrize(("gold", "far"), [(0.45, False), (0.1, True)])
 def test_a_gold_baseline_far_below_is_marked_at_the_edge_with_its_value(gold, far):
-    twin = Trial(1, "COMPLETE", {}, "baseline", scores=scores(gold), cost={"latency_ms": 1.5, "parameters": 9})
+    twin = Trial(
+        1, "COMPLETE", {}, "baseline", scores=scores(gold), cost={"latency_ms": 1.5, "parameters": 9}
+    )
     figure = front_picture([student(0, 0.6, 1.5, objective="posterior"), twin])
     trace = by_name(figure, "same shape, gold labels only")
     low, _ = figure.layout.yaxis.range

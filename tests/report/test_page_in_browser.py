@@ -103,7 +103,8 @@ def test_every_picture_is_drawn_and_every_student_can_be_chosen(page, tmp_path):
 
 
 def test_a_phone_scrolls_down_only_and_a_dark_system_has_a_dark_page(page, tmp_path):
-    tell = """<script>(async () => { while (!document.documentElement.dataset.ready) await new Promise(r => setTimeout(r, 20));
+    tell = """<script>(async () => {
+      while (!document.documentElement.dataset.ready) await new Promise(done => setTimeout(done, 20));
       parent.postMessage({wide: document.documentElement.scrollWidth, inner: innerWidth,
         ink: getComputedStyle(document.body).color}, "*"); })();</script>"""
     (tmp_path / "page.html").write_text(page.replace("</body>", f"{tell}</body>"))

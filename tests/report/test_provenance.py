@@ -12,7 +12,10 @@ WRITTEN = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 def test_date_version_and_sizes_are_in_one_line():
     known = Provenance(WRITTEN, "1.2.3", {"train": 20_000, "unlabelled": 0, "dev": 4000}, dev_labels=5431)
     facts = known.facts()
-    assert "2026-03-04 05:06 UTC</time> by raykd 1.2.3 · sentences: train 20,000, dev 4,000 · 5,431 labels" in facts
+    assert (
+        "2026-03-04 05:06 UTC</time> by raykd 1.2.3 · sentences: train 20,000, dev 4,000 · 5,431 labels"
+        in facts
+    )
     assert "MLflow" not in facts
     assert known.facts() in front_html([], provenance=known)
 

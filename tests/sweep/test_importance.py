@@ -11,8 +11,8 @@ from raykd.figures import OBJECTIVES
 from raykd.spec import assignments
 from raykd.sweep.importance import FEWEST, importance
 from raykd.sweep.records import Record
-from raykd.sweep.study import Study
 from raykd.sweep.spec import SearchConfig
+from raykd.sweep.study import Study
 from raykd.trial import Trial
 from tests.scores import scores
 
@@ -73,7 +73,9 @@ def test_too_few_trials_and_too_few_settings_are_said(drawn):
     assert importance(TREE, unfinished, DIRECTIONS).missing.endswith("there are 0")
     one = {"student": {"hidden_dim": {"choice": [16, 32, 64]}, "decoder": "crf"}}
     draw = random.Random(0)
-    alike = [record_of(n, {"student": {"hidden_dim": draw.choice([16, 32]), "decoder": "crf"}}) for n in range(30)]
+    alike = [
+        record_of(n, {"student": {"hidden_dim": draw.choice([16, 32]), "decoder": "crf"}}) for n in range(30)
+    ]
     assert importance(one, alike, DIRECTIONS).missing.startswith("one setting differs")
     fixed = {"student": {"hidden_dim": 16, "decoder": "crf"}}
     assert importance(fixed, alike, DIRECTIONS).missing.startswith("no setting differs")

@@ -15,8 +15,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.cli.console import stdout
 from raykd.corpora import open_corpus
-from raykd.figures import OBJECTIVES
-from raykd.front import front_of, gold_twin
+from raykd.front import gold_twin
 from raykd.runs.execute import find_result
 from raykd.runs.run import Run
 from raykd.spec import load
