@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from raykd.corpora.corpus import MANIFEST, open_corpus
+from raykd.corpora.corpus import MANIFEST
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
 from raykd.redact import redacted
@@ -154,11 +154,13 @@ class SweepRecords:
         # A student of one language has a run for each, on a corpus of its own.
         total: dict[str, int] = {}
         for corpus_id in dict.fromkeys(corpora):
-            if not self.storage.child("corpora", corpus_id).exists(MANIFEST):
+            folder = self.storage.child("corpora", corpus_id)
+            if not folder.exists(MANIFEST):
                 return {}
-            report = open_corpus(self.storage, corpus_id).report
-            for part, counts in report.sentences.items():
-                total[part] = total.get(part, 0) + sum(counts.values())
+            # The manifest alone: a corpus of gigabytes need not come from its bucket to be counted.
+            counts = folder.read_json(MANIFEST, lambda manifest: manifest["report"]["sentences"])
+            for part, own in counts.items():
+                total[part] = total.get(part, 0) + sum(own.values())
         return total
 
     def save_run(self, place: str) -> None:
