@@ -67,14 +67,14 @@ def student_options(students: Sequence[Trial], judged: Judgement) -> str:
     best = max(
         (row.trial for row in judged.rows), key=lambda trial: trial.scores.mean("dev") or 0.0, default=None
     )
-    first = (ship or best).number if ship or best else None
+    first = ship or best
     groups = (
         ("on the front", [trial for trial in students if trial.number in front]),
         ("other students", [t for t in students if t.number not in front and t.role != "baseline"]),
         ("gold baselines", [t for t in students if t.number not in front and t.role == "baseline"]),
     )
     return "".join(
-        f"<optgroup label='{label}'>{''.join(_option(t, ship, selected=t.number == first) for t in own)}</optgroup>"
+        f"<optgroup label='{label}'>{''.join(_option(t, ship, selected=t is first) for t in own)}</optgroup>"
         for label, own in groups
         if own
     )

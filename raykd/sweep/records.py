@@ -20,6 +20,9 @@ from raykd.trial import Teacher, Trial, set_apart
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """The names that a sweep may have: one word of a path."""
 
+TRACKING = "tracking.json"
+"""Where the sweep's run is on its tracking server."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -165,13 +168,13 @@ class SweepRecords:
 
     def save_run(self, place: str) -> None:
         """Write where the sweep's run is on its tracking server, as it follows the server's URI."""
-        self._write("tracking.json", {"run": place})
+        self._write(TRACKING, {"run": place})
 
     def run_place(self) -> str:
         """What `save_run` wrote; empty where nothing was tracked."""
-        if not self.folder.exists("tracking.json"):
+        if not self.folder.exists(TRACKING):
             return ""
-        return self.folder.read_json("tracking.json", lambda plain: str(plain["run"]))
+        return self.folder.read_json(TRACKING, lambda plain: str(plain["run"]))
 
     def _write(self, name: str, plain: Mapping[str, Any]) -> None:
         self._check()
