@@ -55,14 +55,48 @@ def hypervolume_of(trials: Iterable[Trial], teachers: Sequence[Teacher], objecti
     able = candidates(trials, objectives)
     if not able or not teachers:
         return 0.0
+    return _volume(_shares(able, teachers, objectives), objectives)
+
+
+def hypervolumes(
+    trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions
+) -> list[tuple[int, float]]:
+    """The same of the first candidate, of the first two, and so on, in the order of their numbers: how the front grew.
+
+    (The number of the trial, the share that it and all before it dominate.) Empty without teachers.
+    """
+    able = sorted(candidates(trials, objectives), key=lambda trial: trial.number)
+    if not able or not teachers:
+        return []
+    shares, directions = _shares(able, teachers, objectives), tuple(objectives.values())
+    grown: list[tuple[int, float]] = []
+    front = shares[:0]
+    for trial, own in zip(able, shares, strict=True):
+        known, front = front, np.vstack([front, own])
+        keep = non_dominated(front, directions)
+        front = front[keep]
+        # The volume is expensive, and a trial that is not on the front adds nothing to it.
+        volume = _volume(front, objectives) if keep[-1] or not len(known) else grown[-1][1]
+        grown.append((trial.number, volume))
+    return grown
+
+
+def _shares(able: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions) -> np.ndarray:
+    """[trials, objectives]: scores as they are, costs as shares of the teacher's."""
     table = _table(able, objectives)
     figures = selecting(teachers[0].score_name)
     scale = [
         1.0 if figures[name].score else figures[name].read(teachers[0]) or float(column.max()) or 1.0
         for name, column in zip(objectives, table.T, strict=True)
     ]
-    reference = [0.0 if direction == "max" else 1.0 for direction in objectives.values()]
-    return float(hypervolume(table / np.array(scale), reference, tuple(objectives.values())))
+    return table / np.array(scale)
+
+
+def _volume(shares: np.ndarray, objectives: Directions) -> float:
+    directions = tuple(objectives.values())
+    return float(
+        hypervolume(shares, [0.0 if direction == "max" else 1.0 for direction in directions], directions)
+    )
 
 
 def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:

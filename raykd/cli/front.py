@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import re
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
+from ruamel.yaml import YAML
 
 from raykd.cli.console import marked, stdout
 from raykd.cli.options import Overrides, Small, Variants, again, at, document
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures import COLUMNS, COSTS, LATENCY, Directions
-from raykd.front import front_of
 from raykd.report import (
     FrontRow,
     Judgement,
+    Provenance,
     Where,
     curves_of,
     front_html,
@@ -30,8 +34,12 @@ from raykd.report.form import costs_in_words
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
 from raykd.storage import Storage
+from raykd.sweep.importance import importance
 from raykd.sweep.records import NAME, SweepRecords
 from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
+
+READERS = 16
+"""Files of the store that are read at once."""
 
 
 def front(
@@ -104,7 +112,12 @@ def show_verdict(judged: Judgement) -> None:
 
 def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
     """The report as files."""
-    students = front_of(trials, records.objectives)
+    students = [trial for trial in trials if trial.state == "COMPLETE"]
+    # Two small files for each run: one after the other they would take minutes from a bucket.
+    with ThreadPoolExecutor(READERS) as pool:
+        curves = dict(pool.map(lambda trial: (trial.number, curves_of(records.runs(trial))), students))
+        labels = dict(pool.map(lambda trial: (trial.number, records.training_labels(trial)), students))
+    found = importance(records.tree(), records.load(), records.objectives)
     return {
         "front.html": front_html(
             trials,
@@ -112,12 +125,31 @@ def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRec
             sweep=records.name,
             objectives=records.objectives,
             dev_labels=records.dev_labels(),
-            curves={trial.number: curves_of(records.runs(trial)) for trial in students},
-            training_labels={trial.number: records.training_labels(trial) for trial in students},
+            curves=curves,
+            training_labels=labels,
+            importances=found.shares,
+            no_importances=found.missing,
+            provenance=provenance(records, students),
         ).encode(),
         "front.csv": trials_csv(trials, objectives=records.objectives),
         "trials.parquet": trials_parquet(trials, objectives=records.objectives),
     }
+
+
+def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
+    """Where the figures of a sweep come from."""
+    tree, text = records.tree(), io.StringIO()
+    yaml = YAML()
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(tree, text)
+    return Provenance(
+        version=version("raykd"),
+        sentences=records.sentences(students[0]) if students else {},
+        dev_labels=records.dev_labels(),
+        tracking=tree.get("tracking", {}).get("uri", ""),
+        run=records.run_place(),
+        file=text.getvalue(),
+    )
 
 
 def records_of(

@@ -9,12 +9,14 @@ from raykd.report.export import trials_csv, trials_parquet, trials_table
 from raykd.report.findings import Judgement, judge
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.page import front_html
+from raykd.report.provenance import Provenance
 from raykd.report.table import front_markdown, front_table, headline
 from raykd.report.where import Where, best, parse
 
 __all__ = [
     "FrontRow",
     "Judgement",
+    "Provenance",
     "Where",
     "best",
     "curves_of",

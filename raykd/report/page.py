@@ -1,5 +1,5 @@
-"""One HTML page that needs nothing else: the picture, a switch from dev to test, a table that sorts, and for each
-student of the front its scores by language and its curves."""
+"""One HTML page that needs nothing else: the picture of the front, a switch from dev to test, a table that sorts, of
+each complete student its scores by language and its curves, and what the search was like."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from html import escape
 from statistics import median
 from types import MappingProxyType
 
-from plotly.offline import get_plotlyjs
-
-from raykd.figures import LATENCY, OBJECTIVES, SPEEDUP, Directions
+from raykd.figures import BYTES, LATENCY, OBJECTIVES, SPEEDUP, Directions
 from raykd.front import candidates
+from raykd.report.curve_data import Curves
 from raykd.report.findings import GOOD_ENOUGH, judge
 from raykd.report.form import costs_in_words, gain, main_costs, percent
 from raykd.report.front_rows import FrontRow
-from raykd.report.language_picture import Labels
-from raykd.report.page_students import Curves, curve_pictures, language_pictures, student_options
+from raykd.report.language_data import PARTS, Labels
+from raykd.report.look import COLOURS, LOOKS, looks
+from raykd.report.page_data import as_json, page_data, student_options, students_of
 from raykd.report.page_table import Heads, body, head
-from raykd.report.page_template import PAGE
-from raykd.report.picture import colours, front_picture
+from raykd.report.page_template import filled
+from raykd.report.picture import front_picture
+from raykd.report.provenance import Provenance
+from raykd.report.search_picture import Importances, importance_picture, volume_picture
 from raykd.report.table import headline, languages_of
 from raykd.results import Part
-from raykd.trial import Teacher, Trial, score_label_of, targets_of, teacher_score
+from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of, teacher_score
 
-PARTS: tuple[Part, ...] = ("dev", "test")
 NAMED = 12
 """Most languages that are named in a sentence."""
 
@@ -38,50 +39,93 @@ def front_html(
     dev_labels: int | None = None,
     curves: Curves = MappingProxyType({}),
     training_labels: Labels = MappingProxyType({}),
+    importances: Importances = MappingProxyType({}),
+    no_importances: str = "it was not computed",
+    provenance: Provenance | None = None,
 ) -> str:
     """The whole page as text; it opens from a file, without a network.
 
-    `curves` and `training_labels`: of the trials on the front, by their numbers, as far as they are known.
+    `curves` and `training_labels`: of the complete trials, by their numbers, as far as they are known; `importances`:
+    of the settings to each objective, and why there are none.
     """
     trials = list(trials)
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
     rows, ship = judged.rows, judged.verdict.ship
     scored = [*teachers, *trials]
     heads = Heads(languages_of(scored), targets_of(scored), score_label_of(scored))
-    colour, label = colours(row.trial for row in rows), heads.label
-    pictures = {
-        part: front_picture(trials, teachers, part=part, objectives=objectives, ship=ship).to_json()
-        for part in PARTS
+    kinds, label = looks(trials), heads.label
+    volume, importance = volume_picture(trials, teachers, objectives), importance_picture(importances, scored)
+    data = {
+        "front": {
+            part: front_picture(
+                trials, teachers, part=part, objectives=objectives, ship=ship
+            ).to_plotly_json()
+            for part in PARTS
+        },
+        "volume": volume and volume.to_plotly_json(),
+        "importance": importance and importance.to_plotly_json(),
+        "look": _look(),
+        **page_data(trials, teachers, judged, kinds=kinds, curves=curves, labels=training_labels),
     }
-    by_language = language_pictures(rows, teachers, training_labels, colour, PARTS, label=label)
-    figures = (
-        f'{{"dev": {pictures["dev"]}, "test": {pictures["test"]}, "languages": {by_language}, '
-        f'"curves": {curve_pictures(rows, curves, label=label)}}}'
-    )
     heading = escape(headline(trials, rows, sweep=sweep))
     tiles = (
         f"<div class='tile on-{part}'><b>{value}</b><span>{text}</span></div>"
         for part in PARTS
         for value, text in _tiles(rows, teachers, part, heads)
     )
+    known = provenance or Provenance()
     measured = {trial.number for trial in candidates(trials, objectives)}
-    return PAGE.substitute(
+    return filled(
         title=heading,
         heading=heading,
+        facts=known.facts(),
         verdict=escape(judged.verdict.text),
         decided="ship" if ship else "wait",
         findings="".join(f"<li>{escape(str(finding))}</li>" for finding in judged.findings),
+        reference=_reference(teachers),
         tiles="".join(tiles),
         label=escape(label),
         languages=escape(_means(heads)),
-        all=len(trials),
+        all=str(len(trials)),
         head=head(heads),
-        body=body(trials, rows, teachers, heads, colour, measured),
-        students=student_options(rows, ship),
-        plotly=get_plotlyjs(),
-        # A setting may hold "</script>".
-        figures=figures.replace("<", "\\u003c"),
-    )
+        body=body(trials, rows, teachers, heads, kinds, measured),
+        students=student_options(students_of(trials, judged), judged),
+        volume=_place("volume", "The share of the box between the teacher’s cost and none, and between score 0 and 1, "
+            "that all trials so far dominate. Flat at the end: more trials of this search would add little.",
+            "" if volume else "it needs a teacher and two complete trials"),
+        importance=_place("importance", "The share of an objective’s variance over the trials that each setting "
+            "explains (fANOVA). It says what moved in this search, not what would move in another.",
+            "" if importance else no_importances),
+        file=known.folded(),
+        figures=as_json(data),
+    )  # fmt: skip
+
+
+def _place(name: str, note: str, missing: str) -> str:
+    """Where a picture is drawn, with what it shows, or why it is not there."""
+    if missing:
+        return f"<p class='note'>Not shown: {escape(missing)}.</p>"
+    return f"<span class='note'>{note}</span><div id='{name}'></div>"
+
+
+def _look() -> dict[str, str]:
+    """The colours of what the page's script draws itself."""
+    kinds = {f"kind{place}": look.colour for place, look in enumerate(LOOKS)}
+    return {**{name: light for name, (light, _) in COLOURS.items()}, **kinds}
+
+
+def _reference(teachers: Sequence[Teacher]) -> str:
+    """Which teacher a share of the teacher's score is of, where there are several."""
+    if len(teachers) < 2:
+        return ""
+    best: dict[str, list[str]] = {}
+    scores = {id(teacher): teacher.scores.by_language("dev") for teacher in teachers}
+    for language in languages_of(teachers):
+        own = max(teachers, key=lambda teacher: scores[id(teacher)].get(language, -1.0))
+        best.setdefault(own.name, []).append(language)
+    of = "; ".join(f"{name} for {_named(languages)}" for name, languages in best.items())
+    text = f"“The teacher” is the best of {len(teachers)} teachers for each language, on dev"
+    return f"<p class='note'>{escape(f'{text}: {of}.' if of else f'{text}.')}</p>"
 
 
 def _means(heads: Heads) -> str:
@@ -110,7 +154,7 @@ def _tiles(
     if reference is not None:
         there = max((mean for t in teachers if (mean := t.scores.mean("test", "target"))), default=None)
         best = max(teachers, key=lambda teacher: teacher.scores.mean(part) or 0)
-        tiles.append((_both(reference, there, part), f"teacher, {means}<br>{main_costs(best)}"))
+        tiles.append((_both(reference, there, part), f"teacher, {means}<br>{_sizes(best)}"))
     if rows:
         student = max(rows, key=lambda row: row.trial.scores.mean("dev") or 0).trial
         value = _both(student.scores.mean(part), student.scores.mean("test", "target"), part)
@@ -139,4 +183,9 @@ def _fast(trial: Trial) -> str:
 
 
 def _cost(trial: Trial) -> str:
-    return f"#{trial.number:02d} · {main_costs(trial)}"
+    return f"#{trial.number:02d} · {_sizes(trial)}"
+
+
+def _sizes(scored: Scored) -> str:
+    costs = [main_costs(scored), *costs_in_words(scored, [BYTES])]
+    return " · ".join(costs).replace(" ", "\u00a0").replace("·\u00a0", "· ")

@@ -9,6 +9,7 @@ from html import escape
 from raykd.figures import COLUMNS, DEV, TARGET, TEST, Figure
 from raykd.report.form import LANGUAGES_SD, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
+from raykd.report.look import LOOKS, Look
 from raykd.results import Part
 from raykd.trial import Scored, Teacher, Trial
 
@@ -24,8 +25,8 @@ class Line:
     of: Scored
     css: str
     row: FrontRow | None = None
-    dot: str = ""
-    """Colour of its marker in the picture."""
+    look: Look | None = None
+    """Of its marker in the picture."""
     measured: bool = True
     """Whether all that the front is chosen by is known of it."""
 
@@ -63,24 +64,24 @@ def body(
     rows: Sequence[FrontRow],
     teachers: Sequence[Teacher],
     heads: Heads,
-    colours: Mapping[str, str],
+    kinds: Mapping[str, Look],
     measured: Collection[int],
 ) -> str:
-    """All rows. `colours`: of the kinds in the picture; `measured`: the numbers of the trials that compete."""
+    """All rows. `kinds`: how they look in the picture; `measured`: the numbers of the trials that compete."""
     columns = _columns(heads)
-    return "\n".join(_html(columns, line) for line in _lines(trials, rows, teachers, colours, measured))
+    return "\n".join(_html(columns, line) for line in _lines(trials, rows, teachers, kinds, measured))
 
 
 def _lines(
     trials: Sequence[Trial],
     rows: Sequence[FrontRow],
     teachers: Sequence[Teacher],
-    colours: Mapping[str, str],
+    kinds: Mapping[str, Look],
     measured: Collection[int],
 ) -> Iterator[Line]:
     yield from (Line(teacher, "teacher") for teacher in teachers)
     yield from (Line(member, "quiet") for teacher in teachers for member in teacher.members)
-    yield from (Line(row.trial, "front", row, colours[row.trial.kind]) for row in rows)
+    yield from (Line(row.trial, "front", row, kinds[row.trial.kind]) for row in rows)
     standing = {row.trial.number for row in rows}
     others = sorted(
         (trial for trial in trials if trial.number not in standing), key=lambda trial: trial.number
@@ -92,15 +93,28 @@ def _html(columns: Sequence[Column], line: Line) -> str:
     cells = []
     for column in columns:
         text, value = column.cell(line)
-        dot = (
-            f"<span class=dot style='background:{line.dot}'></span>" if column.heading == "learnt by" else ""
+        css = f"{column.css} {_sign(text)}".strip() if column.heading == "vs gold" else column.css
+        mark = _mark(line.look) if column.heading == "learnt by" else ""
+        # What sorts as it is shown needs no key of its own.
+        key = (
+            ""
+            if text == value and not mark
+            else f' data-value="{escape("" if value is None else str(value), quote=True)}"'
         )
-        key = escape("" if value is None else str(value), quote=True)
-        css = f"{column.css} {_sign(text)}" if column.heading == "vs gold" else column.css
-        cells.append(f"<td class='{css}' data-value=\"{key}\">{dot if line.dot else ''}{escape(text)}</td>")
+        cells.append(f"<td class='{css}'{key}>{mark}{escape(text)}</td>")
     why = line.trial.message if line.trial else ""
     hint = f' title="{escape(why, quote=True)}"' if why else ""
-    return f"<tr class={line.css}{hint}>{''.join(cells)}</tr>"
+    chosen = f" data-number={line.trial.number}" if line.trial and line.trial.state == "COMPLETE" else ""
+    return f"<tr class={line.css}{chosen}{hint}>{''.join(cells)}</tr>"
+
+
+def _mark(look: Look | None) -> str:
+    """The marker's shape in its colour."""
+    if look is None:
+        return ""
+    return (
+        f"<span class=dot style='color:var(--kind-{LOOKS.index(look)})' aria-hidden=true>{look.glyph}</span>"
+    )
 
 
 def _sign(text: str) -> str:

@@ -1,7 +1,8 @@
 """The front as a picture: score against latency, marker area for parameters, the teacher as the line to reach.
 
-The front is large and coloured by strategy or objective, the gold baselines of its students are hollow and tied to them
-by a line, dominated students are small and grey.
+The front is large, with a colour and a shape for each strategy or objective; the gold baselines of its students are
+hollow and tied to them by a line, dominated students are small and grey. What is far away is marked at the edge, with
+its value. Markers have the number of their trial as `customdata`: the page adds their boxes.
 """
 
 from __future__ import annotations
@@ -17,18 +18,26 @@ from raykd.figures import LATENCY, OBJECTIVES, PARAMETERS, Directions
 from raykd.front import candidates
 from raykd.report.form import in_words, percent
 from raykd.report.front_rows import FrontRow, front_rows
-from raykd.report.hover import hover, teacher_hover
-from raykd.report.look import FONT, GOLD, GREY, INK, PALETTE, QUIET, SHIP, TIE, dress
+from raykd.report.hover import teacher_hover
+from raykd.report.look import FONT, GOLD, GREY, INK, PAPER, QUIET, SHIP, TIE, Look, dress, looks
+from raykd.report.window import Window, window_of
 from raykd.results import Part
 from raykd.trial import Teacher, Trial, score_label_of, teacher_score
 
 SMALLEST, LARGEST = 11.0, 31.0
 """Marker diameters in pixels; area is in proportion to the number of parameters between them."""
-FAR = 0.5
-"""How far right of the slowest student, in widths of the students' range, a teacher is still drawn: one
-farther would leave the picture empty."""
-LOG_FROM = 6.0
-"""Slowest over fastest from which the latency axis is logarithmic."""
+
+EDGES = MappingProxyType(
+    {
+        "": "star",
+        "→": "triangle-right",
+        "↑": "triangle-up",
+        "↓": "triangle-down",
+        "↗": "triangle-ne",
+        "↘": "triangle-se",
+    }
+)
+"""The teacher's marker by where it is from the picture."""
 
 
 def front_picture(
@@ -39,7 +48,7 @@ def front_picture(
     objectives: Directions = OBJECTIVES,
     ship: Trial | None = None,
 ) -> go.Figure:
-    """Score on dev or test (percent) against latency (ms, p50 at batch 1).
+    """Score on dev or test (percent) against latency (ms, p50 at batch 1); bars are the standard deviation over seeds.
 
     The front is chosen on dev whichever part is shown, so on test its line may bend. `ship`: the student to mark.
     """
@@ -51,21 +60,17 @@ def front_picture(
         for trial in candidates(trials, objectives)
         if trial.number not in standing and _has(trial, part)
     ]
-    students = [*(row.trial for row in rows), *others]
-    size = Sizes(students)
-    latencies = [latency for trial in students if (latency := LATENCY.read(trial))]
-    reach = _reach(latencies)
-    near = [latency for t in teachers if (latency := LATENCY.read(t)) and latency <= reach]
-    figure = go.Figure()
-    _dominated(figure, others, part, size)
+    figure, size = go.Figure(), Sizes([*(row.trial for row in rows), *others])
+    window = _window(rows, others, teachers, part)
+    _dominated(figure, others, part, size, window)
     _front_line(figure, rows, part)
-    _baselines(figure, rows, part, size)
-    _front(figure, rows, part, size)
+    _baselines(figure, rows, part, size, window)
+    _front(figure, rows, looks(trials), part, size)
     _ship(figure, ship, part)
-    _teacher(figure, teachers, part, reach)
-    _layout(figure, f"{part} {score_label_of([*teachers, *trials])}")
-    figure.update_xaxes(_latency_axis(latencies + near))
-    figure.update_yaxes(range=_score_range(rows, others, part, teacher_score(teachers, part)))
+    _teacher(figure, teachers, part, window)
+    dress(figure, height=560)
+    figure.update_xaxes(title_text="latency, ms per sentence (p50, batch 1, one thread)", **window.axis())
+    figure.update_yaxes(title_text=f"{part} {score_label_of([*teachers, *trials])}, %", range=list(window.y))
     if not rows:
         font = {"size": 18, "color": QUIET}
         figure.add_annotation(text="no complete student yet", showarrow=False, font=font)
@@ -84,28 +89,48 @@ class Sizes:
         return max(SMALLEST, LARGEST * math.sqrt((PARAMETERS.read(trial) or 0) / self._largest))
 
 
-def colours(trials: Iterable[Trial]) -> Mapping[str, str]:
-    """A colour for each strategy or objective, the same in every picture of a sweep."""
-    kinds = sorted({trial.kind for trial in trials if trial.role == "search"})
-    return MappingProxyType({kind: PALETTE[i % len(PALETTE)] for i, kind in enumerate(kinds)})
+def _window(
+    rows: Sequence[FrontRow], others: Sequence[Trial], teachers: Sequence[Teacher], part: Part
+) -> Window:
+    students = [*(row.trial for row in rows), *others]
+    twins = [
+        _percent(row.baseline, part) for row in rows if row.baseline is not None and _has(row.baseline, part)
+    ]
+    reference = teacher_score(teachers, part)
+    return window_of(
+        [latency for trial in students if (latency := LATENCY.read(trial))],
+        _slowest(teachers),
+        [end for row in rows for end in _ends(row.trial, part)],
+        [_percent(trial, part) for trial in others],
+        [*twins, *([] if reference is None else [100 * reference])],
+    )
 
 
-def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Sizes) -> None:
+def _ends(trial: Trial, part: Part) -> tuple[float, float]:
+    """Of the bar of its seeds."""
+    score = trial.scores.get(part)
+    sd = 100 * ((score and score.sd) or 0.0)
+    return _percent(trial, part) - sd, _percent(trial, part) + sd
+
+
+def _slowest(teachers: Sequence[Teacher]) -> float | None:
+    return max((latency for t in teachers if (latency := LATENCY.read(t))), default=None)
+
+
+def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Sizes, window: Window) -> None:
     if others:
-        figure.add_scatter(
-            x=[LATENCY.read(t) for t in others],
-            y=[_percent(t, part) for t in others],
-            mode="markers",
+        within = [window.inside(_percent(trial, part)) for trial in others]
+        _students(
+            figure, others, [LATENCY.read(trial) for trial in others], part, window,
             name="dominated",
             marker={
                 "size": [0.6 * size.of(t) for t in others],
+                "symbol": ["circle" if inside else "triangle-down" for inside in within],
                 "color": GREY,
-                "opacity": 0.55,
+                "opacity": 0.7,
                 "line": {"width": 0},
             },
-            hovertext=[hover(t) for t in others],
-            hoverinfo="text",
-        )
+        )  # fmt: skip
 
 
 def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None:
@@ -127,51 +152,83 @@ def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None
     )
 
 
-def _baselines(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes) -> None:
-    twins = [(row.trial, row.baseline) for row in rows if row.baseline and _has(row.baseline, part)]
+def _baselines(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes, window: Window) -> None:
+    # At the student's latency: it is the same shape, so a difference would be noise of the probe.
+    twins = [
+        (row.trial, row.baseline, LATENCY.read(row.trial) or 0.0)
+        for row in rows
+        if row.baseline and _has(row.baseline, part)
+    ]
     if not twins:
         return
-    ties_x = [x for student, _ in twins for x in (*[LATENCY.read(student)] * 2, None)]
-    ties_y = [y for student, twin in twins for y in (_percent(twin, part), _percent(student, part), None)]
-    tie = {"color": TIE, "width": 1.2, "dash": "dot"}
-    figure.add_scatter(x=ties_x, y=ties_y, mode="lines", line=tie, hoverinfo="skip", showlegend=False)
+    ends = [window.clipped(x, _percent(twin, part))[1] for _, twin, x in twins]
     figure.add_scatter(
-        # At the student's latency: it is the same shape, so a difference would be noise of the probe.
-        x=[LATENCY.read(student) for student, _ in twins],
-        y=[_percent(twin, part) for _, twin in twins],
-        mode="markers",
+        x=[x for _, _, latency in twins for x in (latency, latency, None)],
+        y=[y for (student, _, _), end in zip(twins, ends, strict=True) for y in (end, _percent(student, part), None)],
+        mode="lines", line={"color": TIE, "width": 1.2, "dash": "dot"}, hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+    far = [not window.inside(_percent(twin, part)) for _, twin, _ in twins]
+    _students(
+        figure, [twin for _, twin, _ in twins], [latency for _, _, latency in twins], part, window,
         name="same shape, gold labels only",
+        mode="markers+text",
+        text=[percent(twin.scores.mean(part)) if out else "" for (_, twin, _), out in zip(twins, far, strict=True)],
+        textposition="top right",
+        textfont={"size": 11, "color": GOLD, "family": FONT},
         marker={
-            "symbol": "circle",
-            "size": [0.8 * size.of(student) for student, _ in twins],
-            "color": "white",
+            "symbol": ["triangle-down" if out else "circle" for out in far],
+            "size": [0.8 * size.of(student) for student, _, _ in twins],
+            "color": PAPER,
             "line": {"color": GOLD, "width": 1.6},
         },
-        hovertext=[hover(twin) for _, twin in twins],
-        hoverinfo="text",
-    )
+    )  # fmt: skip
 
 
-def _front(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes) -> None:
-    for kind, colour in colours(row.trial for row in rows).items():
-        own = [row for row in rows if row.trial.kind == kind]
-        figure.add_scatter(
-            x=[LATENCY.read(row.trial) for row in own],
-            y=[_percent(row.trial, part) for row in own],
-            mode="markers+text",
-            name=kind,
-            text=[f"{row.trial.number:02d}" for row in own],
-            textposition="middle center",
-            textfont={"size": 10, "color": "white", "family": FONT},
-            marker={
-                "size": [max(19.0, size.of(row.trial)) for row in own],
-                "color": colour,
-                "opacity": 1,
-                "line": {"color": "white", "width": 1.2},
-            },
-            hovertext=[hover(row.trial, row) for row in own],
-            hoverinfo="text",
-        )
+def _front(
+    figure: go.Figure, rows: Sequence[FrontRow], kinds: Mapping[str, Look], part: Part, size: Sizes
+) -> None:
+    for kind, look in kinds.items():
+        own = [row.trial for row in rows if row.trial.kind == kind]
+        if own:
+            _students(
+                figure, own, [LATENCY.read(trial) for trial in own], part, None,
+                name=kind,
+                mode="markers+text",
+                text=[f"{trial.number:02d}" for trial in own],
+                textposition="middle center",
+                textfont={"size": 10, "color": PAPER, "family": FONT},
+                marker={
+                    "symbol": look.symbol,
+                    "size": [max(20.0, size.of(trial)) for trial in own],
+                    "color": look.colour,
+                    "opacity": 1,
+                    "line": {"color": PAPER, "width": 1.2},
+                },
+            )  # fmt: skip
+
+
+def _students(
+    figure: go.Figure,
+    trials: Sequence[Trial],
+    latencies: Sequence[float | None],
+    part: Part,
+    window: Window | None,
+    *,
+    marker: dict[str, Any],
+    mode: str = "markers",
+    **more: Any,
+) -> None:
+    """Markers that can be chosen, at the edge of `window` where they are beyond it, with the spread of their seeds."""
+    y = [_percent(trial, part) for trial in trials]
+    if window is not None:
+        y = [window.clipped(0.0, score)[1] for score in y]
+    spreads = [score.sd if (score := trial.scores.get(part)) else None for trial in trials]
+    colour = marker["color"] if marker["color"] != PAPER else GOLD
+    bars = {"type": "data", "array": [100 * (sd or 0.0) for sd in spreads], "color": colour, "thickness": 1.4}
+    figure.add_scatter(
+        x=latencies, y=y, mode=mode, marker=marker, hoverinfo="text", cliponaxis=False,
+        customdata=[trial.number for trial in trials], error_y=bars if any(spreads) else None, **more,
+    )  # fmt: skip
 
 
 def _ship(figure: go.Figure, trial: Trial | None, part: Part) -> None:
@@ -192,79 +249,43 @@ def _ship(figure: go.Figure, trial: Trial | None, part: Part) -> None:
     )
 
 
-def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, reach: float) -> None:
-    """A line to reach, and a star at the teacher's latency.
-
-    A teacher far slower than `reach` is beyond the edge and has no star.
+def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, window: Window) -> None:
+    """A line to reach, and a star at the teacher's latency; where either is far, a triangle at the edge points there,
+    and its values are beside it.
     """
     reference = teacher_score(teachers, part)
     if reference is None:
         return
-    y = 100 * reference
-    latency = max((LATENCY.read(t) or 0.0 for t in teachers), default=0.0)
-    figure.add_hline(y=y, line={"color": GOLD, "width": 1.5, "dash": "dash"}, layer="below")
-    far = latency > reach
-    cost = f" · at {in_words(LATENCY, latency)}{' →' if far else ''}" if latency else ""
+    y, latency = 100 * reference, _slowest(teachers)
+    x, height = window.clipped(latency or 0.0, y)
+    slower, above = latency is not None and latency > window.x[1], y > height
+    arrow = {(True, True): "↗", (False, True): "↑"}.get((slower, above), "→" if slower else "")
+    if window.inside(y):
+        figure.add_hline(y=y, line={"color": GOLD, "width": 1.5, "dash": "dash"}, layer="below")
+    elif y < height:
+        arrow = "↘" if slower else "↓"
+    cost = f" · at {in_words(LATENCY, latency)}" if latency else ""
     figure.add_annotation(
-        x=0, xref="paper", xanchor="left", xshift=4, y=y, yanchor="bottom", showarrow=False,
-        text=f"<b>teacher {percent(reference)}</b>{cost}", font={"color": GOLD, "size": 13},
+        x=0, xref="paper", xanchor="left", xshift=4, y=height, yanchor="top" if above else "bottom", showarrow=False,
+        text=f"<b>teacher {percent(reference)}</b>{cost} {arrow}".rstrip(), font={"color": GOLD, "size": 13},
     )  # fmt: skip
-    if latency and not far:
+    if latency:
         figure.add_scatter(
-            x=[latency],
-            y=[y],
+            x=[x],
+            y=[height],
             mode="markers",
+            name="teacher",
             showlegend=False,
-            marker={"symbol": "star", "size": 20, "color": GOLD, "line": {"color": "white", "width": 1}},
+            cliponaxis=False,
+            marker={
+                "symbol": EDGES[arrow],
+                "size": 20,
+                "color": GOLD,
+                "line": {"color": PAPER, "width": 1},
+            },
             hovertext=["<br>".join(teacher_hover(t, part) for t in teachers)],
             hoverinfo="text",
         )
-
-
-def _reach(latencies: Sequence[float]) -> float:
-    """The latency up to which a teacher has its star."""
-    if not latencies:
-        return 0.0
-    return max(latencies) + FAR * max(max(latencies) - min(latencies), 0.6 * max(latencies))
-
-
-def _layout(figure: go.Figure, score: str) -> None:
-    dress(figure, height=560)
-    figure.update_xaxes(title_text="latency, ms per sentence (p50, batch 1, one thread)")
-    figure.update_yaxes(title_text=f"{score}, %")
-
-
-def _latency_axis(latencies: Sequence[float]) -> dict[str, Any]:
-    """From the fastest to the slowest with a little room; logarithmic with plain numbers where they lie far
-    apart.
-    """
-    if not latencies:
-        return {}
-    low, high = min(latencies), max(latencies)
-    if high / low < LOG_FROM:
-        room = 0.07 * max(high - low, 0.2 * high)
-        return {"range": [max(0.0, low - room), high + room]}
-    low, high = math.log10(low), math.log10(high)
-    ticks = [m * 10.0**e for e in range(math.floor(low) - 1, math.ceil(high) + 2) for m in (1, 2, 5)]
-    room = 0.06 * (high - low)
-    text = [f"{tick:g}" for tick in ticks]
-    return {"type": "log", "range": [low - room, high + room], "tickvals": ticks, "ticktext": text}
-
-
-def _score_range(
-    rows: Sequence[FrontRow], others: Sequence[Trial], part: Part, reference: float | None
-) -> list[float] | None:
-    """From below the front and its baselines to above the teacher; a student that collapsed must not squeeze the
-    rest.
-    """
-    front = [_percent(t, part) for row in rows for t in (row.trial, row.baseline) if t and _has(t, part)]
-    if not front:
-        return None
-    shown = [*front, *(_percent(trial, part) for trial in others)]
-    high = max(shown) if reference is None else max(*shown, 100 * reference)
-    span = max(high - min(front), 1.0)
-    low = max(min(shown), min(front) - 0.4 * span)
-    return [low - 0.07 * span, high + 0.09 * span]
 
 
 def _has(trial: Trial, part: Part) -> bool:

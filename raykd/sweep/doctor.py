@@ -34,7 +34,7 @@ from raykd.runs.vocabularies import vocabulary_from
 from raykd.storage import DOCTOR, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held
-from raykd.sweep.records import SweepRecords
+from raykd.sweep.records import TRACKING, SweepRecords
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest, signal_id
 from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
 
@@ -216,6 +216,8 @@ def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
             yield from _damage(lambda: records.objectives, file, "the sweep file is noted again by --resume")
         elif below == "teachers.json":
             yield from _damage(records.teachers, file, "the teachers' rows are written again by --resume")
+        elif below == TRACKING:
+            yield from _damage(records.run_place, file, "the link to MLflow is noted again by --resume")
         elif below == LEASE:
             read = partial(records.folder.read_json, LEASE)
             yield from _damage(read, file, "the next driver takes the sweep")

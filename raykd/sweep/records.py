@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from raykd.corpora.corpus import MANIFEST
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
 from raykd.redact import redacted
@@ -18,6 +19,9 @@ from raykd.trial import Teacher, Trial, set_apart
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """The names that a sweep may have: one word of a path."""
+
+TRACKING = "tracking.json"
+"""Where the sweep's run is on its tracking server."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,14 @@ class SweepRecords:
                 "--resume goes on with it, --set name=… starts another",
             )  # fmt: skip
 
+    def tree(self) -> dict[str, Any]:
+        """The sweep file as it was run: with its variants and overrides, and its searches."""
+        return self.folder.read_json("sweep.json", lambda plain: json.loads(plain["file"]))
+
     @property
     def objectives(self) -> Directions:
         """What the sweep searches for."""
-        tree = self.folder.read_json("sweep.json", lambda plain: json.loads(plain["file"]))
-        return tree.get("search", {}).get("objectives", OBJECTIVES)
+        return self.tree().get("search", {}).get("objectives", OBJECTIVES)
 
     def load(self) -> list[Record]:
         """All trials, in the order of their numbers."""
@@ -143,6 +150,31 @@ class SweepRecords:
             for folder in folders
             if folder.exists(RESULT) and folder.exists(MODEL)
         ]
+
+    def sentences(self, trial: Trial) -> Mapping[str, int]:
+        """Part of the trial's corpus → sentences of all its languages; empty where the store does not have it."""
+        corpora = [run.corpus_id for run, _ in self.runs(trial)]
+        # A student of one language has a run for each, on a corpus of its own.
+        total: dict[str, int] = {}
+        for corpus_id in dict.fromkeys(corpora):
+            folder = self.storage.child("corpora", corpus_id)
+            if not folder.exists(MANIFEST):
+                return {}
+            # The manifest alone: a corpus of gigabytes need not come from its bucket to be counted.
+            counts = folder.read_json(MANIFEST, lambda manifest: manifest["report"]["sentences"])
+            for part, own in counts.items():
+                total[part] = total.get(part, 0) + sum(own.values())
+        return total
+
+    def save_run(self, place: str) -> None:
+        """Write where the sweep's run is on its tracking server, as it follows the server's URI."""
+        self._write(TRACKING, {"run": place})
+
+    def run_place(self) -> str:
+        """What `save_run` wrote; empty where nothing was tracked."""
+        if not self.folder.exists(TRACKING):
+            return ""
+        return self.folder.read_json(TRACKING, lambda plain: str(plain["run"]))
 
     def _write(self, name: str, plain: Mapping[str, Any]) -> None:
         self._check()

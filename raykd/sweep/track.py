@@ -43,6 +43,7 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
         tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
         may_write=lambda: not lease.lost_to,
     )  # fmt: skip
+    sweep.records.save_run(tracker.place)
     corpora = {each.corpus_id: each.corpus for each in preparations}
     source = redacted(str(getattr(sweep.file.corpus, "root", sweep.file.corpus.source)))
     for corpus_id, corpus in corpora.items():

@@ -39,7 +39,7 @@ from raykd.tracking.record import (
     trial_tags,
 )
 from raykd.tracking.server import check, experiment_of, reachable
-from raykd.tracking.views import NOTE_TAG, file_link, score_columns, view_link
+from raykd.tracking.views import NOTE_TAG, file_link, run_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
 from raykd.trial import Trial
 
@@ -227,6 +227,11 @@ class Tracker:
         links = f"[The front as a picture]({picture}) · [as runs]({view_link(experiment_id, 'raykd-front')})"
         with self._lock:
             self._sweep.tags[NOTE_TAG] = text(f"{links}\n\n{markdown}")
+
+    @property
+    def place(self) -> str:
+        """Where the parent run is shown, as it follows the server's URI."""
+        return run_link(self._writer.experiment_id, str(self._sweep.run_id))
 
     def log_model(self, number: int, folder: str | Path, *, name: str | None = None) -> None:
         """Log a trial's student as a model: all files of `folder` as they are.

@@ -1,16 +1,16 @@
-"""The curves of a run: its stages, their steps, the best epoch of each, and the picture of them."""
+"""The curves of a run: its stages, their steps, the best epoch of each, and the numbers that the page draws."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.report.curve_labels import CHARACTER, NARROW, Rows
-from raykd.report.curve_picture import curve_picture
+from raykd.report import curve_data as numbers
+from raykd.report.curve_data import curve_data, every_nth
+from raykd.report.curve_labels import CHARACTER, NARROW, WIDE, Rows
 from raykd.report.curves import Step, curves_of
 from raykd.results import RunResult
 from raykd.runs.run import Run
@@ -20,10 +20,6 @@ from tests.report.fake_epochs import MIX, epoch, run_of, trained
 def result_of(run: Run, epochs: list, languages: tuple[str, ...] = ("en",)) -> tuple[Run, RunResult]:
     run_and_result = trained(run, epochs=1, languages=languages)
     return run, replace(run_and_result[1], epochs=tuple(epochs))
-
-
-def traces(figure, name):
-    return [trace for trace in figure.data if trace.name == name]
 
 
 def test_a_step_is_best_by_what_its_stage_is_selected_on():
@@ -71,88 +67,78 @@ def test_curves_are_named_by_what_distinguishes_their_runs(runs, names):
     assert [curve.name for curve in curves_of(every)] == names
 
 
-def test_the_picture_shows_scores_of_every_seed_and_the_losses_of_the_first():
+def test_the_page_is_given_the_scores_of_every_seed_and_the_losses_of_the_first():
     curves = curves_of(
         [trained(run_of("representation", "logits", "gold", seed=s), epochs=5) for s in range(3)]
     )
-    figure = curve_picture(curves, label="F1")
-    lines = [trace for trace in figure.data if trace.x0 is not None]
-    scores = {trace.hovertemplate.partition(" %")[0]: trace for trace in lines}
-    for seed in range(3):
-        trace = scores[f"dev F1, seed {seed}"]
-        assert (trace.x0, trace.dx) == (1, 1)
-        assert trace.y == pytest.approx([100 * value for value in curves[seed].dev], rel=1e-3)
-    faint = [scores[f"dev F1, seed {seed}"].line.color for seed in (1, 2)]
-    assert faint[0] == faint[1] != scores["dev F1, seed 0"].line.color
-    assert len(traces(figure, "training loss")) == 1
+    data = curve_data(curves)
+    assert [run["name"] for run in data["runs"]] == ["seed 0", "seed 1", "seed 2"]
+    for run, curve in zip(data["runs"], curves, strict=True):
+        assert run["dev"] == pytest.approx([100 * value for value in curve.dev], rel=1e-3)
+        assert run["epochs"] == 15
+        assert "at" not in run, "all epochs are shown"
+    assert data["loss"] == pytest.approx(curves[0].loss, rel=1e-3)
+    known = [loss for loss in curves[0].held_out if loss is not None]
+    assert [loss for loss in data["held_out"] if loss is not None] == pytest.approx(known, rel=1e-3)
 
 
-def test_each_stage_has_a_scale_of_its_own_and_shows_the_exact_loss():
+def test_each_stage_has_a_scale_of_its_own_and_a_label():
     (curve,) = curves_of([trained(run_of("representation", "logits", "gold"), epochs=6, steps=2)])
-    figure = curve_picture([curve], label="F1")
-    (loss,), (held_out,) = traces(figure, "training loss"), traces(figure, "held-out loss")
-    for stage in range(3):
-        epochs = range(12 * stage, 12 * stage + 12)
-        both = [
-            (height, exact)
-            for trace in (loss, held_out)
-            for x, height, exact in zip(trace.x, trace.y, trace.customdata, strict=True)
-            if x is not None and x - 1 in epochs
-        ]
-        heights, exact = zip(*sorted(both), strict=True)
-        assert (heights[0], heights[-1]) == (0, 1)
-        # The same loss is as high on either curve, and a factor is a distance.
-        for height, value in both:
-            assert height == pytest.approx(
-                math.log(value / exact[0]) / math.log(exact[-1] / exact[0]), abs=0.01
-            )
-    known = [value for x, value in zip(loss.x, loss.customdata, strict=True) if x is not None]
-    assert known == pytest.approx(curve.loss, rel=1e-3)
-    gaps = [place for place, x in enumerate(loss.x) if x is None]
-    assert gaps == [12, 25, 38], "the loss of one stage does not go on as that of the next"
-    texts = {note.text for note in figure.layout.annotations}
-    assert {"stage 1 representation", "stage 2 logits", "stage 3 gold", "head", "+ projection"} <= texts
+    data = curve_data([curve])
+    assert [scale[:2] for scale in data["scales"]] == [[0, 12], [12, 24], [24, 36]]
+    for start, end, low, high in data["scales"]:
+        losses = [x for own in (curve.loss, curve.held_out) for x in own[start:end] if x is not None]
+        assert (low, high) == pytest.approx((min(losses), max(losses)), rel=1e-3)
+    for labels in data["labels"]:
+        assert {(epoch, text) for epoch, text, *_ in labels} >= {
+            (0, "stage 1 representation"), (12, "stage 2 logits"), (24, "stage 3 gold"), (0, "head"),
+            (6, "+ projection"),
+        }  # fmt: skip
+        stages, steps = ([row for _, _, row, _, of in labels if of is kind] for kind in (True, False))
+        assert min(stages) > max(steps), "stages stand above their steps"
 
 
-def test_a_single_stage_has_a_real_axis_and_no_labels():
+def test_a_single_stage_has_no_labels():
     (curve,) = curves_of([trained(run_of("structural"), epochs=3)])
-    figure = curve_picture([curve], label="accuracy")
-    (loss,) = traces(figure, "training loss")
-    assert [value for value in loss.y if value is not None] == pytest.approx(curve.loss, rel=1e-3)
-    assert figure.layout.yaxis2.type == "log"
-    assert not figure.layout.annotations
-    assert not figure.layout.shapes
-    zero = curve_picture([replace(curve, loss=(1.0, 0.5, 0.0))], label="accuracy")
-    assert zero.layout.yaxis2.type == "linear", "0 is on no logarithmic axis"
+    data = curve_data([curve])
+    assert "labels" not in data
+    assert "held_out" not in data
+    assert data["scales"] == [pytest.approx([0, 3, min(curve.loss), max(curve.loss)], rel=1e-3)]
 
 
-def test_losses_that_are_equal_or_zero_are_drawn_too():
-    (curve,) = curves_of([trained(run_of("posterior", "gold"), epochs=2)])
-    flat = replace(curve, loss=(0.0, 2.0, 3.0, 3.0), held_out=(None,) * 4)
-    (loss,) = traces(curve_picture([flat], label="F1"), "training loss")
-    assert list(loss.y) == [0.0, 1.0, None, 0.5, 0.5, None]
-
-
-def test_the_best_epoch_of_each_step_is_marked_on_the_score_and_on_the_loss_that_chose_it():
+def test_the_best_epoch_of_each_step_is_marked_with_what_chose_it():
     (curve,) = curves_of([trained(run_of("representation", "gold"), epochs=5, steps=2)])
-    on_score, on_loss = traces(curve_picture([curve], label="F1"), "best epochs")
-    assert list(on_score.x) == [step.best + 1 for step in curve.steps]
-    assert on_score.y == pytest.approx([100 * curve.dev[step.best] for step in curve.steps], rel=1e-3)
-    assert list(on_loss.x) == [step.best + 1 for step in curve.steps[:2]]
-    assert (
-        on_score.hovertext[1]
-        == f"best epoch of stage 1 representation, + projection: {curve.steps[1].best + 1}"
-    )
+    assert curve_data([curve])["best"] == [
+        [curve.steps[0].best, " of stage 1 representation, head", True],
+        [curve.steps[1].best, " of stage 1 representation, + projection", True],
+        [curve.steps[2].best, " of stage 2 gold, head", False],
+        [curve.steps[3].best, " of stage 2 gold, + projection", False],
+    ]
 
 
-@given(st.lists(st.tuples(st.integers(0, 199), st.text("abc", max_size=16)), max_size=14))
-def test_labels_do_not_touch(labels):
-    rows, placed = Rows(200), []
+def test_epochs_are_left_out_where_there_are_too_many_but_never_the_best(monkeypatch):
+    monkeypatch.setattr(numbers, "MOST", 400)
+    own = curves_of([trained(run_of("representation", "gold", seed=s), epochs=50) for s in range(2)])
+    curves = {0: own, 1: own}
+    # 100 epochs of two runs, the first with two losses too, for two students.
+    assert every_nth(curves) == 2
+    data = curve_data(own, every=2)
+    for run, curve in zip(data["runs"], own, strict=True):
+        must = {0, 49, 50, 99, *(step.best for step in curve.steps)}
+        assert set(run["at"]) == {*range(0, 100, 2), *must}
+        assert run["dev"] == pytest.approx([100 * curve.dev[epoch] for epoch in run["at"]], rel=1e-3)
+    assert len(data["loss"]) == len(data["runs"][0]["at"])
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@given(labels=st.lists(st.tuples(st.integers(0, 199), st.text("abc", max_size=16)), max_size=14))
+def test_labels_do_not_touch(width, labels):
+    rows, placed = Rows(200, width), []
     for at, text in labels:
         label = rows.label(at, text)
-        left = at * NARROW / 200 - (CHARACTER * len(text) if label.leftwards else 0)
+        left = at * width / 200 - (CHARACTER * len(text) if label.leftwards else 0)
         placed.append((label.row, left, left + CHARACTER * len(text)))
-    assert all(0 <= row < len(labels) and right <= NARROW for row, _, right in placed)
+    assert all(0 <= row < len(labels) and right <= width for row, _, right in placed)
     for i, (row, left, right) in enumerate(placed):
         for other, a, b in placed[:i]:
             assert row != other or right <= a or b <= left

@@ -1,5 +1,7 @@
 """The HTML page and its picture."""
 
+import base64
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -7,11 +9,14 @@ from html.parser import HTMLParser
 from statistics import pstdev
 
 import pytest
+from plotly.offline import get_plotlyjs_version
 
-from raykd.report import curves_of, front_html, front_rows
+from raykd.report import Provenance, curves_of, front_html, front_rows
 from raykd.report.hover import hover
+from raykd.report.page_template import PLOTLY, asset
 from raykd.report.picture import front_picture
 from raykd.trial import Teacher, Trial
+from tests.report.big_sweep import big_sweep
 from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import LANGUAGES, TEACHER, fake_trials, with_targets
 from tests.scores import score, scores
@@ -60,13 +65,38 @@ def test_the_page_needs_nothing_else_and_lists_every_trial():
     page = Reader(front_html(trials, [TEACHER], sweep="wikiann"))
     assert page.loaded == []
     assert len(page.scripts) == 3
-    figures = json.loads(page.scripts[1])
-    assert set(figures) == {"dev", "test", "languages", "curves"}
-    assert (set(figures["languages"]), figures["curves"]) == ({"dev", "test"}, {})
+    data = json.loads(page.scripts[1])
+    assert set(data["front"]) == {"dev", "test"}
     looks = [css for css, _ in page.rows[1:]]
     assert looks == ["teacher"] + ["front"] * 11 + ["quiet"] * (len(trials) - 11)
     for row, (_, cells) in zip(front_rows(trials, [TEACHER]), page.rows[2:], strict=False):
         assert cells[0] == f"{row.trial.number:02d}"
+
+
+def test_nothing_is_loaded_from_elsewhere():
+    """Not by an attribute, not by the style, and not by what the script says beside the library."""
+    page = front_html(fake_trials(), [TEACHER], provenance=Provenance(version="1"))
+    _, data, script = Reader(page).scripts
+    own = page.partition("<script")[0] + data + script
+    assert re.findall(r"(?:https?:)?//[\w.]+\.\w+|@import|url\(|fetch\(|XMLHttp|import\(", own) == []
+
+
+def test_plotly_is_that_of_the_library_and_comes_back_as_it_was_published():
+    packed = Reader(front_html([])).scripts[0]
+    library = gzip.decompress(base64.b64decode(packed)).decode()
+    assert library == asset(PLOTLY)
+    assert f"v{get_plotlyjs_version()}\n" in library[:200], "copy the bundle of this version"
+    assert "Licensed under the MIT license" in library[:400]
+
+
+def test_two_hundred_trials_with_their_curves_are_below_two_megabytes():
+    trials, curves = big_sweep(200)
+    labels = {number: {"en": 10, "de": 400} for number in curves}
+    page = front_html(trials, [TEACHER], curves=curves, training_labels=labels)
+    assert len(page.encode()) < 2_000_000
+    students = json.loads(Reader(page).scripts[1])["students"]
+    assert set(students) == {str(number) for number in curves}
+    assert all(own["curves"] and own["dev"] and own["box"] for own in students.values())
 
 
 def test_all_rows_have_as_many_cells_as_the_heading():
@@ -101,15 +131,24 @@ def test_what_a_user_wrote_cannot_leave_its_place():
     page = front_html([trial], [teacher], sweep=evil)
     assert "alert(1)" in page
     assert "<script>alert" not in page
-    assert json.loads(Reader(page).scripts[1])["dev"]["data"]
+    assert json.loads(Reader(page).scripts[1])["front"]["dev"]["data"]
 
 
-def test_the_student_to_ship_is_chosen_and_the_others_of_the_front_can_be():
+def test_every_complete_trial_can_be_chosen_in_the_list_the_table_and_the_picture():
     trials = fake_trials()
-    numbers = [row.trial.number for row in front_rows(trials, [TEACHER])]
+    complete = {trial.number for trial in trials if trial.state == "COMPLETE"}
     page = front_html(trials, [TEACHER])
     options = re.findall(r"<option value='(\d+)'( selected)?>([^<]*)</option>", page)
-    assert [int(number) for number, _, _ in options] == numbers
+    assert {int(number) for number, _, _ in options} == complete
+    assert {int(number) for number in re.findall(r"<tr class=\w+ data-number=(\d+)", page)} == complete
+    data = json.loads(Reader(page).scripts[1])
+    points = {n for trace in data["front"]["dev"]["data"] for n in trace.get("customdata", ())}
+    on_front = {row.trial.number for row in front_rows(trials, [TEACHER])}
+    twins = {row.baseline.number for row in front_rows(trials, [TEACHER]) if row.baseline}
+    assert points == {trial.number for trial in trials[:28] if trial.number in complete} | twins
+    assert [int(number) for number, _, _ in options[: len(on_front)]] == [
+        row.trial.number for row in front_rows(trials, [TEACHER])
+    ]
     assert [(number, name) for number, chosen, name in options if chosen] == [
         ("3", "#03 top_wk k=9 T=3 · E64 H64 crf – to ship")
     ]
@@ -119,13 +158,24 @@ def test_the_student_to_ship_is_chosen_and_the_others_of_the_front_can_be():
     assert int(chosen) == max(trials[:25], key=lambda trial: trial.scores.mean("dev") or 0).number
 
 
-def test_the_page_holds_the_curves_of_the_front():
+def test_the_page_holds_the_curves_that_are_known():
     trials = fake_trials()
     curves = {3: curves_of([trained(run_of("posterior", "gold"), epochs=4)]), 5: ()}
-    figures = json.loads(Reader(front_html(trials, [TEACHER], curves=curves)).scripts[1])
-    (dev, *_) = figures["curves"].pop("3")["data"]
-    assert dev["y"] == pytest.approx([100 * score for score in curves[3][0].dev], abs=0.01)
-    assert figures["curves"] == {}
+    students = json.loads(Reader(front_html(trials, [TEACHER], curves=curves)).scripts[1])["students"]
+    assert students["3"]["curves"]["runs"][0]["dev"] == pytest.approx(
+        [100 * score for score in curves[3][0].dev], abs=0.01
+    )
+    assert [number for number, own in students.items() if "curves" in own] == ["3"]
+
+
+def test_several_teachers_are_named_with_their_languages():
+    half = {"en": 0.9, "de": 0.1, "es": 0.1, "nl": 0.9}
+    other = replace(TEACHER, name="second", scores=scores(score(0.5, languages=half)))
+    page = front_html(fake_trials(), [TEACHER, other])
+    assert (
+        "best of 2 teachers for each language, on dev: second for en; bilstm_crf × 4 for de, es, nl." in page
+    )
+    assert "best of" not in front_html(fake_trials(), [TEACHER])
 
 
 def test_the_spread_over_languages_is_beside_the_mean():
@@ -181,12 +231,57 @@ def test_the_latency_axis_is_logarithmic_where_the_range_needs_it(slowest, kind)
     assert front_picture(trials).layout.xaxis.type == kind
 
 
-@pytest.mark.parametrize(("latency_ms", "star"), [(1.9, True), (2.1, False), (300.0, False)])
-def test_a_teacher_far_slower_does_not_empty_the_picture(latency_ms, star):
-    students = [student(0, 0.5, 1.5)]
-    figure = front_picture(students, [Teacher("t", scores(0.6), {"latency_ms": latency_ms})])
-    assert any(trace.marker.symbol == "star" for trace in figure.data) is star
-    assert figure.layout.annotations[-1].text.endswith("→") is not star
+@pytest.mark.parametrize(
+    ("latency_ms", "dev", "symbol", "end"),
+    [
+        (1.9, 0.6, "star", "ms"),
+        (2.1, 0.6, "triangle-right", "ms →"),
+        (300.0, 0.6, "triangle-right", "ms →"),
+        (1.9, 0.9, "triangle-up", "ms ↑"),
+        (300.0, 0.9, "triangle-ne", "ms ↗"),
+        (1.9, 0.1, "triangle-down", "ms ↓"),
+        (300.0, 0.1, "triangle-se", "ms ↘"),
+    ],
+)
+def test_a_teacher_far_away_is_marked_at_the_edge_with_its_values(latency_ms, dev, symbol, end):
+    figure = front_picture([student(0, 0.5, 1.5)], [Teacher("t", scores(dev), {"latency_ms": latency_ms})])
+    trace = by_name(figure, "teacher")
+    assert trace.marker.symbol == symbol
+    assert figure.layout.annotations[-1].text.endswith(end)
+    assert f"teacher {100 * dev:.1f}" in figure.layout.annotations[-1].text
+    (left, right), (low, high) = figure.layout.xaxis.range, figure.layout.yaxis.range
+    assert left <= trace.x[0] <= right
+    assert low <= trace.y[0] <= high
+    if symbol == "star":
+        assert (trace.x[0], trace.y[0]) == (latency_ms, pytest.approx(100 * dev))
+
+
+@pytest.mark.parametrize(("gold", "far"), [(0.45, False), (0.1, True)])
+def test_a_gold_baseline_far_below_is_marked_at_the_edge_with_its_value(gold, far):
+    twin = Trial(
+        1, "COMPLETE", {}, "baseline", scores=scores(gold), cost={"latency_ms": 1.5, "parameters": 9}
+    )
+    figure = front_picture([student(0, 0.6, 1.5, objective="posterior"), twin])
+    trace = by_name(figure, "same shape, gold labels only")
+    low, _ = figure.layout.yaxis.range
+    assert trace.marker.symbol[0] == ("triangle-down" if far else "circle")
+    assert trace.text[0] == ("10.0" if far else "")
+    assert trace.y[0] == pytest.approx(low if far else 45.0)
+
+
+def test_seeds_are_shown_as_bars_where_there_are_several():
+    of_three = student(0, score(0.5, 0.6, 0.7), 1.0, objective="a")
+    (bars,) = [by_name(front_picture([of_three]), "a").error_y]
+    assert list(bars.array) == pytest.approx([10.0])
+    assert by_name(front_picture([student(0, 0.5, 1.0, objective="a")]), "a").error_y.array is None
+
+
+def test_kinds_are_told_apart_by_shape_in_picture_and_table():
+    trials = [student(i, 0.5 + i / 10, 1.0 + i, objective=kind) for i, kind in enumerate("abc")]
+    figure = front_picture(trials)
+    assert len({by_name(figure, kind).marker.symbol for kind in "abc"}) == 3
+    table = front_html(trials).partition("<table")[2]
+    assert [glyph for glyph in "●■◆⬟" if f"{glyph}</span>" in table] == ["●", "■", "◆"]
 
 
 def test_one_collapsed_student_does_not_squeeze_the_rest():

@@ -87,3 +87,22 @@ def test_objectives_are_those_of_the_file_or_the_default(tmp_path):
         own = SweepRecords(Storage(str(tmp_path)), name)
         own.open(sweep_id="sweep-1", text=text, resume=False)
         assert own.objectives == objectives
+
+
+def test_sentences_are_those_of_all_the_trials_corpora(records, tmp_path):
+    run = run_of({**TREE, "objective": {"kind": "gold"}})
+    own = replace(trial(0), run_ids=(run.id,))
+    folder = Storage(str(tmp_path)).child("runs", run.id)
+    folder.write_json("model.json", run.to_plain())
+    folder.write_json("result.json", result_of(run, 0.5).to_plain())
+    assert records.sentences(own) == {}, "the corpus was removed"
+    counts = {"train": {"en": 5, "de": 7}, "dev": {"en": 2, "de": 0}}
+    manifest = {"report": {"sentences": counts}}
+    Storage(str(tmp_path)).child("corpora", run.corpus_id).write_json("corpus.json", manifest)
+    assert records.sentences(own) == {"train": 12, "dev": 2}
+
+
+def test_the_place_on_the_tracking_server_comes_back(records):
+    assert records.run_place() == ""
+    records.save_run("#/experiments/1/runs/abc")
+    assert records.run_place() == "#/experiments/1/runs/abc"

@@ -15,8 +15,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.cli.console import stdout
 from raykd.corpora import open_corpus
-from raykd.figures import OBJECTIVES
-from raykd.front import front_of, gold_twin
+from raykd.front import gold_twin
 from raykd.runs.execute import find_result
 from raykd.runs.run import Run
 from raykd.spec import load
@@ -138,18 +137,19 @@ def test_each_stage_has_its_own_curves_and_no_epoch_is_missing(stages):
         assert ("epoch/loss" in shown[number].data.metrics) is (len(names) == 1)
 
 
-def test_the_page_shows_the_curves_of_the_front_and_the_labels_of_each_language(stages):
+def test_the_page_shows_the_curves_of_every_student_and_the_labels_of_each_language(stages):
     folder = Path(stages.tree["store"]) / "sweeps/stages"
     page = (folder / "front.html").read_text()
-    figures = json.loads(page.partition('id="figures">')[2].partition("</script>")[0])
-    front = front_of(stages.trials, OBJECTIVES)
-    assert set(figures["curves"]) == {str(trial.number) for trial in front}
-    for trial in front:
-        (run,) = stages.runs_of(trial)
+    data = json.loads(page.partition('id="figures">')[2].partition("</script>")[0])
+    complete = [trial for trial in stages.trials if trial.state == "COMPLETE"]
+    assert set(data["students"]) == {str(trial.number) for trial in complete}
+    for trial in complete:
+        run, *_ = stages.runs_of(trial)
         result = find_result(stages.storage, run)
         assert result is not None
-        dev, *_ = figures["curves"][str(trial.number)]["data"]
-        assert dev["y"] == pytest.approx([100 * epoch["dev"] for epoch in result.epochs], rel=1e-3)
+        own = data["students"][str(trial.number)]
+        shown, *_ = own["curves"]["runs"]
+        assert shown["dev"] == pytest.approx([100 * epoch["dev"] for epoch in result.epochs], rel=1e-3)
         corpus = open_corpus(stages.storage, run.corpus_id)
         train = corpus.parts["train"].to_pylist()
         tags = {
@@ -157,14 +157,19 @@ def test_the_page_shows_the_curves_of_the_front_and_the_labels_of_each_language(
             for language in ("en", "de")
         }
         spans = {
-            language: sum(corpus.tag_set.tags[tag][0] in "BS" for tag in own)
-            for language, own in tags.items()
+            language: sum(corpus.tag_set.tags[tag][0] in "BS" for tag in own_tags)
+            for language, own_tags in tags.items()
         }
-        (bars,) = [
-            trace for trace in figures["languages"]["dev"]["data"]
-            if trace["name"] == "labels" and trace["meta"] == trial.number
-        ]  # fmt: skip
-        assert dict(zip(bars["x"], bars["y"], strict=True)) == spans
+        labels = data["languages"]["labels"][own["labels"]]
+        assert dict(zip(data["languages"]["names"], labels, strict=True)) == spans
+    assert f"sentences: train {len(train):,}" in page
+
+
+def test_the_sweep_knows_its_run_on_the_tracking_server(stages):
+    records = SweepRecords(stages.storage, "stages")
+    (parent,) = {run.data.tags["mlflow.parentRunId"] for run in stages.shown().values()}
+    assert f"/runs/{parent}?" in records.run_place()
+    assert records.run_place().startswith("#/experiments/")
 
 
 def test_the_gold_twin_of_a_setting_with_stages_takes_as_many_steps_as_they_do(stages):

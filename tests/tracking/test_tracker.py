@@ -270,6 +270,7 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     note = parent.data.tags["mlflow.note.content"]
     assert note.endswith("\n\n| a front |")
     assert f"/runs/{parent.info.run_id}/artifacts/front.html" in note
+    assert tracker.place.startswith(f"#/experiments/{parent.info.experiment_id}/runs/{parent.info.run_id}?")
 
 
 def test_a_front_student_is_logged_as_a_model_once(database, client, name, tmp_path):

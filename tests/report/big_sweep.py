@@ -1,0 +1,18 @@
+"""A sweep of hundreds of trials as it might have ended, with the curves of every student."""
+
+from __future__ import annotations
+
+from raykd.report import curves_of
+from raykd.trial import Trial
+from tests.report.fake_epochs import run_of, trained
+from tests.report.fake_sweep import fake_trials
+
+SEEDS, EPOCHS = 3, 25
+
+
+def big_sweep(count: int = 200) -> tuple[list[Trial], dict[int, tuple]]:
+    """`count` searched trials with their baselines, and the curves of the complete ones: three stages, three seeds."""
+    trials = fake_trials(count)
+    stages = [run_of("representation", "logits", "gold", seed=seed) for seed in range(SEEDS)]
+    own = curves_of([trained(run, epochs=EPOCHS) for run in stages])
+    return trials, {trial.number: own for trial in trials if trial.state == "COMPLETE"}

@@ -1,0 +1,117 @@
+"""The page as a browser shows it, by keyboard and by click, wide and narrow: headless Chromium, where there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from raykd.report import curves_of, front_html
+from tests.report.fake_epochs import run_of, trained
+from tests.report.fake_sweep import TEACHER, fake_trials
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; apt-get install chromium")
+
+LOOK = """
+const rows = [...document.querySelectorAll("tr[data-number]")], wait = ms => new Promise(done => setTimeout(done, ms));
+const drawn = id => document.getElementById(id).querySelectorAll("path.point, .point path, .lines path").length;
+const ink = () => getComputedStyle(document.body).color;
+const press = (on, key) => on.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+(async () => {
+  while (!document.documentElement.dataset.ready) await wait(20);
+  const seen = {points: drawn("plot"), curves: drawn("curves"), languages: drawn("languages"), volume: drawn("volume"),
+    importance: drawn("importance"), first: document.getElementById("student").value, ink: ink(),
+    wide: document.documentElement.scrollWidth, inner: innerWidth};
+  rows[4].click();
+  seen.clicked = [document.getElementById("student").value, rows[4].dataset.number,
+    document.querySelector("#box b").textContent, document.querySelectorAll("tr.chosen").length];
+  rows[4].focus(); press(rows[4], "ArrowDown");
+  seen.focused = document.activeElement === rows[5];
+  press(rows[5], "Enter");
+  seen.entered = [document.getElementById("student").value, rows[5].dataset.number];
+  seen.stops = rows.filter(row => row.tabIndex === 0).length;
+  const point = document.querySelectorAll("#plot .scatterlayer .trace path.point").length;
+  document.getElementById("plot").emit("plotly_click", {points: [{customdata: 1}]});
+  seen.point = document.getElementById("student").value;
+  for (const option of document.querySelectorAll("#student option")) {
+    document.getElementById("student").value = option.value;
+    document.getElementById("student").onchange({target: option});
+    (seen.each ??= []).push([option.value, document.querySelectorAll("#curves .lines path.js-line").length]);
+  }
+  document.getElementById("theme").click();
+  seen.other = ink();
+  const heading = document.querySelectorAll("#table th")[3]; press(heading, "Enter");
+  seen.sorted = heading.getAttribute("aria-sort");
+  document.getElementById("test").click();
+  seen.axis = document.querySelector("#plot .ytitle").textContent;
+  const out = document.createElement("pre"); out.id = "seen"; out.textContent = JSON.stringify(seen);
+  document.body.append(out);
+})();
+"""
+
+
+def dumped(folder: Path, path: Path, *options: str) -> dict:
+    """What a script of the page at `path` leaves in the element `seen`."""
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
+        "--virtual-time-budget=20000", "--window-size=1300,1000", *options, "--dump-dom", path.as_uri(),
+    ]  # fmt: skip
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+    found = re.search(r'<pre id="seen">(.*?)</pre>', dom, re.DOTALL)
+    assert found, dom[-2000:]
+    return json.loads(unescape(found[1]))
+
+
+def seen_in(folder: Path, page: str, *options: str) -> dict:
+    """What the script above finds on the page."""
+    path = folder / "page.html"
+    path.write_text(page.replace("</body>", f"<script>{LOOK}</script></body>"))
+    return dumped(folder, path, *options)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    trials = fake_trials()
+    runs = [trained(run_of("representation", "gold", seed=seed), epochs=4) for seed in range(2)]
+    curves = {trial.number: curves_of(runs) for trial in trials if trial.state == "COMPLETE"}
+    shares = {"f1": {"student.hidden_dim": 0.7, "objective": 0.3}}
+    return front_html(trials, [TEACHER], curves=curves, importances=shares)
+
+
+def test_every_picture_is_drawn_and_every_student_can_be_chosen(page, tmp_path):
+    seen = seen_in(tmp_path, page)
+    assert min(seen[name] for name in ("points", "curves", "languages", "volume", "importance")) > 0, seen
+    assert seen["first"] == "3"
+    chosen, clicked, box, marked = seen["clicked"]
+    assert chosen == clicked
+    assert (box.startswith(f"#{int(clicked):02d} "), marked) == (True, 1)
+    assert seen["focused"]
+    assert seen["entered"][0] == seen["entered"][1]
+    assert seen["stops"] == 1, "the table is one stop of the Tab key"
+    assert seen["point"] == "1"
+    complete = {str(trial.number) for trial in fake_trials() if trial.state == "COMPLETE"}
+    assert {number for number, _ in seen["each"]} == complete
+    assert all(lines > 2 for _, lines in seen["each"])
+    assert (seen["sorted"], seen["axis"]) == ("ascending", "test F1, %")
+    assert (seen["ink"], seen["other"]) == ("rgb(29, 39, 51)", "rgb(228, 234, 240)")
+
+
+def test_a_phone_scrolls_down_only_and_a_dark_system_has_a_dark_page(page, tmp_path):
+    tell = """<script>(async () => {
+      while (!document.documentElement.dataset.ready) await new Promise(done => setTimeout(done, 20));
+      parent.postMessage({wide: document.documentElement.scrollWidth, inner: innerWidth,
+        ink: getComputedStyle(document.body).color}, "*"); })();</script>"""
+    (tmp_path / "page.html").write_text(page.replace("</body>", f"{tell}</body>"))
+    # Chromium's own windows are 500 pixels wide at least.
+    frame = tmp_path / "frame.html"
+    frame.write_text("""<script>onmessage = event => { const out = document.createElement("pre"); out.id = "seen";
+      out.textContent = JSON.stringify(event.data); document.body.append(out); };</script>
+      <iframe src="page.html" style="border:0;width:390px;height:4000px"></iframe>""")
+    seen = dumped(tmp_path, frame, "--blink-settings=preferredColorScheme=0")
+    assert seen == {"wide": 390, "inner": 390, "ink": "rgb(228, 234, 240)"}

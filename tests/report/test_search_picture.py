@@ -1,0 +1,56 @@
+"""How the front grew, and which settings matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from raykd.figures import OBJECTIVES
+from raykd.front import hypervolume_of
+from raykd.report import front_html
+from raykd.report.search_picture import MOST_SETTINGS, importance_picture, volume_picture
+from tests.report.fake_sweep import TEACHER, fake_trials
+
+SHARES = {"f1": {"student.hidden_dim": 0.7, "objective": 0.3}, "latency_ms": {"student.hidden_dim": 1.0}}
+
+
+def test_the_volume_is_that_of_all_trials_up_to_each_one():
+    trials = fake_trials()
+    figure = volume_picture(trials, [TEACHER], OBJECTIVES)
+    assert figure is not None
+    (line,) = figure.data
+    assert list(line.x) == [trial.number for trial in trials[:28] if trial.state == "COMPLETE"]
+    for number, volume in zip(line.x, line.y, strict=True):
+        until = [trial for trial in trials if trial.number <= number]
+        assert volume == pytest.approx(100 * hypervolume_of(until, [TEACHER], OBJECTIVES), abs=1e-3)
+
+
+def test_a_growth_needs_a_teacher_and_two_trials():
+    assert volume_picture(fake_trials(), [], OBJECTIVES) is None
+    assert volume_picture(fake_trials()[:1], [TEACHER], OBJECTIVES) is None
+    assert "Not shown: it needs a teacher and two complete trials." in front_html(fake_trials())
+
+
+def test_each_objective_has_a_bar_for_each_setting():
+    figure = importance_picture(SHARES, [TEACHER])
+    assert figure is not None
+    bars = {trace.name: dict(zip(trace.y, trace.x, strict=True)) for trace in figure.data}
+    assert bars == {
+        "dev F1": {"objective": 30.0, "student.hidden_dim": 70.0},
+        "latency_ms": {"objective": 0.0, "student.hidden_dim": 100.0},
+    }
+    assert figure.data[0].y[-1] == "student.hidden_dim", "the most important one is at the top"
+    assert len({trace.marker.pattern.shape for trace in figure.data}) == 2, "told apart without colour"
+
+
+def test_only_the_most_important_settings_are_shown():
+    many = {"f1": {f"training.s{i:02d}": i / 1000 for i in range(40)}}
+    figure = importance_picture(many, [TEACHER])
+    assert figure is not None
+    assert list(figure.data[0].y) == [f"training.s{i:02d}" for i in range(40 - MOST_SETTINGS, 40)]
+
+
+def test_the_page_says_why_there_are_none():
+    assert importance_picture({}, [TEACHER]) is None
+    page = front_html(fake_trials(), [TEACHER], no_importances="it needs 20 complete trials, and there are 3")
+    assert "Not shown: it needs 20 complete trials, and there are 3." in page
+    assert "<div id='importance'>" in front_html(fake_trials(), [TEACHER], importances=SHARES)
