@@ -1,11 +1,12 @@
 """CoNLL columns: one word per line, tabs or spaces between columns, an empty line after each sentence.
 
-Reads CoNLL-2002 and -2003 (spaces, `-DOCSTART-`), WikiAnn (an index before the word), Universal NER (`#`
-comments, more columns after the tag) and similar files. Columns count from 0, or from the right when negative.
+Reads CoNLL-2002 and -2003 (spaces, `-DOCSTART-`, also behind an index), WikiAnn (an index before the word), Universal
+NER (`#` comments, more columns after the tag) and similar files. Columns count from 0, or from the right when negative.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from operator import methodcaller
@@ -22,12 +23,18 @@ from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
 DOCUMENT_START = "-DOCSTART-"
+_STARTS_DOCUMENT = re.compile(rf"(?:[0-9]+[\t ]+)?{DOCUMENT_START}").match
 HEAD = 100
 """The sentences of a file that are looked at together."""
 Cells = list[str]
 
 cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
 """The cells of a line, also empty ones."""
+
+
+def starts_document(line: str) -> bool:
+    """Whether a line only says that a document begins, also behind an index."""
+    return DOCUMENT_START in line and _STARTS_DOCUMENT(line) is not None
 
 
 class Columns(Frozen):
@@ -158,7 +165,7 @@ def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[i
     rows: list[Cells] = []
     comment, cut = layout.comment or "\n", layout.cut
     for number, line in enumerate(lines, start=1):
-        if not line or line.isspace() or line.startswith(DOCUMENT_START):
+        if not line or line.isspace() or starts_document(line):
             if rows:
                 yield numbers, rows
                 numbers, rows = [], []
@@ -196,7 +203,7 @@ def _until_first_word(lines: Iterator[str], comment: str) -> tuple[list[str], st
     for line in lines:
         taken.append(line)
         is_comment = bool(comment) and line.startswith(comment)
-        if line.strip() and not line.startswith(DOCUMENT_START) and not is_comment:
+        if line.strip() and not starts_document(line) and not is_comment:
             return taken, line
     return taken, ""
 
