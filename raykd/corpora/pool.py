@@ -17,7 +17,6 @@ import pyarrow as pa
 from raykd.corpora.chunks import bounds_of, opened, pieces_of
 from raykd.corpora.hashes import distinct, sentence_hashes
 from raykd.corpora.sentence import PARTS, Sentence
-from raykd.corpora.source import Stream
 
 SCHEMA = pa.schema(
     {
@@ -159,7 +158,7 @@ class _Reading:
         return [[block[place] for block in self.blocks] for place in range(5)]
 
 
-def read_pool(stream: Stream, folder: Path) -> Pool:
+def read_pool(stream: Iterable[tuple[str, Sentence]], folder: Path) -> Pool:
     """Read all sentences of `stream` that have words, with a file in `folder` that the pool reads from later."""
     reading, path = _Reading(), folder / "read.arrow"
     with pa.ipc.new_file(str(path), SCHEMA) as writer:
@@ -168,7 +167,7 @@ def read_pool(stream: Stream, folder: Path) -> Pool:
     return reading.pool(path)
 
 
-def _blocks(stream: Stream) -> Iterator[tuple[list[str], list[Sentence]]]:
+def _blocks(stream: Iterable[tuple[str, Sentence]]) -> Iterator[tuple[list[str], list[Sentence]]]:
     parts: list[str] = []
     sentences: list[Sentence] = []
     words = 0

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
@@ -33,6 +34,8 @@ FileScheme = Literal["iob1", "iob2", "bioes", "bilou", "io", "flat", "auto"]
 Span = tuple[int, int, str]
 
 OUTSIDE = "O"
+LETTERS: Mapping[str, str] = MappingProxyType({"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bilou": "BILU"})
+"""Scheme → the letters of its tags, where a tag is a letter, a dash and a type."""
 _AS_BIOES = {"L": "E", "U": "S"}
 _AS_BILOU = {"E": "L", "S": "U"}
 
@@ -101,11 +104,9 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
     """
     if scheme == "io":
         return write_spans(_read_runs(tags), len(tags), "bioes"), 0
-    letters = {"bioes": "BIES", "bilou": "BILU"}.get(scheme, "BI")
     for tag in tags:
-        if tag != OUTSIDE and (tag[:1] not in letters or tag[1:2] != "-" or len(tag) < 3):
-            allowed = ", ".join(f"{letter}-TYPE" for letter in letters)
-            raise ValueError(f"tag {tag!r} is not of scheme {scheme} (O, {allowed})")
+        if tag != OUTSIDE and not has_span_form(tag, LETTERS[scheme]):
+            raise ValueError(not_of_scheme(tag, scheme))
     spans = read_spans(_with_letters(tags, _AS_BIOES) if scheme == "bilou" else tags)
     repairs = _differences(tags, write_spans(spans, len(tags), scheme))
     return write_spans(spans, len(tags), "bioes"), repairs
@@ -258,9 +259,15 @@ def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
     return "iob1" if begins_inside and not begins_fresh else "iob2"
 
 
-def has_span_form(tag: str) -> bool:
-    """Whether a tag is one of the span schemes' letters, a dash and a type."""
-    return len(tag) > 2 and tag[0] in "BIESLU" and tag[1] == "-"
+def has_span_form(tag: str, letters: str = "BIESLU") -> bool:
+    """Whether a tag is one of the `letters`, by default of all span schemes, a dash and a type."""
+    return len(tag) > 2 and tag[0] in letters and tag[1] == "-"
+
+
+def not_of_scheme(tag: str, scheme: str) -> str:
+    """What is wrong with a tag that is not of a scheme in `LETTERS`."""
+    allowed = ", ".join(f"{letter}-TYPE" for letter in LETTERS[scheme])
+    return f"tag {tag!r} is not of scheme {scheme} (O, {allowed})"
 
 
 def _share_a_letter(tags: set[str]) -> bool:
