@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.corpora.chunks import bounds_of, on_disk
-from raykd.corpora.faults import Faults, Tally, summary
+from raykd.corpora.faults import Faults, Tally
 from raykd.corpora.hashes import first_of_each
 from raykd.corpora.pool import Pool
 from raykd.corpora.sentence import Faulty, Unit
@@ -31,9 +31,14 @@ class Converted:
     tag_set: TagSet
     tables: dict[str, pa.Table]
     schemes: dict[str, FileScheme]
-    repairs: Tally = field(default_factory=Tally)
+    repaired: Tally = field(default_factory=Tally)
     """Tags that were not valid in the file's scheme as they stood."""
     unit: Unit = "word"
+
+    @property
+    def repairs(self) -> dict[str, dict[str, int]]:
+        """Part → language → tags that were repaired."""
+        return self.repaired.counts
 
 
 def convert(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> Converted:
@@ -51,7 +56,7 @@ def convert(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig
     faults = Faults(config.on_error)
     for part, rows in selected.items():
         conversion = _Conversion(pool, part, converted, faults)
-        converted.repairs.counts[part] = {}
+        converted.repairs[part] = {}
         converted.tables[part] = on_disk(SCHEMA, conversion.batches(rows, labelled=part != "unlabelled"))
     faults.refuse()
     return converted
@@ -150,7 +155,7 @@ class _Conversion:
 
     def __init__(self, pool: Pool, part: str, converted: Converted, faults: Faults):
         self.pool, self.part, self.faults = pool, part, faults
-        self.schemes, self.tag_set, self.repairs = converted.schemes, converted.tag_set, converted.repairs
+        self.schemes, self.tag_set, self.repaired = converted.schemes, converted.tag_set, converted.repaired
         self._known: dict[tuple[str, bytes], tuple[np.ndarray, int, str]] = {}
 
     def batches(self, rows: np.ndarray, *, labelled: bool) -> Iterator[pa.RecordBatch]:
@@ -172,7 +177,7 @@ class _Conversion:
                 converted, repairs, example = self._one(row, language, numbers)
                 parts.append(converted)
                 if repairs:
-                    self.repairs.add(self.part, language, example, repairs)
+                    self.repaired.add(self.part, language, example, repairs)
         bounds = pa.array(_bounds(column).astype(np.int32))
         return pa.ListArray.from_arrays(bounds, pa.array(np.concatenate(parts)), mask=pa.array(~labelled))
 
@@ -202,7 +207,8 @@ class _Conversion:
         if repairs:
             place = next(i for i, tag in enumerate(from_bioes(bioes, scheme)) if tag != tags[i])
             what = f"{tags[place]!r} of word {place + 1} read as {from_bioes(bioes, scheme)[place]!r}"
-            example = summary(fault_at(self.pool, row, what, ""))
+            file, line = self.pool.origin(row)
+            example = f"{file}:{line}: {what}" if line else f"{file}: {what}"
             if self.faults.on_error == "stop":
                 problem = f"the tags are not valid in scheme {scheme}: {what}"
                 self._refuse(row, language, problem, "correct the tags, or set corpus.on_error: repair")

@@ -98,7 +98,7 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
     """A corpus of the sentences of `stream`, its tables mapped from temporary files; see `read_corpus`."""
     faults = Faults(config.on_error)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
-        pool = read_pool(faults.sentences(stream), Path(folder))
+        pool = read_pool(stream, Path(folder), faults)
         columns = pool.columns
         if config.on_error == "skip":
             columns = without_unknown_tags(pool, config, faults)
@@ -111,7 +111,7 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
         duplicates = _tally(pool, dropped.rows["duplicates"])
     dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
     found = {
-        "repairs": converted.repairs,
+        "repairs": converted.repaired,
         "skipped": faults.skipped,
         "overlaps": overlaps,
         "duplicates": duplicates,

@@ -18,9 +18,8 @@ from raykd.errors import CorpusError
 
 def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
     """A fault of a sentence, at its first line."""
-    sentence = pool.sentence(row)
-    file, line = sentence.origin or (f"a sentence of {sentence.language}", None)
-    words = " ".join(sentence.tokens)
+    file, line = pool.origin(row)
+    words = " ".join(pool.sentence(row).tokens)
     return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from inspect import signature
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from raykd.corpora import (
 from raykd.corpora.config import READERS
 from raykd.corpora.describe import describe
 from raykd.corpora.sentence import PARTS, Sentence
-from raykd.corpora.source import SourceConfig
+from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
 from tests.corpora.parts import read
@@ -105,10 +106,7 @@ def test_repairs_are_counted_by_part_and_language(root):
     }
     warning = next(each for each in report.warnings() if "2 tags of train en" in each)
     assert "were not valid in their scheme (iob2) and were repaired, for example " in warning
-    assert (
-        f"{root}/en.train:1: 'I-PER' of word 1 read as 'B-PER' in the sentence 'Ada Byron Bob in Rome'"
-        in warning
-    )
+    assert f"{root}/en.train:1: 'I-PER' of word 1 read as 'B-PER'" in warning
 
 
 def test_a_language_without_a_part_is_warned_about():
@@ -348,6 +346,9 @@ def test_flat_tags(tmp_path):
 
 def test_every_source_has_its_reader_and_its_name():
     assert set(SOURCES) == set(READERS)
+    # `raykd check` looks at the first sentences of files.
+    for name, source in SOURCES.items():
+        assert ("most" in signature(READERS[name]).parameters) == issubclass(source, FilesConfig), name
     for name, kind in SOURCES.items():
         assert kind.model_fields["source"].annotation.__args__ == (name,)
     with pytest.raises(ValueError, match="'builtin', 'conll', 'conllu', 'tsv', 'parquet', 'huggingface'"):
