@@ -82,7 +82,7 @@ class Faults:
         if not self.found:
             return
         first, *others = self.found.values()
-        closing = [SKIP] if self._all_skippable else []
+        closing = [SKIP] if self._all_skippable and self.on_error == "repair" else []
         if len(self.found) >= MOST_FAULTS:
             closing.insert(0, f"these are the first {len(self.found)} faults, there may be more")
         raise CorpusError(

@@ -7,6 +7,7 @@ at white space, as their labelled sentences are.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from raykd.corpora.files import BrokenLine
@@ -15,8 +16,9 @@ from raykd.corpora.source import TextConfig, for_language
 from raykd.errors import CorpusError
 from raykd.serving.labeller import WORDS
 
-LINES = 1000
-"""Lines of a paragraph that are split together; the last sentence of a longer one is joined with what follows."""
+BLOCK = 2000
+"""Characters of a paragraph that are split together; the last sentence of a block begins the next. Where more are, a
+quote that is not closed takes all that follows."""
 Line = tuple[int, str]
 
 
@@ -36,22 +38,31 @@ def parse(
 def _by_document(lines: Iterable[str], language: str) -> Iterator[Line]:
     """Each sentence with the line at which its block begins; lines that are not text as they are."""
     segment = _segmenter()
-    block: list[str] = []
-    first = 1
+    text, first = "", 1
     for number, line in enumerate(lines, start=1):
         if type(line) is BrokenLine:
             yield number, line
-        elif line.strip():
-            first = first if block else number
-            block.append(line.strip())
-            if len(block) >= LINES:
-                *sentences, last = segment(language, " ".join(block))
+            continue
+        if not line.strip():
+            yield from ((first, sentence) for sentence in segment(language, text))
+            text = ""
+        for piece in _pieces(line):
+            first = first if text else number
+            text = f"{text} {piece}" if text else piece
+            if len(text) >= BLOCK:
+                *sentences, text = segment(language, text)
                 yield from ((first, sentence) for sentence in sentences)
-                block, first = [last], number
-        elif block:
-            yield from ((first, sentence) for sentence in segment(language, " ".join(block)))
-            block = []
-    yield from ((first, sentence) for sentence in segment(language, " ".join(block)))
+                first = number
+            if len(text) >= BLOCK:
+                yield first, text
+                text = ""
+    yield from ((first, sentence) for sentence in segment(language, text))
+
+
+def _pieces(line: str) -> list[str]:
+    """A line in pieces of at most a block, cut at white space where there is some."""
+    most = BLOCK - 1
+    return re.findall(rf"\S.{{0,{most}}}(?=\s|$)|\S.{{0,{most}}}", line)
 
 
 def _segmenter() -> Callable[[str, str], list[str]]:

@@ -42,13 +42,22 @@ def test_documents_are_split_into_sentences_with_the_words_of_a_served_student(t
     assert [s.origin[1] for s in found][-3:] == [5, 7, 7]
 
 
-@pytest.mark.parametrize("lines", [1, 2, 3])
-def test_long_paragraphs_are_split_in_blocks_into_the_same_sentences(tmp_path, lines, monkeypatch):
-    written = "One is here.\nTwo goes\non. Three\nis last.\nFour.\n\nFive."
+@pytest.mark.parametrize("block", [20, 30, 60])
+def test_long_paragraphs_are_split_in_blocks_into_the_same_sentences(tmp_path, block, monkeypatch):
+    written = "One is here. Two goes\non. Three\nis last.\nFour.\n\nFive."
     whole = [s.tokens for s in text(tmp_path, written, unlabelled_form="documents")]
     assert len(whole) == 5
-    monkeypatch.setattr(plain_text, "LINES", lines)
+    monkeypatch.setattr(plain_text, "BLOCK", block)
     assert [s.tokens for s in text(tmp_path, written, unlabelled_form="documents")] == whole
+    # Without any end no more than about two blocks are one sentence, and nothing is lost.
+    endless = text(tmp_path, "word " * 100, unlabelled_form="documents")
+    assert sum(len(s.tokens) for s in endless) == 100
+    assert max(len(s.tokens) for s in endless) <= 2 * block / 5
+
+
+def test_a_quote_that_is_not_closed_takes_no_more_than_a_block(tmp_path):
+    found = text(tmp_path, '"Never closed. ' + "A sentence is here. " * 2000, unlabelled_form="documents")
+    assert len(found) > 1800
 
 
 def test_each_language_has_its_form(tmp_path):
