@@ -61,17 +61,31 @@ class SignalError(RaykdError):
 
 
 class CorpusError(RaykdError):
-    """A corpus is missing, empty or malformed."""
+    """A corpus is missing, empty or malformed. `others` of its kind are shown below it, and a `closing` line."""
 
     exit_code = 3
 
-    def __init__(self, file: str, line: int | None, problem: str, hint: str):
-        super().__init__(file, line, problem, hint)
+    def __init__(
+        self,
+        file: str,
+        line: int | None,
+        problem: str,
+        hint: str,
+        others: "tuple[CorpusError, ...]" = (),
+        closing: str = "",
+    ):
+        super().__init__(file, line, problem, hint, others, closing)
         self.file, self.line, self.problem, self.hint = file, line, problem, hint
+        self.others, self.closing = others, closing
 
     def __str__(self) -> str:
-        where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: {self.problem}; {self.hint}"
+        lines, given = [], set()
+        for fault in (self, *self.others):
+            where = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
+            hint = "" if fault.hint in given else f"; {fault.hint}"
+            lines.append(f"{where}: {fault.problem}{hint}")
+            given.add(fault.hint)
+        return "\n".join([*lines, self.closing] if self.closing else lines)
 
 
 class StoreError(RaykdError):

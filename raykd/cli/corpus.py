@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,32 +13,50 @@ from pydantic import ValidationError
 from rich.table import Table
 
 from raykd.cli.console import marked, stderr, stdout
-from raykd.cli.options import Overrides, Small, SweepPath, Variants, document
-from raykd.corpora import PARTS, read_corpus
+from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
+from raykd.corpora import PARTS, CorpusConfig, read_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import conll_text
 from raykd.corpora.describe import describe
-from raykd.errors import StoreError
-from raykd.spec import covering
+from raykd.errors import CorpusError, StoreError
+from raykd.runs.recipe import Recipe, TaskName
+from raykd.spec import Frozen, check, covering
 from raykd.storage import Storage
-from raykd.sweep.spec import check_sweep, plain_sweep
+from raykd.tasks import TASKS
 
 DEFAULTS = {name: field.default for name, field in BuiltinSource.model_fields.items()}
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make and look at corpora.")
 
 
+class CorpusFile(Frozen):
+    """What of a sweep file says what is read."""
+
+    task: TaskName = Recipe.model_fields["task"].default
+    corpus: CorpusConfig
+
+
 @app.command()
 def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
-    """Read the corpus of the sweep FILE and show its sentences, labels and warnings."""
+    """Read the corpus of FILE and show its sentences, labels and warnings. FILE may have `task` and `corpus` alone."""
     loaded = document(file, set_, variant, small)
-    check_sweep(loaded)
-    corpus = read_corpus(plain_sweep(covering(loaded.tree)[0].tree).corpus)
+    sections = {name: value for name, value in loaded.tree.items() if name in CorpusFile.model_fields}
+    loaded = replace(loaded, tree=sections, unused={})
+    check(loaded, CorpusFile)
+    found = CorpusFile.model_validate_json(json.dumps(covering(loaded.tree)[0].tree))
+    corpus = read_corpus(found.corpus)
     figures = describe(corpus)
     stdout.print(summary_table(figures))
     for warning in figures["warnings"]:
         stderr.print(marked("warning", warning), highlight=False, soft_wrap=True)
-    stdout.print(f"corpus: {file} can be read. Next: raykd plan {file}", highlight=False, soft_wrap=True)
+    try:
+        TASKS[found.task].check(corpus, str(file))
+    except CorpusError as error:
+        stderr.print(marked("warning", error), highlight=False, soft_wrap=True)
+    stdout.print(
+        f"corpus: {file} can be read. Next: raykd check {again(file, variant, small, set_)}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 @app.command()

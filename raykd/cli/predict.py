@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from raykd.cli.console import stderr
+from raykd.corpora.conll import starts_document
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
 
@@ -156,7 +157,10 @@ def _sentences(
         cells = [(number, text, text.split(separator)) for number, text in block]
         # A word "#" has all columns, a comment has others.
         width = next((len(own) for _, text, own in cells if not text.startswith("#")), None)
-        lines_of_words = [not text.startswith("#") or len(own) == width for _, text, own in cells]
+        lines_of_words = [
+            not starts_document(text) and (not text.startswith("#") or len(own) == width)
+            for _, text, own in cells
+        ]
         if column is None and any(lines_of_words):
             column = _column(
                 [own for (_, _, own), of_word in zip(cells, lines_of_words, strict=True) if of_word]

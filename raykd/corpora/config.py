@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
     }
 )
 
-READERS: Mapping[str, Callable[[Any], Stream]] = MappingProxyType(
+READERS: Mapping[str, Callable[..., Stream]] = MappingProxyType(
     {
         "builtin": builtin.read,
         "conll": conll.read,
@@ -38,6 +38,7 @@ READERS: Mapping[str, Callable[[Any], Stream]] = MappingProxyType(
         "huggingface": huggingface.read,
     }
 )
+"""Those of files take `most`, the number of sentences that are read of each."""
 
 CorpusConfig = Annotated[
     BuiltinSource | ConllSource | ConlluSource | TsvSource | ParquetSource | HuggingFaceSource,

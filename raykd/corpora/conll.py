@@ -1,33 +1,41 @@
 """CoNLL columns: one word per line, tabs or spaces between columns, an empty line after each sentence.
 
-Reads CoNLL-2002 and -2003 (spaces, `-DOCSTART-`), WikiAnn (an index before the word), Universal NER (`#`
-comments, more columns after the tag) and similar files. Columns count from 0, or from the right when negative.
+Reads CoNLL-2002 and -2003 (spaces, `-DOCSTART-`, also behind an index), WikiAnn (an index before the word), Universal
+NER (`#` comments, more columns after the tag) and similar files. Columns count from 0, or from the right when negative.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from operator import methodcaller
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pyarrow as pa
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from raykd.corpora.files import read_text_files
-from raykd.corpora.sentence import Sentence
+from raykd.corpora.files import BrokenLine
+from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.corpora.tags import TagSet, from_bioes
+from raykd.corpora.text_files import read_text_files
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
 DOCUMENT_START = "-DOCSTART-"
+_STARTS_DOCUMENT = re.compile(rf"(?:[0-9]+[\t ]+)?{DOCUMENT_START}").match
 HEAD = 100
 """The sentences of a file that are looked at together."""
 Cells = list[str]
 
 cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
 """The cells of a line, also empty ones."""
+
+
+def starts_document(line: str) -> bool:
+    """Whether a line only says that a document begins, also behind an index."""
+    return DOCUMENT_START in line and _STARTS_DOCUMENT(line) is not None
 
 
 class Columns(Frozen):
@@ -79,30 +87,32 @@ class Layout(NamedTuple):
         return self.token > 0 or len(self.cut(line)) != self.width
 
 
-def read(config: ConllSource) -> Stream:
-    """Every part of the corpus, sentence by sentence, tags as the files write them.
+def read(config: ConllSource, *, most: int | None = None) -> Stream:
+    """Every part of the corpus, sentence by sentence, tags as the files write them; of each file the first `most`.
 
     Raises:
-        CorpusError: a file is missing, empty or not text of its encoding, or a line lacks a column.
+        CorpusError: a file is missing.
     """
-    return read_text_files(config, parse)
+    return read_text_files(config, parse, most=most)
 
 
 def parse(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
-) -> Iterator[Sentence]:
+) -> Iterator[Sentence | Faulty]:
     """The sentences of one file's lines. Without `labelled` the tag column is not read."""
     layout, lines = layout_of(config, lines, file=file, language=language, labelled=labelled)
     sentences = _sentences(layout, lines, file, language)
     head = list(islice(sentences, HEAD))
-    _refuse_running_numbers(head, layout, file)
+    _refuse_running_numbers([each for each in head if isinstance(each, Sentence)], layout, file)
     yield from head
     yield from sentences
 
 
-def _sentences(layout: Layout, lines: Iterable[str], file: str, language: str) -> Iterator[Sentence]:
+def _sentences(layout: Layout, lines: Iterable[str], file: str, language: str) -> Iterator[Sentence | Faulty]:
     for numbers, rows in sentence_rows(lines, layout):
-        check_rows(rows, numbers, layout, file)
+        if faults := row_faults(rows, numbers, layout, file):
+            yield Faulty(language, faults)
+            continue
         tokens = [row[layout.token] for row in rows]
         tags = None if layout.tag is None else [row[layout.tag] for row in rows]
         yield Sentence(tokens, tags, language, (file, numbers[0]))
@@ -152,13 +162,17 @@ def layout_of(
     return layout, chain(before, lines)
 
 
-def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Cells]]]:
-    """Line numbers (from 1) and cells of each sentence; comments and document starts are skipped."""
+def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Any]]]:
+    """Line numbers (from 1) and cells of each sentence; comments and document starts are skipped. A line that is not
+    text stays a `BrokenLine`."""
     numbers: list[int] = []
-    rows: list[Cells] = []
+    rows: list[Cells | BrokenLine] = []
     comment, cut = layout.comment or "\n", layout.cut
     for number, line in enumerate(lines, start=1):
-        if not line or line.isspace() or line.startswith(DOCUMENT_START):
+        if type(line) is BrokenLine:
+            numbers.append(number)
+            rows.append(line)
+        elif not line or line.isspace() or starts_document(line):
             if rows:
                 yield numbers, rows
                 numbers, rows = [], []
@@ -169,20 +183,22 @@ def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[i
         yield numbers, rows
 
 
-def check_rows(rows: list[Cells], numbers: list[int], layout: Layout, file: str) -> None:
-    """CorpusError for the first row that lacks a column, its word or its tag."""
+def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -> tuple[CorpusError, ...]:
+    """The faults of a sentence's rows: lines that are not text, or lack a column, their word or their tag."""
+    found: list[CorpusError] = []
     needed = max(layout.token, layout.tag or 0) + 1
     for number, row in zip(numbers, rows, strict=True):
-        if len(row) < needed or (layout.exact and len(row) != layout.width):
+        if type(row) is BrokenLine:
+            found.append(CorpusError(file, number, row.problem, row.hint))
+        elif len(row) < needed or (layout.exact and len(row) != layout.width):
             expected = f"{layout.width}" if layout.exact else f"at least {needed}"
             problem = f"{len(row)} columns where {expected} are expected: {'  '.join(row)[:60]!r}"
-            raise CorpusError(
-                file, number, problem, "correct the line, or set corpus.columns or corpus.separator"
-            )
-        if not row[layout.token]:
-            raise CorpusError(file, number, "the word is empty", "correct the line")
-        if layout.tag is not None and not row[layout.tag]:
-            raise CorpusError(file, number, f"{row[layout.token]!r} has no tag", "correct the line")
+            found.append(CorpusError(file, number, problem, layout.hint))
+        elif not row[layout.token]:
+            found.append(CorpusError(file, number, "the word is empty", "correct the line"))
+        elif layout.tag is not None and not row[layout.tag]:
+            found.append(CorpusError(file, number, f"{row[layout.token]!r} has no tag", "correct the line"))
+    return tuple(found)
 
 
 def _cut_at_spaces(line: str) -> Cells:
@@ -196,7 +212,7 @@ def _until_first_word(lines: Iterator[str], comment: str) -> tuple[list[str], st
     for line in lines:
         taken.append(line)
         is_comment = bool(comment) and line.startswith(comment)
-        if line.strip() and not line.startswith(DOCUMENT_START) and not is_comment:
+        if type(line) is not BrokenLine and line.strip() and not starts_document(line) and not is_comment:
             return taken, line
     return taken, ""
 

@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.corpora.chunks import bounds_of, on_disk
+from raykd.corpora.faults import Faults, Tally
 from raykd.corpora.hashes import first_of_each
 from raykd.corpora.pool import Pool
-from raykd.corpora.sentence import Unit
+from raykd.corpora.sentence import Faulty, Unit
 from raykd.corpora.source import SourceConfig, for_language
-from raykd.corpora.tags import OUTSIDE, FileScheme, TagSet, guess_scheme, read_spans, to_bioes
+from raykd.corpora.tag_faults import fault_at, unknown_tags
+from raykd.corpora.tags import OUTSIDE, FileScheme, TagSet, from_bioes, guess_scheme, to_bioes
 from raykd.errors import CorpusError
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
@@ -29,27 +31,34 @@ class Converted:
     tag_set: TagSet
     tables: dict[str, pa.Table]
     schemes: dict[str, FileScheme]
-    repairs: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Part → language → tags that were not valid in the file's scheme as they stood."""
+    repaired: Tally = field(default_factory=Tally)
+    """Tags that were not valid in the file's scheme as they stood."""
     unit: Unit = "word"
+
+    @property
+    def repairs(self) -> dict[str, dict[str, int]]:
+        """Part → language → tags that were repaired."""
+        return self.repaired.counts
 
 
 def convert(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> Converted:
     """Tables of the `selected` rows of all parts, mapped. The tag set is all tags of train, dev and test together.
 
     Raises:
-        CorpusError: a tag does not fit the scheme of its language, or some files tag words and others whole
-            sentences; the file and the line are named.
+        CorpusError: tags do not fit the scheme of their language, or some files tag words and others whole
+            sentences; files and lines are named.
     """
     by_language = _labelled(pool, selected)
     tags = {language: _tags(pool, rows) for language, rows in by_language.items()}
     schemes = _schemes(pool, by_language, tags, config)
     unit = _unit(pool, np.concatenate([*selected.values()]))
     converted = Converted(_tag_set(tags, schemes), {}, schemes, unit=unit)
+    faults = Faults(config.on_error)
     for part, rows in selected.items():
-        conversion = _Conversion(pool, schemes, converted.tag_set)
-        batches = conversion.batches(rows, labelled=part != "unlabelled")
-        converted.tables[part], converted.repairs[part] = on_disk(SCHEMA, batches), conversion.repairs
+        conversion = _Conversion(pool, part, converted, faults)
+        converted.repairs[part] = {}
+        converted.tables[part] = on_disk(SCHEMA, conversion.batches(rows, labelled=part != "unlabelled"))
+    faults.refuse()
     return converted
 
 
@@ -61,7 +70,7 @@ def _unit(pool: Pool, rows: np.ndarray) -> Unit:
     if len(others):
         here = units[int(by_sentence[others[0]])]
         problem = f"the tags before it are one per {first}, and here they are one per {here}"
-        raise _fault(
+        raise fault_at(
             pool, int(rows[others[0]]), problem, "use one kind of tags in a corpus: remove these files"
         )
     return first
@@ -119,7 +128,7 @@ def _schemes(
             sequences = (found for _, found in _sequences(pool, rows))
             schemes[language] = guess_scheme(sequences) if scheme == "auto" else scheme
         except ValueError as error:
-            raise _mixed_forms(pool, rows, language, str(error)) from None
+            _refuse_mixed_forms(pool, rows, language, str(error), config)
     flat = [language for language in schemes if schemes[language] == "flat"]
     if 0 < len(flat) < len(schemes):
         for language in flat:
@@ -144,10 +153,10 @@ def _tag_set(tags: Mapping[str, set[str]], schemes: Mapping[str, FileScheme]) ->
 class _Conversion:
     """Converts one part, and counts its repairs by language. Equal sequences near each other are converted once."""
 
-    def __init__(self, pool: Pool, schemes: Mapping[str, FileScheme], tag_set: TagSet):
-        self.pool, self.schemes, self.tag_set = pool, schemes, tag_set
-        self.repairs: dict[str, int] = {}
-        self._known: dict[tuple[str, bytes], tuple[np.ndarray, int]] = {}
+    def __init__(self, pool: Pool, part: str, converted: Converted, faults: Faults):
+        self.pool, self.part, self.faults = pool, part, faults
+        self.schemes, self.tag_set, self.repaired = converted.schemes, converted.tag_set, converted.repaired
+        self._known: dict[tuple[str, bytes], tuple[np.ndarray, int, str]] = {}
 
     def batches(self, rows: np.ndarray, *, labelled: bool) -> Iterator[pa.RecordBatch]:
         names = pa.array(self.pool.columns.languages, pa.string())
@@ -165,52 +174,70 @@ class _Conversion:
             rows.tolist(), languages, labelled.tolist(), _rows_of(column), strict=True
         ):
             if has_tags:
-                converted, repairs = self._one(row, self.schemes[language], numbers)
+                converted, repairs, example = self._one(row, language, numbers)
                 parts.append(converted)
                 if repairs:
-                    self.repairs[language] = self.repairs.get(language, 0) + repairs
+                    self.repaired.add(self.part, language, example, repairs)
         bounds = pa.array(_bounds(column).astype(np.int32))
         return pa.ListArray.from_arrays(bounds, pa.array(np.concatenate(parts)), mask=pa.array(~labelled))
 
-    def _one(self, row: int, scheme: FileScheme, numbers: np.ndarray) -> tuple[np.ndarray, int]:
+    def _one(self, row: int, language: str, numbers: np.ndarray) -> tuple[np.ndarray, int, str]:
+        scheme = self.schemes[language]
         key = (scheme, numbers.tobytes())
         found = self._known.get(key)
         if found is None:
             if len(self._known) == KNOWN:
                 self._known.clear()
             tags = [self.pool.tags[number] for number in numbers.tolist()]
-            found = self._known[key] = self._convert_one(row, scheme, tags)
+            found = self._known[key] = self._convert_one(row, language, scheme, tags)
         return found
 
-    def _convert_one(self, row: int, scheme: FileScheme, tags: list[str]) -> tuple[np.ndarray, int]:
+    def _convert_one(
+        self, row: int, language: str, scheme: FileScheme, tags: list[str]
+    ) -> tuple[np.ndarray, int, str]:
+        """The numbers of the tags, how many were repaired, and the first repair."""
         if scheme == "flat" or scheme == "auto":
-            return self.tag_set.encode(tags), 0
+            return self.tag_set.encode(tags), 0, ""
         try:
             bioes, repairs = to_bioes(tags, scheme)
         except ValueError as error:
-            raise _fault(self.pool, row, str(error), "correct the tag, or set corpus.scheme") from None
-        return self.tag_set.encode(bioes), repairs
+            self._refuse(row, language, str(error), "correct the tag, or set corpus.scheme")
+            return np.zeros(len(tags), np.int16), 0, ""
+        example = ""
+        if repairs:
+            place = next(i for i, tag in enumerate(from_bioes(bioes, scheme)) if tag != tags[i])
+            what = f"{tags[place]!r} of word {place + 1} read as {from_bioes(bioes, scheme)[place]!r}"
+            file, line = self.pool.origin(row)
+            example = f"{file}:{line}: {what}" if line else f"{file}: {what}"
+            if self.faults.on_error == "stop":
+                problem = f"the tags are not valid in scheme {scheme}: {what}"
+                self._refuse(row, language, problem, "correct the tags, or set corpus.on_error: repair")
+        return self.tag_set.encode(bioes), repairs, example
+
+    def _refuse(self, row: int, language: str, problem: str, hint: str) -> None:
+        self.faults.note(self.part, Faulty(language, (fault_at(self.pool, row, problem, hint),)))
 
 
-def _mixed_forms(pool: Pool, rows: np.ndarray, language: str, problem: str) -> CorpusError:
+def _refuse_mixed_forms(
+    pool: Pool, rows: np.ndarray, language: str, problem: str, config: SourceConfig
+) -> None:
+    """Raise CorpusError for the sentences that have a tag of another form than the others."""
+    faults, hint = (
+        Faults(config.on_error),
+        f"correct the tag, or set corpus.scheme (language {language!r}) to flat",
+    )
+    unknown = unknown_tags({tag for _, tags in _sequences(pool, rows) for tag in tags}, "auto")
     for row, tags in _sequences(pool, rows):
-        try:
-            read_spans(tags)
-        except ValueError:
-            hint = f"correct the tag, or set corpus.scheme (language {language!r}) to flat"
-            return _fault(pool, row, problem, hint)
-    raise AssertionError("guess_scheme refuses only sequences with a tag that is not a span tag")
+        if not unknown.isdisjoint(tags):
+            faults.note("", Faulty(language, (fault_at(pool, row, problem, hint),)))
+    faults.refuse()
+    # Else it is BIOES with BILOU.
+    row = next(row for row, tags in _sequences(pool, rows) if any(tag[:2] in ("L-", "U-") for tag in tags))
+    raise fault_at(pool, row, problem, hint)
 
 
 def _different_schemes(pool: Pool, rows: np.ndarray, schemes: Mapping[str, FileScheme]) -> CorpusError:
     found = ", ".join(f"{name} {scheme}" for name, scheme in schemes.items())
     row = next(row for row, tags in _sequences(pool, rows) if set(tags) - {OUTSIDE})
     hint = "use one task per corpus: remove the language, or set corpus.scheme"
-    return _fault(pool, row, f"some languages have spans and others one tag per word ({found})", hint)
-
-
-def _fault(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
-    sentence = pool.sentence(row)
-    file, line = sentence.origin or (f"a sentence of {sentence.language}", None)
-    words = " ".join(sentence.tokens)
-    return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)
+    return fault_at(pool, row, f"some languages have spans and others one tag per word ({found})", hint)

@@ -16,11 +16,13 @@ from raykd.corpora.chunks import mapped, on_disk, write_batches
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.conversion import convert
 from raykd.corpora.digest import table_digest
+from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.report import CorpusReport, sentence_counts, unseen_labels
-from raykd.corpora.selection import select
+from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.source import SourceConfig, Stream
+from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.identity import identity
@@ -82,7 +84,7 @@ def read_corpus(config: CorpusConfig) -> Corpus:
 
     Raises:
         CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, or no sentence is left to
-            train on.
+            train on; of several faults the first ones together.
     """
     return corpus_from(READERS[config.source](config), config)
 
@@ -94,23 +96,56 @@ def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -
 
 def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
     """A corpus of the sentences of `stream`, its tables mapped from temporary files; see `read_corpus`."""
+    faults = Faults(config.on_error)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
-        pool = read_pool(stream, Path(folder))
-        selected, dropped = select(pool.columns, config)
+        pool = read_pool(stream, Path(folder), faults)
+        columns = pool.columns
+        if config.on_error == "skip":
+            columns = without_unknown_tags(pool, config, faults)
+        selected, dropped = select(columns, config)
         _refuse_empty(pool, selected, config)
         converted = convert(pool, selected, config)
+        overlaps = _tally(pool, dropped.rows["overlaps"])
+        if config.overlaps == "keep":
+            overlaps = _tally(pool, _kept_overlaps(pool, selected))
+        duplicates = _tally(pool, dropped.rows["duplicates"])
     dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
+    found = {
+        "repairs": converted.repaired,
+        "skipped": faults.skipped,
+        "overlaps": overlaps,
+        "duplicates": duplicates,
+    }
     report = CorpusReport(
         sentence_counts(converted.tables, config.languages),
         converted.schemes,
-        converted.repairs,
-        dropped.overlaps,
-        dropped.duplicates,
-        int(np.isin(dev, test).sum()),
-        unseen_labels(converted.tables, converted.tag_set),
-        {language: config.role(language) for language in config.languages},
+        dev_in_test=int(np.isin(dev, test).sum()),
+        unseen=unseen_labels(converted.tables, converted.tag_set),
+        roles={language: config.role(language) for language in config.languages},
+        overlaps_kept=config.overlaps == "keep",
+        examples={name: tally.examples for name, tally in found.items() if tally.examples},
+        **{name: tally.counts for name, tally in found.items()},
     )
     return Corpus(converted.tag_set, config.languages, converted.tables, report, converted.unit)
+
+
+def _kept_overlaps(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
+    """The training sentences, by part, whose text is also in dev or test."""
+    return {part: [selected[part][overlapping(pool.columns, selected[part], selected)]] for part in TRAINING}
+
+
+def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
+    """Sentences by part and language, with some of their words."""
+    tally = Tally({part: {} for part in TRAINING})
+    for part, own in rows.items():
+        found = np.concatenate(own)
+        codes = pool.columns.language[found]
+        for code in np.unique(codes).tolist():
+            language, examples = pool.columns.languages[code], found[codes == code]
+            tally.counts[part][language] = len(examples)
+            words = (" ".join(pool.sentence(int(row)).tokens) for row in examples[:MOST_EXAMPLES])
+            tally.examples.setdefault(part, {})[language] = [text[:60] for text in words]
+    return tally
 
 
 def corpus_id(corpus: Corpus) -> str:
@@ -168,7 +203,7 @@ def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
         raise StoreError(folder.address, problem, "remove it and write it again")
     tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
-    report, unit = CorpusReport(**manifest["report"]), manifest.get("unit", Corpus.unit)
+    report, unit = CorpusReport.from_plain(manifest["report"]), manifest.get("unit", Corpus.unit)
     return Corpus(tag_set, tuple(manifest["languages"]), parts, report, unit)
 
 

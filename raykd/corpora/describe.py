@@ -29,6 +29,8 @@ def describe(corpus: Corpus) -> dict[str, Any]:
         "labels": list(corpus.labels),
         "parts": [row for part, table in corpus.parts.items() for row in _rows(corpus, part, table)],
         "schemes": dict(corpus.report.schemes),
+        "skipped": {part: dict(found) for part, found in corpus.report.skipped.items()},
+        "examples": corpus.report.examples,
         "warnings": corpus.report.warnings(),
     }
 

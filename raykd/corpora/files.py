@@ -7,12 +7,13 @@ import difflib
 import fnmatch
 import gzip
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
 
-from raykd.corpora.sentence import PARTS, Sentence
-from raykd.corpora.source import FilesConfig, Stream, TextConfig, for_language
+from raykd.corpora.faults import Faults
+from raykd.corpora.sentence import PARTS, Faulty
+from raykd.corpora.source import FilesConfig
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
 from raykd.streams import BLOCK
@@ -25,14 +26,41 @@ BROKEN = (
 """Signs that are in no line of a text, with the message for each."""
 
 
-def files_of(config: FilesConfig) -> Iterator[tuple[str, str, str]]:
-    """(part, language, name below the root) of every file; CorpusError where a pattern finds none."""
-    storage = Storage(config.root)
+ENCODING_HINT = "set corpus.encoding, for example latin-1"
+
+
+class BrokenLine(str):
+    """A line that is not text, with why and what helps."""
+
+    problem: str
+    hint: str
+
+    @classmethod
+    def of(cls, line: str, problem: str, hint: str) -> BrokenLine:
+        broken = cls(line)
+        broken.problem, broken.hint = problem, hint
+        return broken
+
+
+def files_of(config: FilesConfig) -> list[tuple[str, str, str]]:
+    """(part, language, name below the root) of every file.
+
+    Raises:
+        CorpusError: patterns find none; some of them are named together.
+    """
+    storage, faults = Storage(config.root), Faults()
+    found: list[tuple[str, str, str]] = []
     for part in PARTS:
         for language in config.languages:
             pattern = config.named_parts(language).get(part)
-            for name in find(storage, pattern) if pattern is not None else ():
-                yield part, language, name
+            try:
+                names = find(storage, pattern) if pattern is not None else ()
+            except CorpusError as error:
+                faults.note(part, Faulty(language, (error,), whole_file=True))
+            else:
+                found += [(part, language, name) for name in names]
+    faults.refuse()
+    return found
 
 
 def find(storage: Storage, pattern: str) -> list[str]:
@@ -88,26 +116,37 @@ def read_lines(storage: Storage, name: str, encoding: str) -> Iterator[str]:
 
     Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
 
+    A line with bytes that are not text of `encoding`, a carriage return or a zero byte is a `BrokenLine`.
+
     Raises:
-        CorpusError: the file is empty, the bytes are not text of `encoding`, or a line holds a carriage return or a
-            zero byte; the error names the line.
+        CorpusError: the file is empty, or its bytes cannot be cut into lines.
     """
-    file, number = place(storage, name), 0
+    file = place(storage, name)
     with opened(storage, name) as source:
         for lines, ended in _lines(_texts(source, file, encoding)):
             together = "".join(lines)
-            if any(sign in together for sign, _, _ in BROKEN):
+            if any(sign in together for sign, _, _ in BROKEN) or _lost(together):
                 lines = [line.removesuffix("\r") for line in lines] if ended else lines
-                _refuse_broken(lines, file, number)
+                lines = [_checked(line, encoding) for line in lines]
             yield from lines
-            number += len(lines)
 
 
-def _refuse_broken(lines: list[str], file: str, before: int) -> None:
-    for number, line in enumerate(lines, start=before + 1):
-        for sign, problem, hint in BROKEN:
-            if sign in line:
-                raise CorpusError(file, number, problem, hint)
+def _checked(line: str, encoding: str) -> str:
+    for sign, problem, hint in BROKEN:
+        if sign in line:
+            return BrokenLine.of(line, problem, hint)
+    if lost := _lost(line):
+        return BrokenLine.of(line, f"byte 0x{lost:02x} is not {encoding}", ENCODING_HINT)
+    return line
+
+
+def _lost(text: str) -> int:
+    """The first byte that was not decoded; 0 where all were."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return ord(text[error.start]) & 0xFF  # as `surrogateescape` keeps it
+    return 0
 
 
 def _texts(source: BufferedIOBase, file: str, encoding: str) -> Iterator[str]:
@@ -127,9 +166,10 @@ def _texts(source: BufferedIOBase, file: str, encoding: str) -> Iterator[str]:
 
 def _decoder(encoding: str, file: str) -> codecs.IncrementalDecoder:
     try:
-        return codecs.getincrementaldecoder(
+        make = codecs.getincrementaldecoder(
             "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-        )()
+        )
+        return make(errors="surrogateescape")
     except LookupError:
         problem = f"there is no text encoding {encoding!r}"
         hint = "set corpus.encoding, for example utf-8 or latin-1"
@@ -145,7 +185,7 @@ def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, lines: int, file:
         left = error.object[: max(len(error.object) - len(block), 0)]
         line = lines - left.count(b"\n") + error.object.count(b"\n", 0, error.start) + 1
         problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
-        raise CorpusError(file, line, problem, "set corpus.encoding, for example latin-1") from None
+        raise CorpusError(file, line, problem, ENCODING_HINT) from None
 
 
 def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
@@ -161,20 +201,3 @@ def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
             yield lines, True
     if last := "".join(rest):
         yield [last], False
-
-
-def read_text_files(config: TextConfig, parse: Callable[..., Iterator[Sentence]]) -> Stream:
-    """Every file of `config` through `parse(config, lines, file, language, labelled)`, one after the other."""
-    storage = Storage(config.root)
-    for part, language, name in files_of(config):
-        lines = read_lines(storage, name, for_language(config.encoding, language) or "utf-8")
-        file = place(storage, name)
-        sentences = parse(
-            config, lines, file=file, language=language, labelled=config.reads_tags(part, language)
-        )
-        empty = True
-        for sentence in sentences:
-            empty = False
-            yield part, sentence
-        if empty:
-            raise CorpusError(file, None, "the file has no sentence", "fill it, or remove its part")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
-from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.sentence import PARTS, Faulty, Sentence
 from raykd.corpora.source import Name, Pattern, Stream
 from raykd.corpora.tables import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError
@@ -106,7 +106,7 @@ def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str
 
 def _sentences(
     config: HuggingFaceSource, split: Any, file: str, languages: list[str], part: str
-) -> Iterator[Sentence]:
+) -> Iterator[Sentence | Faulty]:
     names = config.tag_names or class_names(split.features.to_dict().get(config.columns.target))
     labelled, empty = any(config.reads_tags(part, language) for language in languages), True
     rows = split.with_format("arrow")

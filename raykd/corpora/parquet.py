@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Literal
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.files import files_of, opened, place
-from raykd.corpora.sentence import Sentence
+from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import FilesConfig, Stream
 from raykd.corpora.tables import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError, StoreError
@@ -34,16 +35,16 @@ class ParquetSource(FilesConfig, TableSource):
         return self
 
 
-def read(config: ParquetSource) -> Stream:
-    """Every part of the corpus, row by row.
+def read(config: ParquetSource, *, most: int | None = None) -> Stream:
+    """Every part of the corpus, row by row; of each file the first `most`.
 
     Raises:
-        CorpusError: a file is missing or not Parquet, a column is missing, or a row does not have one tag per word.
+        CorpusError: a file is missing or not Parquet, a column is missing, or a row has a null or an unknown tag.
     """
     for part, name, languages in _files(config):
         labelled = any(config.reads_tags(part, language) for language in languages)
         empty = True
-        for sentence in _read_file(config, name, languages, labelled=labelled):
+        for sentence in islice(_read_file(config, name, languages, labelled=labelled), most):
             empty = False
             yield part, sentence
         if empty:
@@ -65,7 +66,7 @@ def _files(config: ParquetSource) -> list[tuple[str, str, list[str]]]:
 
 def _read_file(
     config: ParquetSource, name: str, languages: list[str], *, labelled: bool
-) -> Iterator[Sentence]:
+) -> Iterator[Sentence | Faulty]:
     file, first = _place(config, name), 0
     for table in _tables(config, name, file):
         names = config.tag_names or _stored_names(table, config.columns.target, file)

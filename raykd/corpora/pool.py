@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.corpora.chunks import bounds_of, opened, pieces_of
+from raykd.corpora.faults import Faults
 from raykd.corpora.hashes import distinct, sentence_hashes
 from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import Stream
@@ -92,6 +93,11 @@ class Pool:
             "sentence" if self.by_sentence[row] else "word",
         )
 
+    def origin(self, row: int) -> tuple[str, int | None]:
+        """The file of a sentence and its first line."""
+        sentence = self.sentence(row)
+        return sentence.origin or (f"a sentence of {sentence.language}", None)
+
 
 class _Numbers:
     """Numbers for values in the order in which they are first seen."""
@@ -159,16 +165,20 @@ class _Reading:
         return [[block[place] for block in self.blocks] for place in range(5)]
 
 
-def read_pool(stream: Stream, folder: Path) -> Pool:
-    """Read all sentences of `stream` that have words, with a file in `folder` that the pool reads from later."""
+def read_pool(stream: Stream, folder: Path, faults: Faults | None = None) -> Pool:
+    """Read all sentences of `stream` that have words, with a file in `folder` that the pool reads from later.
+
+    Raises:
+        CorpusError: there are `faults`, by default any, that may not be skipped.
+    """
     reading, path = _Reading(), folder / "read.arrow"
     with pa.ipc.new_file(str(path), SCHEMA) as writer:
-        for parts, sentences in _blocks(stream):
+        for parts, sentences in _blocks((faults or Faults()).sentences(stream)):
             writer.write_batch(reading.batch(parts, sentences))
     return reading.pool(path)
 
 
-def _blocks(stream: Stream) -> Iterator[tuple[list[str], list[Sentence]]]:
+def _blocks(stream: Iterable[tuple[str, Sentence]]) -> Iterator[tuple[list[str], list[Sentence]]]:
     parts: list[str] = []
     sentences: list[Sentence] = []
     words = 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -31,9 +31,9 @@ class CorpusReport:
     """Language → the scheme its files are written in."""
     repairs: Counts
     """Tags that were not valid in their file's scheme and were read as conlleval reads them."""
-    overlaps: Mapping[str, int]
-    """Sentences dropped from train and unlabelled because their text is also in dev or test."""
-    duplicates: Mapping[str, int]
+    overlaps: Counts
+    """Sentences dropped from train and unlabelled because their text is also in dev or test; or kept in spite of it."""
+    duplicates: Counts
     """Sentences dropped from train and unlabelled because their language already had their text."""
     dev_in_test: int
     """Sentences of dev whose text is also in test. They are kept: both parts are as their authors published them."""
@@ -41,6 +41,11 @@ class CorpusReport:
     """Label → part → language → how often a label of dev or test occurs that no training sentence has."""
     roles: Mapping[str, Role] = field(default_factory=dict)
     """Language → what it gives to training; a language that is not listed is labelled."""
+    skipped: Counts = field(default_factory=dict)
+    """Sentences that were left out because of a fault."""
+    overlaps_kept: bool = False
+    examples: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
+    """Of `repairs`, `skipped`, `overlaps` and `duplicates` some, by part and language."""
 
     def role(self, language: str) -> Role:
         """What `language` gives to training."""
@@ -70,34 +75,68 @@ class CorpusReport:
         for part, languages in self.repairs.items():
             for language, count in languages.items():
                 scheme = self.schemes[language]
-                yield f"{count} tags of {part} {language} were not valid in their scheme ({scheme}) and were repaired"
-        for part, count in self.overlaps.items():
-            if count:
-                yield f"{count} sentences were dropped from {part}: they are also in dev or test"
-        for part, count in self.duplicates.items():
-            if count:
-                yield f"{count} repeated sentences were dropped from {part}"
+                what = f"{count} tags of {part} {language} were not valid in their scheme ({scheme}) and were repaired"
+                yield what + self._some("repairs", part, language)
+        for part, languages in self.skipped.items():
+            for language, count in languages.items():
+                what = f"{count} sentences of {part} {language} have faults and were left out"
+                yield what + self._some("skipped", part, language)
+        keep = "set corpus.overlaps: keep to keep them"
+        for part, languages in self.overlaps.items():
+            where = f"they are also in dev or test{self._shares('overlaps', part, languages)}"
+            if languages and self.overlaps_kept:
+                count = sum(languages.values())
+                yield f"{count} sentences of {part} were kept, and {where}; scores of these are too high"
+            elif languages:
+                yield f"{sum(languages.values())} sentences were dropped from {part}: {where}; {keep}"
+        keep = "set corpus.duplicates: keep to keep them"
+        for part, languages in self.duplicates.items():
+            if languages:
+                shares = self._shares("duplicates", part, languages)
+                yield f"{sum(languages.values())} repeated sentences were dropped from {part}{shares}; {keep}"
         if self.dev_in_test:
             yield f"{self.dev_in_test} sentences of dev are also in test"
 
+    def _some(self, kind: str, part: str, language: str) -> str:
+        found = self.examples.get(kind, {}).get(part, {}).get(language, ())
+        return f", for example {'; '.join(found)}" if found else ""
+
+    def _shares(self, kind: str, part: str, languages: Mapping[str, int]) -> str:
+        """How many of each language, the most first, with examples of the first."""
+        ordered = sorted(languages, key=lambda language: -languages[language])
+        counts = ", ".join(f"{language} {languages[language]}" for language in ordered)
+        examples = self.examples.get(kind, {}).get(part, {}).get(ordered[0], ()) if ordered else ()
+        quoted = ", ".join(repr(text) for text in examples)
+        return f" ({counts}{f'; for example {quoted}' if quoted else ''})"
+
     def restricted(self, languages: Iterable[str]) -> CorpusReport:
-        """The counts that are kept per language, for these languages alone."""
+        """The counts for these languages alone."""
         kept = set(languages)
         unseen = {label: _only(counts, kept) for label, counts in self.unseen.items()}
-        return CorpusReport(
-            _only(self.sentences, kept),
-            {language: scheme for language, scheme in self.schemes.items() if language in kept},
-            _only(self.repairs, kept),
-            self.overlaps,
-            self.duplicates,
-            self.dev_in_test,
-            {label: counts for label, counts in unseen.items() if any(counts.values())},
-            {language: role for language, role in self.roles.items() if language in kept},
+        return replace(
+            self,
+            schemes={language: scheme for language, scheme in self.schemes.items() if language in kept},
+            unseen={label: counts for label, counts in unseen.items() if any(counts.values())},
+            roles={language: role for language, role in self.roles.items() if language in kept},
+            **{
+                name: _only(getattr(self, name), kept)
+                for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates")
+            },
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """JSON-able form; `CorpusReport(**plain)` reads it back."""
+        """JSON-able form; `from_plain` reads it back."""
         return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> CorpusReport:
+        """The report that `to_plain` gave, also in its earlier form, which had no counts by language of these."""
+        earlier = {
+            name: {part: {"all": count} if count else {} for part, count in plain[name].items()}
+            for name in ("overlaps", "duplicates")
+            if any(isinstance(count, int) for count in plain[name].values())
+        }
+        return cls(**{**plain, **earlier})
 
 
 def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) -> dict[str, dict[str, int]]:

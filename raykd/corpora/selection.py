@@ -9,8 +9,9 @@ Selection looks at numbers only (`pool.Columns`): sentences are rows of what was
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -23,23 +24,33 @@ HELD_OUT = ("dev", "test")
 
 Rows = np.ndarray
 """Sentences by their rows: int64."""
+Reason = Literal["overlaps", "duplicates"]
 
 
 @dataclass
 class Dropped:
-    """How many sentences were dropped, by part."""
+    """How many sentences were dropped, by part, and which."""
 
     overlaps: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TRAINING, 0))
     """Their text is also in dev or test."""
     duplicates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TRAINING, 0))
     """Their text was read before in the same language."""
+    rows: dict[Reason, dict[str, list[Rows]]] = field(
+        default_factory=lambda: {"overlaps": {}, "duplicates": {}}, compare=False
+    )
+
+    def note(self, reason: Reason, part: str, rows: Rows) -> None:
+        """Count rows that were dropped."""
+        getattr(self, reason)[part] += len(rows)
+        self.rows[reason].setdefault(part, []).append(rows)
 
 
 def select(columns: Columns, config: SourceConfig) -> tuple[dict[str, Rows], Dropped]:
     """The sentences that `config` asks for, by part, in the order in which they were read.
 
     A training sentence whose text also occurs in dev or test, of any language, is dropped before the caps are
-    filled; so is one whose text its own language already has. Dev and test stay as they are.
+    filled, unless `overlaps` is "keep"; so is one whose text its own language already has, unless `duplicates` is. Dev
+    and test stay as they are.
 
     Of a language without labels every training sentence that is not drawn for its test is unlabelled text; of
     a zero-shot language only the test is kept. Neither has a dev. Tags of the unlabelled part are not to be used.
@@ -144,10 +155,11 @@ class _Selection:
         if self.config.duplicates == "keep":
             return rows
         keys = self._keys(rows)
-        fresh = rows if seen is None else rows[~np.isin(keys, self._keys(seen))]
-        kept = fresh[first_of_each(self._keys(fresh))]
-        self.dropped.duplicates[part] += len(rows) - len(kept)
-        return kept
+        fresh = np.arange(len(rows)) if seen is None else np.flatnonzero(~np.isin(keys, self._keys(seen)))
+        kept = np.zeros(len(rows), dtype=bool)
+        kept[fresh[first_of_each(keys[fresh])]] = True
+        self.dropped.note("duplicates", part, rows[~kept])
+        return rows[kept]
 
     def _keys(self, rows: Rows) -> np.ndarray:
         """Equal for equal words in one language, int64."""
@@ -155,8 +167,14 @@ class _Selection:
         return self.columns.sentence[rows].astype(np.int64) * languages + self.columns.language[rows]
 
     def _without(self, rows: Rows, parts: dict[str, Rows], part: str) -> Rows:
-        kept = rows[
-            ~np.isin(self.columns.sentence[rows], self.columns.sentence[np.concatenate([*parts.values()])])
-        ]
-        self.dropped.overlaps[part] += len(rows) - len(kept)
-        return kept
+        if self.config.overlaps == "keep":
+            return rows
+        overlap = overlapping(self.columns, rows, parts)
+        self.dropped.note("overlaps", part, rows[overlap])
+        return rows[~overlap]
+
+
+def overlapping(columns: Columns, rows: Rows, parts: Mapping[str, Rows]) -> np.ndarray:
+    """Which of `rows` have the text of a sentence of dev or test: bool."""
+    held_out = np.concatenate([parts[part] for part in HELD_OUT])
+    return np.isin(columns.sentence[rows], columns.sentence[held_out])

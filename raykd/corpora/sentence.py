@@ -2,6 +2,8 @@
 
 from typing import Literal, NamedTuple
 
+from raykd.errors import CorpusError
+
 PARTS = ("train", "unlabelled", "dev", "test")
 """The parts of a corpus, in the order in which they are stored and shown."""
 
@@ -22,3 +24,12 @@ class Sentence(NamedTuple):
     language: str
     origin: tuple[str, int | None] | None = None
     unit: Unit = "word"
+
+
+class Faulty(NamedTuple):
+    """What stands in the place of a sentence that cannot be read, or of all that follows in its file."""
+
+    language: str
+    faults: tuple[CorpusError, ...]
+    whole_file: bool = False
+    """The rest of the file cannot be read either."""

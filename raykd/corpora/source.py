@@ -13,12 +13,13 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from raykd.corpora.sentence import PARTS, Sentence, Unit
+from raykd.corpora.faults import OnError
+from raykd.corpora.sentence import PARTS, Faulty, Sentence, Unit
 from raykd.corpora.tags import FileScheme
 from raykd.spec import Frozen
 
-Stream = Iterator[tuple[str, Sentence]]
-"""(part, sentence), one after the other as they are read."""
+Stream = Iterator[tuple[str, Sentence | Faulty]]
+"""(part, sentence), one after the other as they are read, or what stands in the place of one."""
 Value = TypeVar("Value")
 Weight = Annotated[int, Field(ge=1)]
 Sentences = Annotated[int, Field(ge=1)]
@@ -26,6 +27,7 @@ Cap = Sentences | dict[str, Sentences]
 Name = Annotated[str, Field(min_length=1)]
 Pattern = Name | dict[str, Name]
 """A file pattern or split name: one for all languages, or a mapping from languages with `default` for the others."""
+TextForm = Literal["same", "sentences", "documents"]
 Role = Literal["labelled", "unlabelled", "zero-shot"]
 """What a language gives to training: sentences with tags, sentences without, nothing."""
 
@@ -70,8 +72,16 @@ class SourceConfig(Frozen):
     test_cap: Cap | None = None
     split: Split | None = None
     """Draw dev and test from the training sentences instead of reading them."""
+    on_error: OnError = "repair"
+    """What becomes of faults. `repair`: a sequence of tags that is not valid in its scheme (I- without B-) is read as
+    conlleval reads it; of other faults the first ones are reported together. `skip`: sentences with other faults (too
+    few columns, no word or tag, a tag of another scheme, bytes that are not text) are left out too, in all parts.
+    `stop`: tags are not repaired either."""
     duplicates: Literal["drop", "keep"] = "drop"
-    """Whether a training sentence whose text was read before is dropped."""
+    """Whether a training sentence whose text was read before in its language is dropped."""
+    overlaps: Literal["drop", "keep"] = "drop"
+    """Whether a training sentence whose text is also in dev or test is dropped. With `keep`, and `duplicates: keep`,
+    published splits stay whole; scores of sentences that were trained on are too high."""
     sampling_alpha: Annotated[float, Field(ge=0)] = 1.0
     """Exponent of smoothed language sampling: p ∝ n^alpha; 1 takes the corpus as it is."""
     seed: Annotated[int, Field(ge=0)] = 0
@@ -231,10 +241,17 @@ class TextConfig(FilesConfig):
     """A source of text files."""
 
     encoding: Name | dict[str, Name] = "utf-8"
+    unlabelled_form: TextForm | dict[str, TextForm] = "same"
+    """How the files of `unlabelled` are written: `same` as the others; `sentences`: plain text, a sentence in each
+    line; `documents`: plain text, empty lines between paragraphs, which is split into sentences (needs the package
+    sentencex, `pip install 'raykd[text]'`). Plain text is split into words as `raykd predict` splits it."""
 
     @model_validator(mode="after")
     def _every_language_has_its_files(self) -> TextConfig:
-        refuse_unknown_languages("encoding", self.encoding, self.languages)
+        for field in ("encoding", "unlabelled_form"):
+            refuse_unknown_languages(field, getattr(self, field), self.languages)
+        if self.unlabelled_form != "same" and self.unlabelled in (None, REST):
+            raise ValueError("unlabelled_form says how files are written: name them in unlabelled")
         self.refuse_one_place_for_two()
         return self
 

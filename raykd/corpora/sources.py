@@ -19,7 +19,7 @@ from raykd.identity import identity
 from raykd.storage import Storage
 
 SOURCES = "sources"
-READING = 1
+READING = 2
 """To be raised when readers, selection or conversion give other sentences for the same files."""
 
 

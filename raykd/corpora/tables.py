@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from raykd.corpora.sentence import Sentence, Unit
+from raykd.corpora.sentence import Faulty, Sentence, Unit
 from raykd.corpora.source import Name, PartsConfig
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
@@ -65,7 +65,7 @@ def sentences_of(
     names: Sequence[str] | None,
     labelled: bool,
     first: int = 0,
-) -> list[Sentence]:
+) -> list[Sentence | Faulty]:
     """The rows of `table`, without those of other languages where a column has the language. The table is a piece of
     a larger one, from row `first` on.
 
@@ -73,7 +73,7 @@ def sentences_of(
     are skipped.
 
     Raises:
-        CorpusError: a column is missing or of another type, or a row does not have one tag per word.
+        CorpusError: a column is missing or of another type, or a row has a null or an unknown tag.
     """
     if columns.text is None:
         tokens = _words(table, columns.token, file, first)
@@ -106,13 +106,14 @@ def _rows(
     file: str,
     first: int,
     unit: Unit,
-) -> Iterator[Sentence]:
+) -> Iterator[Sentence | Faulty]:
     for row, (words, row_tags, language) in enumerate(zip(tokens, tags, row_languages, strict=True), first):
         if language not in languages or not words:
             continue
         if row_tags is not None and len(words) != len(row_tags) and unit == "word":
             problem = f"row {row} has {len(words)} words and {len(row_tags)} tags"
-            raise CorpusError(file, None, problem, "give one tag per word")
+            yield Faulty(language, (CorpusError(file, None, problem, "give one tag per word"),))
+            continue
         yield Sentence(words, row_tags, language, (f"{file} row {row}", None), unit)
 
 

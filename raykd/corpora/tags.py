@@ -3,11 +3,12 @@
 The schemes, on the spans [0, 2) PER, [2, 3) PER, [4, 5) LOC of five tokens:
 
     bioes   B-PER E-PER S-PER O S-LOC
+    bilou   B-PER L-PER U-PER O U-LOC     the same with other letters: L for E, U for S
     iob2    B-PER I-PER B-PER O B-LOC     every span begins with B
     iob1    I-PER I-PER B-PER O I-LOC     B only where a span touches an earlier one of its type (CoNLL-2003)
     io      T-PER T-PER T-PER O T-LOC     one tag per token; neighbours with one tag are one span (SemEval-2016)
 
-The first three are equivalent. Conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every
+The first four are equivalent. Conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every
 valid sequence of scheme `s`. An invalid sequence is read as conlleval reads it (a tag that cannot continue a span
 begins a new one), and every tag that would be written otherwise counts as one repair. `io` cannot separate
 touching spans of one type: they become one. Its types are whole tags (`T-POS`, not `POS`), so that the tags can be
@@ -16,10 +17,11 @@ written again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
@@ -27,11 +29,15 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int16
 
-SpanScheme = Literal["iob1", "iob2", "bioes", "io"]
-FileScheme = Literal["iob1", "iob2", "bioes", "io", "flat", "auto"]
+SpanScheme = Literal["iob1", "iob2", "bioes", "bilou", "io"]
+FileScheme = Literal["iob1", "iob2", "bioes", "bilou", "io", "flat", "auto"]
 Span = tuple[int, int, str]
 
 OUTSIDE = "O"
+LETTERS: Mapping[str, str] = MappingProxyType({"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bilou": "BILU"})
+"""Scheme → the letters of its tags, where a tag is a letter, a dash and a type."""
+_AS_BIOES = {"L": "E", "U": "S"}
+_AS_BILOU = {"E": "L", "S": "U"}
 
 
 def read_spans(tags: Sequence[str]) -> list[Span]:
@@ -80,10 +86,14 @@ def write_spans(spans: Iterable[Span], length: int, scheme: SpanScheme) -> list[
         touches = start == last_end and kind == last_kind
         first = "I-" if scheme == "iob1" and not touches else "B-"
         tags[start:end] = [first + kind] + ["I-" + kind] * (end - start - 1)
-        if scheme == "bioes":
+        if scheme in ("bioes", "bilou"):
             tags[end - 1] = ("S-" if end - start == 1 else "E-") + kind
         last_end, last_kind = end, kind
-    return tags
+    return _with_letters(tags, _AS_BILOU) if scheme == "bilou" else tags
+
+
+def _with_letters(tags: Iterable[str], letters: Mapping[str, str]) -> list[str]:
+    return [letters.get(tag[0], tag[0]) + tag[1:] for tag in tags]
 
 
 def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
@@ -94,12 +104,10 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
     """
     if scheme == "io":
         return write_spans(_read_runs(tags), len(tags), "bioes"), 0
-    letters = "BIES" if scheme == "bioes" else "BI"
     for tag in tags:
-        if tag != OUTSIDE and (tag[:1] not in letters or tag[1:2] != "-" or len(tag) < 3):
-            allowed = ", ".join(f"{letter}-TYPE" for letter in letters)
-            raise ValueError(f"tag {tag!r} is not of scheme {scheme} (O, {allowed})")
-    spans = read_spans(tags)
+        if tag != OUTSIDE and not has_span_form(tag, LETTERS[scheme]):
+            raise ValueError(not_of_scheme(tag, scheme))
+    spans = read_spans(_with_letters(tags, _AS_BIOES) if scheme == "bilou" else tags)
     repairs = _differences(tags, write_spans(spans, len(tags), scheme))
     return write_spans(spans, len(tags), "bioes"), repairs
 
@@ -210,15 +218,16 @@ def _differences(tags: Sequence[str], others: Sequence[str]) -> int:
 def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
     """The scheme of tag sequences, found by what only one scheme would write.
 
-    E- or S- tags make it BIOES. Without them, a span that begins with I- makes it IOB1, unless some B- is where
-    IOB1 writes I-: then it is IOB2 with faults. If all tags have another form it is flat, unless there is O and the
-    other tags share one letter (T-POS, T-NEG): one such tag per token is `io`.
+    E- or S- tags make it BIOES, L- or U- tags BILOU. Without them, a span that begins with I- makes it IOB1, unless
+    some B- is where IOB1 writes I-: then it is IOB2 with faults. If all tags have another form it is flat, unless there
+    is O and the other tags share one letter (T-POS, T-NEG): one such tag per token is `io`.
 
     Raises:
-        ValueError: some tags have the form of spans and others do not.
+        ValueError: some tags have the form of spans and others do not, or some are of BIOES and others of BILOU.
     """
     letters: set[str] = set()
     others: set[str] = set()
+    lasts: set[str] = set()
     begins_inside = begins_fresh = outside = False
     for tags in sequences:
         before, kind_before = "O", ""
@@ -226,21 +235,39 @@ def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
             if tag == OUTSIDE:
                 before, kind_before, outside = "O", "", True
                 continue
-            if len(tag) < 3 or tag[0] not in "BIES" or tag[1] != "-":
+            if not has_span_form(tag):
                 others.add(tag)
                 continue
+            if tag[0] == "L":
+                lasts.add(tag)
             fresh = before == "O" or kind_before != tag[2:]
             begins_inside |= fresh and tag[0] == "I"
             begins_fresh |= fresh and tag[0] == "B"
             before, kind_before = tag[0], tag[2:]
             letters.add(before)
+    if letters == {"L"}:
+        # Nothing ends that did not begin: L- is the one letter of `io`, or of no scheme.
+        letters, others = set(), others | lasts
     if others and letters & set("BI"):
         raise ValueError(f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(others)[:5])})")
     if others or not letters:
         return "io" if outside and not letters and _share_a_letter(others) else "flat"
-    if letters & set("ES"):
-        return "bioes"
+    if letters & set("ES") and letters & set("LU"):
+        raise ValueError("some tags are of BIOES (E-, S-) and others of BILOU (L-, U-)")
+    if letters & set("ESLU"):
+        return "bioes" if letters & set("ES") else "bilou"
     return "iob1" if begins_inside and not begins_fresh else "iob2"
+
+
+def has_span_form(tag: str, letters: str = "BIESLU") -> bool:
+    """Whether a tag is one of the `letters`, by default of all span schemes, a dash and a type."""
+    return len(tag) > 2 and tag[0] in letters and tag[1] == "-"
+
+
+def not_of_scheme(tag: str, scheme: str) -> str:
+    """What is wrong with a tag that is not of a scheme in `LETTERS`."""
+    allowed = ", ".join(f"{letter}-TYPE" for letter in LETTERS[scheme])
+    return f"tag {tag!r} is not of scheme {scheme} (O, {allowed})"
 
 
 def _share_a_letter(tags: set[str]) -> bool:

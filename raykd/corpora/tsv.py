@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from raykd.corpora.files import read_text_files
-from raykd.corpora.sentence import Sentence, Unit
+from raykd.corpora.files import BrokenLine
+from raykd.corpora.sentence import Faulty, Sentence, Unit
 from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
+from raykd.corpora.text_files import read_text_files
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -45,32 +46,39 @@ class TsvSource(TextConfig):
         return self
 
 
-def read(config: TsvSource) -> Stream:
-    """Every part of the corpus: sentences with one tag, their class.
+def read(config: TsvSource, *, most: int | None = None) -> Stream:
+    """Every part of the corpus: sentences with one tag, their class; of each file the first `most`.
 
     Raises:
-        CorpusError: a file is missing or empty, or a line lacks its text or its class.
+        CorpusError: a file is missing.
     """
-    return read_text_files(config, parse)
+    return read_text_files(config, parse, most=most)
 
 
 def parse(
     config: TsvSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
-) -> Iterator[Sentence]:
+) -> Iterator[Sentence | Faulty]:
     """The sentences of one file's lines; empty lines are skipped. Without `labelled` the class is not read."""
     columns, width = for_language(config.columns, language) or Columns(), 0
     for number, line in enumerate(lines, start=1):
+        if type(line) is BrokenLine:
+            yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),))
+            continue
         if not line.strip():
             continue
         cells = line.split("\t")
         width = width or len(cells)
         if config.header and number == 1:
             continue
-        tokens, tags = _cells(columns, cells, file, number, labelled)
-        if len(cells) != width:
-            problem = f"{len(cells)} columns between tabs where the first line has {width}"
-            raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
-        yield Sentence(tokens, tags, language, (file, number), TsvSource.unit)
+        try:
+            tokens, tags = _cells(columns, cells, file, number, labelled)
+            if len(cells) != width:
+                problem = f"{len(cells)} columns between tabs where the first line has {width}"
+                raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
+        except CorpusError as error:
+            yield Faulty(language, (error,))
+        else:
+            yield Sentence(tokens, tags, language, (file, number), TsvSource.unit)
 
 
 def _cells(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from raykd.corpora.glance import FIRST
 from tests.sweep.in_process import call, code_of
 
 FILE = """
@@ -31,6 +32,52 @@ def test_a_fault_of_a_variant_names_it(file, capsys):
     assert code_of("check", file) == 2
     shown = " ".join(capsys.readouterr().err.split())
     assert "has no layer 2; choose from 0 (its input) to 1 (in variant shallow)" in shown
+
+
+def test_the_small_form_is_checked_alone(file, tmp_path, capsys):
+    path = tmp_path / "checked.yaml"
+    path.write_text(path.read_text() + "  small: {corpus: {source: builtin, languages: [en], train: 20}}\n")
+    call("check", file, "--small")
+    assert "--variant small" in capsys.readouterr().out
+
+
+CORPUS = "{source: conll, root: ROOT, languages: [en], train: t, dev: t, test: t, unlabelled: u}"
+
+
+def test_the_files_of_the_corpus_are_looked_at(tmp_path, capsys):
+    path, text = tmp_path / "checked.yaml", tmp_path / "text"
+    text.mkdir()
+    body = FILE.split("variants")[0].replace("layer: 2", "layer: 1")
+    corpus = CORPUS.replace("ROOT", str(text))
+    path.write_text(body.replace("{source: builtin, languages: [en]}", corpus))
+    assert code_of("check", str(path)) == 3
+    shown = capsys.readouterr().err.replace("\n", " ")
+    assert f"{text}/t: no such file" in shown
+    assert f"{text}/u: no such file" in shown
+    (text / "t").write_text("a O\nb\n\nc O\n\nd\n")
+    (text / "u").write_text("a\n\n")
+    assert code_of("check", str(path)) == 3
+    shown = capsys.readouterr().err
+    assert f"{text}/t:2: 1 columns where 2 are expected" in shown
+    assert f"{text}/t:6: 1 columns" in shown
+    # What is after the first sentences is for `raykd corpus show`.
+    (text / "t").write_text("a O\n\n" * FIRST + "b\n")
+    call("check", str(path))
+    shown = capsys.readouterr().out
+    assert "corpus: the first sentences of 4 files can be read" in shown
+    assert "is valid" in shown
+
+
+def test_every_alternative_of_the_corpus_is_looked_at(tmp_path, capsys):
+    path = tmp_path / "checked.yaml"
+    (tmp_path / "t").write_text("a O\n")
+    here, there = (
+        CORPUS.replace(", unlabelled: u", "").replace("ROOT", str(root)) for root in (tmp_path, "nowhere")
+    )
+    body = FILE.split("variants")[0].replace("layer: 2", "layer: 1")
+    path.write_text(body.replace("{source: builtin, languages: [en]}", f"{{choice: [{here}, {there}]}}"))
+    assert code_of("check", str(path)) == 3
+    assert "nowhere/t: no such file" in capsys.readouterr().err.replace("\n", "")
 
 
 def test_a_variant_that_is_named_is_checked_alone(file, capsys):

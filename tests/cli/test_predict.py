@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import raykd
+from raykd.cli.predict import _sentences
 from raykd.runs.export import export_run
 from raykd.runs.prepare import prepare
 from raykd.storage import Storage
@@ -29,6 +30,12 @@ def student(tmp_path_factory):
     executed(ready, run)
     export_run(ready.storage.child(*run.folder), Storage(str(folder / "student")), store=ready.storage)
     return str(folder / "student")
+
+
+def test_the_start_of_a_document_is_no_word():
+    lines = ["-DOCSTART- -X- O", "", "0 -DOCSTART- O", "0 Ada O", "1 sleeps O"]
+    found = [words for _, words in _sentences(enumerate(lines, start=1), "x", None)]
+    assert found == [[], ["Ada", "sleeps"]]
 
 
 def test_conll_gets_a_column_of_labels(student, tmp_path):

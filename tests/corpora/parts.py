@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raykd.corpora.config import READERS
+from raykd.corpora.faults import Faults
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.selection import Dropped
 from raykd.corpora.selection import select as select_rows
@@ -18,9 +19,9 @@ Parts = dict[str, list[Sentence]]
 
 
 def read(config: Any) -> Parts:
-    """The sentences of each part, in reading order."""
+    """The sentences of each part, in reading order, without those that are skipped."""
     parts: Parts = {}
-    for part, sentence in READERS[config.source](config):
+    for part, sentence in Faults(config.on_error).sentences(READERS[config.source](config)):
         parts.setdefault(part, []).append(sentence)
     return parts
 

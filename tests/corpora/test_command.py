@@ -12,7 +12,7 @@ from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
 from raykd.corpora.describe import describe
 from raykd.corpora.source import SourceConfig
-from raykd.errors import StoreError
+from raykd.errors import SpecError, StoreError
 from tests.corpora.parts import read
 
 
@@ -34,6 +34,39 @@ def test_the_files_that_it_makes_are_the_built_in_corpus(folder):
     found = read(ConllSource(source="conll", root=str(folder), languages=("en", "nl"), **names))
     for part, sentences in expected.items():
         assert [(s.language, s.tokens) for s in found[part]] == [(s.language, s.tokens) for s in sentences]
+
+
+def test_a_file_with_task_and_corpus_alone_is_shown(folder, tmp_path):
+    path = tmp_path / "mine.yaml"
+    corpus = "{source: conll, root: ROOT, languages: [en], train: '{lang}/train.conll', dev: '{lang}/dev.conll', test: '{lang}/test.conll'}"  # fmt: skip  # noqa: E501
+    path.write_text(f"task: ner\ncorpus: {corpus.replace('ROOT', str(folder))}\n")
+    done = run("show", path)
+    assert "can be read. Next: raykd check" in done.output
+    assert "train" in done.output
+    # Other sections, also faulty ones, are not looked at; a task that does not fit is.
+    path.write_text(path.read_text().replace("task: ner", "task: pos\nteachers: {kind: nonsense}"))
+    done = run("show", path)
+    assert done.exit_code == 0
+    assert "its tags are bioes, and task 'pos' needs flat tags" in done.output
+    for text, fault in (("task: ner\n", "corpus"), ("corpus: {source: bultin}\n", "did you mean 'builtin'")):
+        path.write_text(text)
+        with pytest.raises(SpecError, match=fault):
+            run("show", path)
+
+
+def test_what_was_left_out_is_shown(tmp_path):
+    (tmp_path / "t").write_text("a O\n\nb\n\nc O\n\n")
+    (tmp_path / "d").write_text("d O\n\na O\n")
+    corpus = (
+        f"{{source: conll, root: {tmp_path}, languages: [xx], train: t, dev: d, test: d, on_error: skip}}"
+    )
+    (tmp_path / "mine.yaml").write_text(f"task: pos\ncorpus: {corpus}\n")
+    shown = run("show", tmp_path / "mine.yaml").output
+    assert (
+        f"1 sentences of train xx have faults and were left out, for example {tmp_path}/t:3: 1 columns"
+        in shown
+    )
+    assert "they are also in dev or test (xx 1; for example 'a'); set corpus.overlaps: keep" in shown
 
 
 def test_existing_files_are_kept_without_a_flag(folder):

@@ -6,7 +6,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from raykd.corpora import read_corpus
+from raykd.corpora import corpus_id, read_corpus
 from raykd.corpora.conll import ConllSource
 from raykd.errors import CorpusError
 from tests.corpora.parts import read
@@ -23,6 +23,7 @@ def train(tmp_path, data, **settings):
     return [(s.tokens, s.tags) for s in read(source(tmp_path, **settings))["train"]]
 
 
+INDEXED = {"columns": {"token": 1, "tag": 2}}
 PETER = [(["Peter", "went"], ["B-PER", "O"]), (["Home"], ["O"])]
 
 
@@ -40,6 +41,15 @@ PETER = [(["Peter", "went"], ["B-PER", "O"]), (["Home"], ["O"])]
         (
             "-DOCSTART- -X- O\n\nPeter NNP B-PER\nwent VBD O\n\n-DOCSTART- -X- O\n\nHome NN O\n",
             {},
+        ),
+        *(
+            (f"{start}\n\n0{cut}Peter{cut}B-PER\n1{cut}went{cut}O\n\n{start}\n0{cut}Home{cut}O\n", INDEXED)
+            for start, cut in (
+                ("0 -DOCSTART- O", " "),
+                ("1\t-DOCSTART-\tO", "\t"),
+                ("0\t-DOCSTART- -X-\tO", "\t"),
+                ("-DOCSTART- -X- O", " "),
+            )
         ),
         ("# text = Peter went\nPeter\tB-PER\n# in between\nwent\tO\n\n# 2\nHome\tO\n", {}),
         ("// a\nPeter\tB-PER\nwent\tO\n\nHome\tO\n", {"comment": "//"}),
@@ -189,7 +199,7 @@ def test_a_missing_file_names_the_nearest(tmp_path):
         ({"encoding": {"de": "latin-1"}}, "encoding names de"),
         ({"train": "/etc/passwd"}, "train must be below root"),
         ({"split": {}, "dev": None, "test": None, "dev_cap": 3}, "large dev and test are: remove dev_cap"),
-        ({"scheme": "bilou"}, "'iob1', 'iob2', 'bioes', 'io', 'flat' or 'auto'"),
+        ({"scheme": "iobes"}, "'iob1', 'iob2', 'bioes', 'bilou', 'io', 'flat' or 'auto'"),
         ({"trian": "x"}, "Extra inputs are not permitted"),
     ],
 )
@@ -300,6 +310,14 @@ def test_a_tag_without_a_type_is_reported_with_its_line(tmp_path, tag, scheme, p
     with pytest.raises(CorpusError, match=problem) as caught:
         whole(tmp_path, f"Peter\tB-PER\n\nwent\t{tag}\n", scheme=scheme)
     assert caught.value.line == 3
+
+
+def test_a_file_in_bilou_is_the_same_corpus_as_in_bioes(tmp_path):
+    text = "Ada\tB-PER\nKing\tI-PER\nLovelace\tE-PER\nin\tO\nLondon\tS-LOC\n"
+    bioes = whole(tmp_path, text)
+    bilou = whole(tmp_path, text.replace("E-", "L-").replace("S-", "U-"))
+    assert bilou.report.schemes == {"xx": "bilou"}
+    assert corpus_id(bilou) == corpus_id(bioes)
 
 
 def test_a_type_may_be_called_o(tmp_path):

@@ -34,6 +34,22 @@ def train(tmp_path, lines, **settings):
     return read(source(tmp_path, **settings))["train"]
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("1\tAda\tB-PER\n2\tsaw\tO\n\n", "{token: 1, tag: 2}"),
+        ("Ada\tNNP\tB-PER\nsaw\tVB\tO\n", "{token: 0, tag: 2}"),
+        ("# text\n0 Ada B-PER\n1 saw O\n", "{token: 1, tag: 2}"),
+    ],
+)
+def test_a_file_of_few_columns_is_recognised(tmp_path, text, columns):
+    (tmp_path / "t").write_text(text)
+    with pytest.raises(CorpusError) as caught:
+        read(source(tmp_path))
+    assert caught.value.hint == f"set corpus.source: conll and corpus.columns: {columns}"
+    assert "where CoNLL-U has 10" in caught.value.problem
+
+
 def test_words_are_read_and_other_nodes_passed_over(tmp_path):
     lines = [
         "# text = vámonos al mar",

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from inspect import signature
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from raykd.corpora import (
 from raykd.corpora.config import READERS
 from raykd.corpora.describe import describe
 from raykd.corpora.sentence import PARTS, Sentence
-from raykd.corpora.source import SourceConfig
+from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
 from tests.corpora.parts import read
@@ -84,11 +85,15 @@ def test_the_report_has_what_was_found(root):
     report = read_corpus(config(root)).report
     assert report.schemes == {"en": "iob1", "es": "iob2"}
     assert report.sentences["train"] == {"en": 2, "es": 1}
-    assert report.overlaps == {"train": 2, "unlabelled": 0}  # "en Roma" (es test) and "Bob" (en dev)
+    assert report.overlaps == {
+        "train": {"es": 2},
+        "unlabelled": {},
+    }  # "en Roma" (es test) and "Bob" (en dev)
     assert report.unseen == {"MISC": {"test": {"en": 1}}}
     warnings = report.warnings()
     assert "label 'MISC' is in no training sentence, so it cannot be learnt (1 x in test en)" in warnings
-    assert "2 sentences were dropped from train: they are also in dev or test" in warnings
+    dropped = "2 sentences were dropped from train: they are also in dev or test (es 2; for example 'en Roma', 'Bob'); "
+    assert f"{dropped}set corpus.overlaps: keep to keep them" in warnings
 
 
 def test_repairs_are_counted_by_part_and_language(root):
@@ -99,7 +104,9 @@ def test_repairs_are_counted_by_part_and_language(root):
         "dev": {"en": 1},
         "test": {"en": 2},
     }
-    assert "2 tags of train en were not valid in their scheme (iob2) and were repaired" in report.warnings()
+    warning = next(each for each in report.warnings() if "2 tags of train en" in each)
+    assert "were not valid in their scheme (iob2) and were repaired, for example " in warning
+    assert f"{root}/en.train:1: 'I-PER' of word 1 read as 'B-PER'" in warning
 
 
 def test_a_language_without_a_part_is_warned_about():
@@ -339,6 +346,9 @@ def test_flat_tags(tmp_path):
 
 def test_every_source_has_its_reader_and_its_name():
     assert set(SOURCES) == set(READERS)
+    # `raykd check` looks at the first sentences of files.
+    for name, source in SOURCES.items():
+        assert ("most" in signature(READERS[name]).parameters) == issubclass(source, FilesConfig), name
     for name, kind in SOURCES.items():
         assert kind.model_fields["source"].annotation.__args__ == (name,)
     with pytest.raises(ValueError, match="'builtin', 'conll', 'conllu', 'tsv', 'parquet', 'huggingface'"):

@@ -36,6 +36,21 @@ def words(part):
     return [" ".join(sentence.tokens) for sentence in part]
 
 
+def test_overlaps_are_kept_on_request_and_nothing_else_changes():
+    parts = {
+        "train": sentences("da", "abca"),
+        "unlabelled": sentences("sv", "ax"),
+        "dev": sentences("da", "b"),
+    }
+    selected, dropped = select(parts, config(overlaps="keep", duplicates="keep"))
+    assert selected["train"] == parts["train"]
+    assert words(selected["unlabelled"]) == ["a", "x"]
+    selected, dropped = select(parts, config(overlaps="keep"))
+    assert words(selected["train"]) == ["a", "b", "c"]
+    assert dropped.duplicates == {"train": 1, "unlabelled": 0}
+    assert not any(dropped.overlaps.values())
+
+
 def test_nothing_asked_for_takes_all_in_reading_order():
     parts = {"train": pool(5) + pool(3, "sv"), "dev": sentences("da", ["x"]), "test": sentences("da", ["y"])}
     selected, dropped = select(parts, config())
@@ -238,6 +253,7 @@ def asked(draw):
         "cap": draw(st.one_of(CAPS, st.just({"da": 4, "default": 2}))),
         "cap_per_class": draw(CAPS), "unlabelled_cap": draw(CAPS),
         "duplicates": draw(st.sampled_from(["drop", "keep"])),
+        "overlaps": draw(st.sampled_from(["drop", "keep"])),
         "unlabelled_languages": [name for name, role in roles.items() if role == "unlabelled"],
         "zero_shot_languages": [name for name, role in roles.items() if role == "zero-shot"],
     }  # fmt: skip

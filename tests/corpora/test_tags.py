@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora.tags import TagSet, from_bioes, guess_scheme, read_spans, to_bioes
 
-SCHEMES = ("iob1", "iob2", "bioes")
+SCHEMES = ("iob1", "iob2", "bioes", "bilou")
 KINDS = ("PER", "LOC", "B-O")  # a type may itself look like a tag
 
 
@@ -40,6 +40,7 @@ def written(spans, length, scheme):
             "iob2": "B" if first else "I",
             "iob1": "B" if first and touches else "I",
             "bioes": "S" if first and last else "B" if first else "E" if last else "I",
+            "bilou": "U" if first and last else "B" if first else "L" if last else "I",
         }[scheme]
         tags.append(f"{letter}-{kind}")
     return tags
@@ -140,10 +141,17 @@ def test_repairs_of_each_scheme():
     assert to_bioes(["O", "I-PER", "I-PER"], "iob2") == (["O", "B-PER", "E-PER"], 1)
     assert to_bioes(["O", "B-PER", "I-PER"], "iob1") == (["O", "B-PER", "E-PER"], 1)
     assert to_bioes(["B-PER", "B-PER", "E-LOC"], "bioes") == (["S-PER", "S-PER", "S-LOC"], 3)
+    assert to_bioes(["B-PER", "B-PER", "L-LOC"], "bilou") == (["S-PER", "S-PER", "S-LOC"], 3)
+
+
+@given(any_tags)
+def test_bilou_is_bioes_with_other_letters_also_where_it_is_broken(tags):
+    renamed = [tag.replace("E-", "L-", 1).replace("S-", "U-", 1) if tag[0] in "ES" else tag for tag in tags]
+    assert to_bioes(renamed, "bilou") == to_bioes(tags, "bioes")
 
 
 @pytest.mark.parametrize(
-    ("tag", "scheme"), [("PER", "iob2"), ("S-PER", "iob1"), ("B-", "iob2"), ("", "bioes")]
+    ("tag", "scheme"), [("PER", "iob2"), ("S-PER", "iob1"), ("B-", "iob2"), ("", "bioes"), ("E-PER", "bilou")]
 )
 def test_a_tag_outside_the_scheme_is_named(tag, scheme):
     with pytest.raises(ValueError, match=f"tag '{tag}' is not of scheme {scheme}"):
@@ -158,6 +166,9 @@ def test_a_tag_outside_the_scheme_is_named(tag, scheme):
         ([["B-PER", "O"], ["I-LOC"]], "iob2"),  # B where IOB1 writes I: IOB2 with a fault
         ([["B-PER", "E-PER"]], "bioes"),
         ([["S-PER"]], "bioes"),
+        ([["B-PER", "I-PER", "L-PER", "O"]], "bilou"),
+        ([["U-PER", "O"]], "bilou"),
+        ([["L-POS", "O"], ["L-NEG"]], "io"),  # what never begins is not BILOU
         ([["T-POS", "O"], ["T-NEG"]], "io"),
         ([["T-POS", "O"], ["NOUN"]], "flat"),
         ([["T-POS", "O"], ["X-NEG"]], "flat"),
@@ -185,6 +196,8 @@ def test_a_guessed_scheme_needs_no_repair(segmentations_, scheme):
 def test_mixed_forms_are_refused_with_the_other_tags():
     with pytest.raises(ValueError, match="others are not \\(MISC\\)"):
         guess_scheme([["B-PER", "I-PER"], ["MISC"]])
+    with pytest.raises(ValueError, match=r"some tags are of BIOES .* and others of BILOU"):
+        guess_scheme([["B-PER", "E-PER"], ["U-PER"]])
 
 
 def test_tag_numbers():

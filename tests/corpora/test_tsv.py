@@ -86,7 +86,7 @@ def test_one_number_per_sentence(tmp_path):
     assert corpus.parts["unlabelled"].to_pylist() == [
         {"tokens": ["nobody", "knows"], "tags": None, "language": "en"}
     ]
-    assert corpus.report.duplicates == {"train": 0, "unlabelled": 2}
+    assert corpus.report.duplicates == {"train": {}, "unlabelled": {"en": 2}}
 
 
 def test_classes_are_described_counted_and_warned_about(tmp_path):
@@ -185,7 +185,9 @@ def test_sst2_is_read_as_published():
     assert corpus.parts["dev"].num_rows == 872
     assert corpus.parts["test"].num_rows == 1821
     train = corpus.parts["train"]
-    dropped = corpus.report.overlaps["train"] + corpus.report.duplicates["train"]
+    dropped = sum(
+        sum(found["train"].values()) for found in (corpus.report.overlaps, corpus.report.duplicates)
+    )
     assert train.num_rows + dropped == 6920
     assert train["tokens"][0].as_py()[:4] == ["a", "stirring", ",", "funny"]
     assert train["tags"][0].as_py() == [1]

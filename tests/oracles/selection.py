@@ -31,7 +31,7 @@ def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
     labelled, text_only = _with_role(config, "labelled"), _with_role(config, "unlabelled")
     held_out = {part: _capped(parts[part], part, config) for part in HELD_OUT}
     pool = _distinct(parts["train"], "train", config, dropped)
-    pool = _without(pool, _texts(held_out), "train", dropped)
+    pool = _without(pool, _texts(held_out), "train", config, dropped)
     if config.split is None:
         train, rest = _cap_each(pool, config.cap, config, per_class=config.cap_per_class)
     else:
@@ -43,11 +43,11 @@ def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
         held_out["dev"] = _of(held_out["dev"], labelled)
     text = _of([*train, *rest], text_only) + parts["unlabelled"]
     # A split is drawn per language: a text may still be in the train part of one and in the test of another.
-    train = _without(_of(train, labelled), _texts(held_out), "train", dropped)
+    train = _without(_of(train, labelled), _texts(held_out), "train", config, dropped)
     text += _of(rest, {language for language in labelled if config.takes_rest(language)})
     unlabelled = [sentence._replace(tags=None) for sentence in text]
     unlabelled = _distinct(unlabelled, "unlabelled", config, dropped, seen=train)
-    unlabelled = _without(unlabelled, _texts(held_out), "unlabelled", dropped)
+    unlabelled = _without(unlabelled, _texts(held_out), "unlabelled", config, dropped)
     unlabelled, _ = _cap_each(unlabelled, config.unlabelled_cap, config)
     return {"train": train, "unlabelled": unlabelled, **held_out}, dropped
 
@@ -126,7 +126,11 @@ def _distinct(
     return kept
 
 
-def _without(sentences: list[Sentence], texts: set[str], part: str, dropped: Dropped) -> list[Sentence]:
+def _without(
+    sentences: list[Sentence], texts: set[str], part: str, config: SourceConfig, dropped: Dropped
+) -> list[Sentence]:
+    if config.overlaps == "keep":
+        return sentences
     kept = [sentence for sentence in sentences if text_of(sentence) not in texts]
     dropped.overlaps[part] += len(sentences) - len(kept)
     return kept

@@ -1,0 +1,95 @@
+"""Faults of a corpus: some are reported together, or their sentences are skipped and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from raykd.corpora.sentence import Faulty, Sentence
+from raykd.errors import CorpusError
+
+OnError = Literal["repair", "skip", "stop"]
+MOST_FAULTS = 10
+"""Those that are reported together; then reading stops."""
+MOST_EXAMPLES = 3
+SKIP = "set corpus.on_error: skip to leave such sentences out"
+
+Found = dict[str, dict[str, int]]
+Examples = dict[str, dict[str, list[str]]]
+
+
+@dataclass
+class Tally:
+    """Counts with some examples, by part and language."""
+
+    counts: Found = field(default_factory=dict)
+    examples: Examples = field(default_factory=dict)
+
+    def add(self, part: str, language: str, example: str, count: int = 1) -> None:
+        """Count something. The first examples are kept."""
+        counts = self.counts.setdefault(part, {})
+        counts[language] = counts.get(language, 0) + count
+        examples = self.examples.setdefault(part, {}).setdefault(language, [])
+        if len(examples) < MOST_EXAMPLES:
+            examples.append(example)
+
+
+@dataclass
+class Faults:
+    """What becomes of faulty sentences while a corpus is read."""
+
+    on_error: OnError = "repair"
+    skipped: Tally = field(default_factory=Tally)
+    found: dict[str, CorpusError] = field(default_factory=dict)
+    """By their text: a file may be read for several parts."""
+    _all_skippable: bool = True
+
+    def sentences(self, stream: Iterable[tuple[str, Sentence | Faulty]]) -> Iterator[tuple[str, Sentence]]:
+        """The sentences without a fault.
+
+        Raises:
+            CorpusError: of faults that may not be skipped, all up to `MOST_FAULTS` together.
+        """
+        try:
+            for part, read in stream:
+                if isinstance(read, Sentence):
+                    yield part, read
+                else:
+                    self.note(part, read)
+        except CorpusError as error:
+            if not self.found or error.others or str(error) in self.found:
+                raise
+            self._add(error, skippable=False)
+        self.refuse()
+
+    def note(self, part: str, read: Faulty) -> None:
+        """Skip what is faulty, or keep its faults; raises CorpusError where there are enough of them."""
+        if self.on_error == "skip" and not read.whole_file:
+            self.skipped.add(part, read.language, summary(read.faults[0]))
+            return
+        for fault in read.faults:
+            self._add(fault, skippable=not read.whole_file)
+            if len(self.found) >= MOST_FAULTS:
+                self.refuse()
+
+    def _add(self, fault: CorpusError, *, skippable: bool) -> None:
+        self.found.setdefault(str(fault), fault)
+        self._all_skippable &= skippable
+
+    def refuse(self) -> None:
+        """Raise CorpusError where there are faults."""
+        if not self.found:
+            return
+        first, *others = self.found.values()
+        closing = [SKIP] if self._all_skippable and self.on_error == "repair" else []
+        if len(self.found) >= MOST_FAULTS:
+            closing.insert(0, f"these are the first {len(self.found)} faults, there may be more")
+        raise CorpusError(
+            first.file, first.line, first.problem, first.hint, tuple(others), "; ".join(closing)
+        ) from None
+
+
+def summary(fault: CorpusError) -> str:
+    """Where a fault is and what it is, without its hint."""
+    return f"{fault.file}:{fault.line}: {fault.problem}" if fault.line else f"{fault.file}: {fault.problem}"

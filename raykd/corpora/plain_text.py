@@ -1,0 +1,75 @@
+"""Plain text: a sentence in each line, or paragraphs that are split into sentences.
+
+Words are those that a served student sees in the same text (`serving/labeller.py`); texts with one class each are split
+at white space, as their labelled sentences are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from raykd.corpora.files import BrokenLine
+from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.source import TextConfig, for_language
+from raykd.errors import CorpusError
+from raykd.serving.labeller import WORDS
+
+BLOCK = 2000
+"""Characters of a paragraph that are split together; the last sentence of a block begins the next. Where more are, a
+quote that is not closed takes all that follows."""
+Line = tuple[int, str]
+
+
+def parse(
+    config: TextConfig, lines: Iterable[str], *, file: str, language: str, labelled: bool
+) -> Iterator[Sentence | Faulty]:
+    """The sentences of one file's lines, without tags."""
+    split: Callable[[str], list[str]] = str.split if config.unit == "sentence" else WORDS.findall
+    whole = for_language(config.unlabelled_form, language) == "documents"
+    for number, text in _by_document(lines, language) if whole else enumerate(lines, start=1):
+        if type(text) is BrokenLine:
+            yield Faulty(language, (CorpusError(file, number, text.problem, text.hint),))
+        elif words := split(text):
+            yield Sentence(words, None, language, (file, number), config.unit)
+
+
+def _by_document(lines: Iterable[str], language: str) -> Iterator[Line]:
+    """Each sentence with the line at which its block begins; lines that are not text as they are."""
+    segment = _segmenter()
+    text, first = "", 1
+    for number, line in enumerate(lines, start=1):
+        if type(line) is BrokenLine:
+            yield number, line
+            continue
+        if not line.strip():
+            yield from ((first, sentence) for sentence in segment(language, text))
+            text = ""
+        for piece in _pieces(line):
+            first = first if text else number
+            text = f"{text} {piece}" if text else piece
+            if len(text) >= BLOCK:
+                *sentences, text = segment(language, text)
+                yield from ((first, sentence) for sentence in sentences)
+                first = number
+            if len(text) >= BLOCK:
+                yield first, text
+                text = ""
+    yield from ((first, sentence) for sentence in segment(language, text))
+
+
+def _pieces(line: str) -> list[str]:
+    """A line in pieces of at most a block, cut at white space where there is some."""
+    most = BLOCK - 1
+    return re.findall(rf"\S.{{0,{most}}}(?=\s|$)|\S.{{0,{most}}}", line)
+
+
+def _segmenter() -> Callable[[str, str], list[str]]:
+    try:
+        segment = importlib.import_module("sentencex").segment
+    except ImportError:
+        problem = "documents are split into sentences by the package 'sentencex', which is not installed"
+        hint = "run pip install 'raykd[text]', or set corpus.unlabelled_form: sentences"
+        raise CorpusError("corpus", None, problem, hint) from None
+    return lambda language, text: list(segment(language, text))

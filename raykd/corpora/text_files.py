@@ -1,0 +1,38 @@
+"""The files of a text source, one after the other, each through the parser of its format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from raykd.corpora import plain_text
+from raykd.corpora.files import files_of, place, read_lines
+from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.source import Stream, TextConfig, for_language
+from raykd.errors import CorpusError
+from raykd.storage import Storage
+
+Parse = Callable[..., Iterator[Sentence | Faulty]]
+
+
+def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None) -> Stream:
+    """Every file of `config` through `parse(config, lines, file, language, labelled)`, where it is not plain text, one
+    after the other; of each the first `most` sentences."""
+    storage = Storage(config.root)
+    for part, language, name in files_of(config):
+        lines = read_lines(storage, name, for_language(config.encoding, language) or "utf-8")
+        file = place(storage, name)
+        form = for_language(config.unlabelled_form, language) if part == "unlabelled" else "same"
+        sentences = (parse if form in ("same", None) else plain_text.parse)(
+            config, lines, file=file, language=language, labelled=config.reads_tags(part, language)
+        )
+        empty = True
+        try:
+            for sentence in islice(sentences, most):
+                empty = False
+                yield part, sentence
+            if empty:
+                raise CorpusError(file, None, "the file has no sentence", "fill it, or remove its part")
+        except CorpusError as error:
+            # What is wrong with the other files is reported too.
+            yield part, Faulty(language, (error,), whole_file=True)
