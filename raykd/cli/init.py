@@ -10,10 +10,10 @@ import typer
 from rich.table import Table
 
 from raykd.cli.console import marked, stderr, stdout
-from raykd.corpora import PARTS, read_corpus
+from raykd.corpora import PARTS, Corpus, read_corpus
 from raykd.corpora.describe import describe, examples
 from raykd.corpora.detect import Detected, detect
-from raykd.errors import StoreError
+from raykd.errors import CorpusError, StoreError
 from raykd.sweep.draft import draft, task_of
 
 MOST_LABELS, MOST_UNUSED = 8, 4
@@ -30,8 +30,9 @@ def init(
     if out.exists() and not overwrite:
         raise StoreError(str(out), "exists already", "give another name with --out, or add --overwrite")
     found = detect(folder)
-    stdout.print(f"init: reading {len(found.settings['languages'])} languages from {folder}", highlight=False)
-    corpus = read_corpus(found.config)
+    languages = ", ".join(found.settings["languages"])
+    stdout.print(f"init: reading {languages} from {folder}", highlight=False, soft_wrap=True)
+    found, corpus = _read(found)
     figures = describe(corpus)
     stdout.print(corpus_table(found, figures))
     _say(found, figures, examples(corpus))
@@ -43,6 +44,18 @@ def init(
         f"raykd plan {file} --small, raykd sweep {file} --small",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def _read(found: Detected) -> tuple[Detected, Corpus]:
+    """The corpus, and what was detected: where it has faults, their sentences are left out, and that is noted."""
+    try:
+        return found, read_corpus(found.config)
+    except CorpusError as error:
+        try:
+            without = found.skipping(str(error).partition("\n")[0])
+            return without, read_corpus(without.config)
+        except CorpusError:
+            raise error from None
 
 
 def _say(found: Detected, figures: dict[str, Any], shown: dict[str, str]) -> None:

@@ -85,16 +85,17 @@ def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
         "scheme": "how the files write spans",
         "unlabelled_languages": "without labels: their text is read, and their test",
         "zero_shot_languages": "of these only the test is read",
-        "encoding": "guessed: look at the words that raykd corpus show prints",
+        "encoding": "guessed",
+        "on_error": "sentences with faults are left out; remove it to see the faults",
     }
     lines = ["corpus:"] + [
         _line(f"  {key}: {_flow(value)}", comments.get(key, "")) for key, value in settings.items()
     ]
     lines += [_line(f"  {key}: {value}", comment) for key, value, comment in _caps(settings, figures, sizes)]
     if "unlabelled" not in settings and not sizes.targets:
-        lines.append(
-            "  # unlabelled: more/{lang}.conll           # text without labels, which teachers label for students"
-        )
+        caps = "cap" if figures["unit"] == "word" else "cap or cap_per_class"
+        comment = f"the sentences that {caps} leaves, as text without labels for the students"
+        lines.append(_line("  # unlabelled: rest", comment))
     return "\n".join(lines)
 
 
@@ -157,7 +158,7 @@ def _checkpoint(task: str) -> str:
 # above, and without `teachers` in the variant `small`:
 # teachers:
 #   kind: {kind}
-#   path: microsoft/Multilingual-MiniLM-L12-H384   # a folder, or a name on the Hugging Face Hub
+#   path: bert-base-multilingual-cased      # a folder, or a name on the Hugging Face Hub
 #   fine_tune: true
 #   vocabulary: pruned                      # to the pieces of this corpus
 #   epochs: 3
@@ -172,8 +173,8 @@ def _search(task: str, score: str, sizes: Sizes) -> str:
     - {kind: structural, temperature: {choice: [1, 2, 3]}}  # and of neighbours"""
     if task == "classification":
         objectives = """\
-    - {kind: top_1}                         # the teacher's best class
-    - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # its probabilities"""
+    - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # the teacher's probabilities
+    - {kind: logits}                        # and their logarithms"""
     return f"""\
 objective:                                  # how a student learns from its teacher
   choice:
@@ -194,9 +195,9 @@ search:
 
 
 def _small(found: Detected, sizes: Sizes) -> str:
-    corpus = {"cap": 200}
+    corpus = {"cap": max(300, 1000 // sizes.languages)}
     if "split" in found.settings:
-        corpus["cap"] = 300
+        corpus["cap"] = corpus["cap"] * 4 // 3
     else:
         corpus["dev_cap"] = 100
     if found.settings.get("split", {}).get("test", 0) == 0:
@@ -207,9 +208,10 @@ def _small(found: Detected, sizes: Sizes) -> str:
 variants:
   small:                                    # raykd sweep … --small: does it all work?
     corpus: {_flow(corpus)}
-    teachers: {{embedding_dim: 32, hidden_dim: 32, epochs: 5}}
+    teachers: {{embedding_dim: 50, hidden_dim: 50, epochs: 12, training: {{learning_rate: 5e-3, batch_tokens: 500}}}}
     student: {{embedding_dim: {{choice: [16, 32]}}, hidden_dim: 32}}
-    schedule: {{epochs: 3, anneal_horizon: 3}}
+    schedule: {{epochs: 8, anneal_horizon: 8}}
+    training: {{learning_rate: 5e-3, batch_tokens: 500}}
     search: {{trials: 3}}"""
 
 

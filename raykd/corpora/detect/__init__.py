@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -57,6 +57,14 @@ class Detected:
     unused: dict[str, str]
     """File → why it is not read."""
 
+    def skipping(self, fault: str) -> Detected:
+        """The same without sentences that have faults, of which `fault` is the first."""
+        settings = self.settings | {"on_error": "skip"}
+        note = f"sentences with faults are left out (on_error: skip); the first: {fault}"
+        return replace(
+            self, settings=settings, config=_validated(self.root, settings), notes=(*self.notes, note)
+        )
+
 
 def detect(root: str) -> Detected:
     """The corpus in the folder or URI `root`.
@@ -83,11 +91,7 @@ def detect(root: str) -> Detected:
         raise _nothing(root, unused, "no file with labels is there to train on")
     found = patterns(parts, every, notes, unused)
     used = [seen for own in parts.values() for files in own.values() for seen in files]
-    doubts: dict[str, list[str]] = {}
-    for each in used:
-        for doubt in each.doubts:
-            doubts.setdefault(doubt, []).append(each.name)
-    notes += [f"{shown(names)}: {doubt}" for doubt, names in doubts.items()]
+    notes += _doubts([seen for own in parts.values() for seen in own.get("train", [])])
     source = next(each.format for each in used if each.labelled)
     settings = {"source": source, "root": root, "languages": sorted(parts)} | role_settings | found
     if source in ("conll", "conllu", "tsv"):
@@ -112,6 +116,18 @@ def _of_one_format(root: str, seen: list[Seen], unused: dict[str, str]) -> list[
         if each.format != best:
             unused[each.name] = f"{each.why}, and the corpus is read from other files ({best})"
     return chosen
+
+
+def _doubts(files: list[Seen]) -> list[str]:
+    """The doubts about some files, each once."""
+    found: dict[str, list[str]] = {}
+    for seen in files:
+        for doubt in seen.doubts:
+            found.setdefault(doubt, []).append(seen.name)
+    return [
+        doubt if len(names) == len(files) > 1 else f"{shown(names)}: {doubt}"
+        for doubt, names in found.items()
+    ]
 
 
 def _nothing(root: str, unused: dict[str, str], problem: str) -> CorpusError:
@@ -171,4 +187,6 @@ def _columns(seen: Seen) -> str:
 def _plain(key: str, value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{inner} {each}" for inner, each in value.items())
+    if key == "header":
+        return "names in the first line" if value else "no line of names"
     return f"{key} {value}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from raykd.corpora.detect.columns import Column, tag_columns
@@ -17,6 +18,11 @@ Parts = dict[str, dict[str, list[Seen]]]
 
 def by_language(files: Sequence[tuple[Named, Seen]], notes: list[str], unused: dict[str, str]) -> Parts:
     """The files of each language and part. A file whose name says no part is train where there is no other."""
+    files = [
+        (replace(named, language=language), seen)
+        for named, seen in files
+        for language in seen.languages or (named.language,)
+    ]
     languages = {named.language for named, _ in files if named.language}
     if not languages:
         notes.append(
@@ -58,7 +64,7 @@ def roles(parts: Parts, notes: list[str], unused: dict[str, str]) -> tuple[dict[
     labelled = [language for language in parts if "train" in parts[language]]
     held = {language: {"dev", "test"} & set(parts[language]) for language in labelled}
     bare = [language for language in labelled if not held[language]]
-    if 2 * len(bare) < len(labelled):
+    if 2 * len(bare) <= len(labelled):
         # To draw the test of all languages would lose the published ones.
         for language in bare:
             notes.append(f"{language} has neither dev nor test, as the others do: it is not read")
@@ -192,7 +198,7 @@ def _common(each: dict[str, str], present: Sequence[str], *, whole: bool) -> Any
     """One pattern with `{lang}` for all languages, where there is one that finds the same files."""
     if not whole:
         return each
-    if len(each) == 1:
+    if len(set(each.values())) == 1:
         return next(iter(each.values()))
     templates = {with_lang(pattern, language) for language, pattern in each.items()}
     if len(templates) == 1 and "{lang}" in next(iter(templates)):

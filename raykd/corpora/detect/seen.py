@@ -29,6 +29,8 @@ class Seen:
     separator: str = ""
     settings: tuple[tuple[str, Any], ...] = ()
     """Of tables of texts and CoNLL-U: the settings of the source that read it."""
+    languages: tuple[str, ...] = ()
+    """Those that a column of it names."""
     labelled: bool = True
     why: str = ""
     """How it was recognised."""

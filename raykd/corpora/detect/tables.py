@@ -27,13 +27,16 @@ def look_at_parquet(storage: Storage, name: str) -> Seen | Unclear:
             file = pq.ParquetFile(source)
             table = next(file.iter_batches(ROWS), None)
             metadata = (file.schema_arrow.metadata or {}).get(b"huggingface")
+            language = _first(file.schema_arrow, LANGUAGES, _is_text)
+            batches = file.iter_batches(columns=[language]) if language else ()
+            languages = sorted({each for batch in batches for each in batch[0].unique().to_pylist() if each})
     # A damaged file can make the reader raise anything.
     except Exception as error:
         return Unclear(name, f"damaged, or no Parquet file ({(str(error).splitlines() or [''])[0][:100]})")
     if table is None:
         return Unclear(name, "a Parquet file without rows")
     features = json.loads(metadata).get("info", {}).get("features", {}) if metadata else {}
-    return _table(name, "parquet", pa.Table.from_batches([table]), features)
+    return _table(name, "parquet", pa.Table.from_batches([table]), features, languages)
 
 
 def look_at_json(name: str, lines: Sequence[str]) -> Seen | Unclear:
@@ -43,17 +46,18 @@ def look_at_json(name: str, lines: Sequence[str]) -> Seen | Unclear:
         table = pa.Table.from_pylist(rows)
     except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError, AttributeError):
         return Unclear(name, "it begins like JSON Lines, and is not one object of equal types per line")
-    return _table(name, "jsonl", table, {})
+    language = _first(table.schema, LANGUAGES, _is_text)
+    languages = sorted({each for each in table[language].to_pylist() if each}) if language else []
+    return _table(name, "jsonl", table, {}, languages)
 
 
-def _table(name: str, kind: Any, table: pa.Table, features: dict[str, Any]) -> Seen | Unclear:
+def _table(
+    name: str, kind: Any, table: pa.Table, features: dict[str, Any], languages: list[str]
+) -> Seen | Unclear:
     shown = ", ".join(table.column_names)
     why = f"{'Parquet' if kind == 'parquet' else 'JSON Lines'} with the columns {shown}"
-    settings: dict[str, Any] = {}
-    language = _first(table, LANGUAGES, pa.types.is_string)
-    if language is not None and len(table[language].unique()) < 1:
-        language = None
-    tokens = _first(table, TOKENS, _is_words) or _any(table, _is_words)
+    language = _first(table.schema, LANGUAGES, _is_text)
+    tokens = _first(table.schema, TOKENS, _is_words) or _any(table, _is_words)
     if tokens is not None:
         tags = [
             column
@@ -74,7 +78,7 @@ def _table(name: str, kind: Any, table: pa.Table, features: dict[str, Any]) -> S
             return Unclear(
                 name, f"column {tags[0]} has numbers, and the file does not have the names of these tags"
             )
-        return _seen(name, kind, columns, language, settings, why, doubts)
+        return _seen(name, kind, columns, (language, languages), {}, why, doubts)
     texts = [
         column
         for column in table.column_names
@@ -98,22 +102,32 @@ def _table(name: str, kind: Any, table: pa.Table, features: dict[str, Any]) -> S
         )
     if others := [column for column in labels if column != label]:
         doubts.append(f"{label} is taken as the class; also possible: {', '.join(others[:4])}")
-    return _seen(name, kind, {"text": text, "label": label}, language, {"scheme": "flat"}, why, tuple(doubts))
+    return _seen(
+        name,
+        kind,
+        {"text": text, "label": label},
+        (language, languages),
+        {"scheme": "flat"},
+        why,
+        tuple(doubts),
+    )
 
 
 def _seen(
-    name: str, kind: Any, columns: dict[str, str], language: str | None, settings: dict[str, Any], why: str,
+    name: str, kind: Any, columns: dict[str, str], by: tuple[str | None, list[str]], settings: dict[str, Any], why: str,
     doubts: tuple[str, ...],
 ) -> Seen:  # fmt: skip
-    if language is not None:
-        columns = {**columns, "language": language}
-    return Seen(name, kind, settings=(("columns", columns), *settings.items()), why=why, doubts=doubts)
+    column, languages = by
+    if column is not None:
+        columns = {**columns, "language": column}
+    settings = {"columns": columns, **settings}
+    return Seen(
+        name, kind, settings=tuple(settings.items()), languages=tuple(languages), why=why, doubts=doubts
+    )  # fmt: skip
 
 
-def _first(table: pa.Table, names: Sequence[str], fits: Any) -> str | None:
-    return next(
-        (name for name in names if name in table.column_names and fits(table.schema.field(name).type)), None
-    )
+def _first(schema: pa.Schema, names: Sequence[str], fits: Any) -> str | None:
+    return next((name for name in names if name in schema.names and fits(schema.field(name).type)), None)
 
 
 def _any(table: pa.Table, fits: Any) -> str | None:
