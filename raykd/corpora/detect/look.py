@@ -19,6 +19,8 @@ from raykd.streams import BLOCK
 
 LINES, BYTES = 4000, 2**20
 """What is looked at of a file's beginning."""
+LONGEST = 200
+"""Most words that a file of one sentence is taken to have."""
 
 
 def look_at(storage: Storage, name: str) -> Seen | Unclear:
@@ -63,7 +65,7 @@ def _of_lines(name: str, lines: list[str]) -> Seen | Unclear:
     width = widths.most_common(1)[0][0]
     if in_tabs and widths[width] >= ALMOST * len(rows):
         return _tsv(name, [row for row in rows if len(row) == width])
-    return Seen(name, "text", labelled=False, why="lines of text, without columns")
+    return Seen(name=name, format="text", labelled=False, why="lines of text, without columns")
 
 
 def _sentences(lines: Sequence[str], in_tabs: bool) -> list[Rows]:
@@ -99,12 +101,12 @@ def _conll(name: str, lines: Sequence[str], sentences: list[Rows], in_tabs: bool
         return None
     if width == 1 and (empty == 0 or words < 2 * len(sentences)):
         return None
-    if empty == 0 and len(content) > 20 and not (in_tabs and width == 10):
-        first = len(sentences[0][0]) if sentences else 0
-        if first < 2 or not any(column.kind in ("spans", "runs") for column in columns_of(sentences)):
-            return None
-        return Unclear(name, "columns without empty lines: put an empty line between sentences")
     columns = columns_of(sentences)
+    if empty == 0 and not (in_tabs and width == 10):
+        if width < 2 or not any(column.kind in ("spans", "runs") for column in columns):
+            return None
+        if len(content) > LONGEST:
+            return Unclear(name, "columns without empty lines: put an empty line between sentences")
     if width == 10 and in_tabs and columns[0].kind == "index":
         return _conllu(name, columns)
     kind = "tabs" if in_tabs else "spaces"
@@ -115,18 +117,27 @@ def _conll(name: str, lines: Sequence[str], sentences: list[Rows], in_tabs: bool
     if "words" not in found:
         return None
     labelled = any(kind in ("spans", "runs", "flat") for kind in found)
-    return Seen(name, "conll", "", tuple(columns), "tab" if in_tabs else "space", (), labelled, why)
+    return Seen(
+        name=name,
+        format="conll",
+        columns=tuple(columns),
+        separator="tab" if in_tabs else "space",
+        labelled=labelled,
+        why=why,
+    )
 
 
 def _conllu(name: str, columns: Sequence[Column]) -> Seen:
     have = {tag: columns[place] for tag, place in CONLLU_COLUMNS.items() if columns[place].examples != ("_",)}
     why = "ten columns between tabs and word numbers: CoNLL-U"
     if not have:
-        return Seen(name, "conllu", "", tuple(columns), "tab", (), False, why)
+        return Seen(name=name, format="conllu", columns=tuple(columns), labelled=False, why=why)
     tag = next(iter(have))
     others = " and ".join(each for each in have if each != tag)
     doubt = (f"tag {tag} is taken; the files also have {others}",) if others else ()
-    return Seen(name, "conllu", "", tuple(columns), "tab", (("tag", tag),), True, why, doubt)
+    return Seen(
+        name=name, format="conllu", columns=tuple(columns), settings=(("tag", tag),), why=why, doubts=doubt
+    )
 
 
 def _tsv(name: str, rows: Rows) -> Seen | Unclear:
@@ -160,7 +171,7 @@ def _tsv(name: str, rows: Rows) -> Seen | Unclear:
                 name, "a sentence and all of its tags per line: write one word and its tag per line"
             )
         settings = (("columns", {"text": text}), ("header", header))
-        return Seen(name, "tsv", "", settings=settings, labelled=False, why=why)
+        return Seen(name=name, format="tsv", settings=settings, labelled=False, why=why)
     label = (known or sorted(one, key=lambda place: len(sets[place])))[0]
     doubts = []
     if others := [place for place in many if place != text]:
@@ -174,7 +185,7 @@ def _tsv(name: str, rows: Rows) -> Seen | Unclear:
             f"{names[label]} ({len(sets[label])} values) is taken as the class; also possible: {shown}"
         )
     settings = (("columns", {"text": text, "label": label}), ("header", header))
-    return Seen(name, "tsv", "", settings=settings, why=why, doubts=tuple(doubts))
+    return Seen(name=name, format="tsv", settings=settings, why=why, doubts=tuple(doubts))
 
 
 def _head(storage: Storage, name: str) -> bytes:
@@ -185,8 +196,8 @@ def _head(storage: Storage, name: str) -> bytes:
 def _lines(head: bytes, encoding: str) -> list[str]:
     text = head.decode("utf-8-sig" if encoding in ("utf-8", "ascii") else encoding, "replace")
     lines = [line.removesuffix("\r") for line in islice(text.split("\n"), LINES)]
-    # The last line may be cut off.
-    return lines[:-1] if len(head) == BYTES and len(lines) > 1 else lines
+    # The last line may be cut off, and after a line feed there is none.
+    return lines[:-1] if len(lines) > 1 and (len(head) == BYTES or not lines[-1]) else lines
 
 
 def _encoding(storage: Storage, name: str) -> tuple[str | None, str]:

@@ -16,7 +16,7 @@ TEXT_WORDS = ("text", "sentence", "review", "utterance", "content", "tweet", "do
 MOST_CLASSES = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """One file that may be part of a corpus."""
 

@@ -66,7 +66,9 @@ def _table(
         ]
         tags.sort(key=lambda column: TAGS.index(column) if column in TAGS else len(TAGS))
         if not tags:
-            return Seen(name, kind, settings=(("columns", {"token": tokens}),), labelled=False, why=why)
+            return Seen(
+                name=name, format=kind, settings=(("columns", {"token": tokens}),), labelled=False, why=why
+            )
         columns = {"token": tokens, "tag": tags[0]}
         doubts = (
             (f"column {tags[0]} is taken as the tags; also possible: {', '.join(tags[1:])}",)
@@ -94,7 +96,7 @@ def _table(
     ]  # fmt: skip
     label = _named_like(labels, LABEL_WORDS) or (labels[0] if labels else None)
     if label is None:
-        return Seen(name, kind, settings=(("columns", {"text": text}),), labelled=False, why=why)
+        return Seen(name=name, format=kind, settings=(("columns", {"text": text}),), labelled=False, why=why)
     doubts = []
     if others := [column for column in long if column != text]:
         doubts.append(
@@ -122,7 +124,7 @@ def _seen(
         columns = {**columns, "language": column}
     settings = {"columns": columns, **settings}
     return Seen(
-        name, kind, settings=tuple(settings.items()), languages=tuple(languages), why=why, doubts=doubts
+        name=name, format=kind, settings=tuple(settings.items()), languages=tuple(languages), why=why, doubts=doubts
     )  # fmt: skip
 
 
