@@ -31,8 +31,8 @@ class JsonlSource(FilesConfig, TableSource):
         return self
 
 
-def read(config: JsonlSource) -> Stream:
-    """Every part of the corpus, line by line.
+def read(config: JsonlSource, *, most: int | None = None) -> Stream:
+    """Every part of the corpus, line by line; of each file the first `most`.
 
     Raises:
         CorpusError: a file is missing, a line is no object, lacks a key, or does not have one tag per word.
@@ -44,7 +44,7 @@ def read(config: JsonlSource) -> Stream:
     for (part, name), languages in found.items():
         labelled = any(config.reads_tags(part, language) for language in languages)
         empty = True
-        for sentence in _read_file(config, storage, name, languages, labelled=labelled):
+        for sentence in islice(_read_file(config, storage, name, languages, labelled=labelled), most):
             empty = False
             yield part, sentence
         if empty:

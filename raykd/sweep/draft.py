@@ -86,6 +86,8 @@ def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
         "unlabelled_languages": "without labels: their text is read, and their test",
         "zero_shot_languages": "of these only the test is read",
         "encoding": "guessed",
+        "unlabelled": "text without labels, which teachers label for the students",
+        "unlabelled_form": "sentences: one in each line; documents: split into sentences",
         "on_error": "sentences with faults are left out; remove it to see the faults",
     }
     lines = ["corpus:"] + [
@@ -108,6 +110,8 @@ def _caps(
         cap = max(500, int(sentences * SENTENCES / sizes.train / sizes.languages) // 100 * 100)
         what = "of each language, of all three parts together" if "split" in settings else "of each language"
         caps.append(("cap", cap, f"sentences {what}, drawn at random; remove it to train on all"))
+    if "unlabelled" in settings:
+        caps.append(("unlabelled_cap", 5000, "sentences of each language; remove it to take all"))
     if sizes.dev > HELD_OUT and "split" not in settings:
         caps.append(
             ("dev_cap", max(200, HELD_OUT // sizes.languages), "the search looks at dev after every epoch")

@@ -130,6 +130,13 @@ CASES = {
     ),
     "spans without letters": (parted(of(IO)), {"scheme": "io"}),
     "bioes": (parted(of(BIOES)), {"columns": {"token": 0, "tag": 1}}),
+    "bilou": (parted(of(row("B-PER L-PER O O U-LOC O O O O B-ORG L-ORG O O O O"))), {"scheme": "bilou"}),
+    "plain text beside": (
+        {**parted(of(IOB2)), "en/more.txt": "It rains today.\nWho knows why?\n" * 9,
+         "de/raw.txt": "Es regnet. Wer weiß warum? Keiner.\n" * 9},
+        {"unlabelled": {"en": "en/more.txt", "de": "de/raw.txt"},
+         "unlabelled_form": {"en": "sentences", "de": "documents"}},
+    ),
     "spaces": (parted(of(IOB2), separator="  "), {"separator": "space"}),
     "tags before words": (
         {name: "\n".join("\t".join(reversed(line.split("\t"))) for line in text.split("\n"))

@@ -23,6 +23,7 @@ from raykd.corpora.detect.assemble import (
     roles,
     shown,
     table_settings,
+    text_forms,
 )
 from raykd.corpora.detect.columns import tag_columns
 from raykd.corpora.detect.look import look_at
@@ -97,6 +98,7 @@ def detect(root: str) -> Detected:
     if source in ("conll", "conllu", "tsv"):
         settings |= encodings(parts, notes)
     settings |= conll_settings(parts, notes) if source == "conll" else table_settings(parts)
+    settings |= text_forms(parts, notes)
     return Detected(
         root, settings, _validated(root, settings), _files(parts), tuple(_guesses(parts)),
         tuple(dict.fromkeys(notes)), dict(sorted(unused.items())),
@@ -111,11 +113,18 @@ def _of_one_format(root: str, seen: list[Seen], unused: dict[str, str]) -> list[
         raise _nothing(root, unused | text, "no file with labels is there")
     # Of two formats with equally many files, the one with spans: Universal NER comes as both.
     best = max(formats, key=lambda kind: (formats[kind], kind == "conll"))
-    chosen = [each for each in seen if each.format == best]
+    texts = best in ("conll", "conllu", "tsv")
+    chosen = [each for each in seen if each.format == best or (texts and _is_unlabelled_text(each))]
     for each in seen:
-        if each.format != best:
+        if each not in chosen:
             unused[each.name] = f"{each.why}, and the corpus is read from other files ({best})"
     return chosen
+
+
+def _is_unlabelled_text(seen: Seen) -> bool:
+    """Whether it is plain text that is not the text of a labelled part: that would have the test's sentences."""
+    (found,) = named([seen.name])
+    return seen.format == "text" and found.part in (None, "unlabelled")
 
 
 def _doubts(files: list[Seen]) -> list[str]:
@@ -169,7 +178,7 @@ def _guesses(parts: Parts) -> list[tuple[str, str]]:
         if seen.format == "conll" and seen.labelled:
             kinds = tuple(column.kind for column in seen.columns)
             found.setdefault(kinds, ("columns", _columns(seen), []))[2].append(language)
-        elif seen.settings:
+        elif seen.settings and seen.labelled:
             settings = ", ".join(_plain(key, value) for key, value in seen.settings)
             found.setdefault(settings, ("columns", settings, []))[2].append(language)
     return [

@@ -50,6 +50,10 @@ def by_language(files: Sequence[tuple[Named, Seen]], notes: list[str], unused: d
         else:
             parts[language]["open"].append(seen)
     for language, own in parts.items():
+        texts = [seen for seen in own["unlabelled"] if seen.format == "text"]
+        if 0 < len(texts) < len(own["unlabelled"]):
+            own["unlabelled"] = [seen for seen in own["unlabelled"] if seen.format != "text"]
+            unused |= {seen.name: "plain text, and other unlabelled files are there" for seen in texts}
         if own.pop("open", None) is not None:
             own["train"] = [seen for named, seen in open_ones if named == language]
             notes.append(f"{_shown(own['train'])}: the name says no part, so it is taken as train")
@@ -282,6 +286,20 @@ def table_settings(parts: Parts) -> dict[str, Any]:
         key: merged({language: own.get(key) for language, own in each.items()}) for key in sorted(keys)
     }
     return {key: value for key, value in settings.items() if value is not False}
+
+
+def text_forms(parts: Parts, notes: list[str]) -> dict[str, Any]:
+    """How the unlabelled files of each language are written, where they are plain text."""
+    forms: dict[str, str] = {}
+    for language, own in parts.items():
+        if files := own.get("unlabelled"):
+            found = {dict(seen.settings).get("unlabelled_form", "same") for seen in files}
+            forms[language] = "documents" if "documents" in found else max(found)
+            why = "; ".join(dict.fromkeys(seen.why for seen in files))
+            notes.append(
+                f"{_shown(files)}: {why}, without labels: students learn from it what the teacher says"
+            )
+    return {} if set(forms.values()) <= {"same"} else {"unlabelled_form": merged(forms)}
 
 
 def encodings(parts: Parts, notes: list[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,9 @@ from raykd.streams import BLOCK
 
 LINES, BYTES = 4000, 2**20
 """What is looked at of a file's beginning."""
+END = ".!?…。！？।\"'”»)"
+NEXT_SENTENCE = re.compile(r"\w[.!?]['\"”»)]? +['\"“«(]?[^\W\d_a-z]|[。！？].")
+"""Where one sentence ends inside a line and the next begins."""
 LONGEST = 200
 """Most words that a file of one sentence is taken to have."""
 
@@ -65,7 +69,25 @@ def _of_lines(name: str, lines: list[str]) -> Seen | Unclear:
     width = widths.most_common(1)[0][0]
     if in_tabs and widths[width] >= ALMOST * len(rows):
         return _tsv(name, [row for row in rows if len(row) == width])
-    return Seen(name=name, format="text", labelled=False, why="lines of text, without columns")
+    return _text(name, lines)
+
+
+def _text(name: str, lines: Sequence[str]) -> Seen:
+    """Plain text: a sentence in each line, or documents of which several sentences share a line or one has several."""
+    filled = [line.strip() for line in lines if line.strip()]
+    several = sum(bool(NEXT_SENTENCE.search(line)) for line in filled)
+    ended = sum(line[-1] in END for line in filled)
+    wrapped = len(filled) < len(lines) and 2 * ended < len(filled)
+    documents = 5 * several > len(filled) or wrapped
+    form = "documents" if documents else "sentences"
+    why = "plain text, several sentences in a line" if several else "plain text, sentences over several lines"
+    return Seen(
+        name=name,
+        format="text",
+        settings=(("unlabelled_form", form),),
+        labelled=False,
+        why=why if documents else "plain text, a sentence in each line",
+    )
 
 
 def _sentences(lines: Sequence[str], in_tabs: bool) -> list[Rows]:
