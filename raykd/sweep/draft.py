@@ -16,6 +16,7 @@ WIDTH = 44
 SENTENCES, HELD_OUT = 20_000, 5_000
 """Most sentences (of 15 words) that a first search trains on, and that dev has: minutes on two cores."""
 POLARITY = frozenset(("POS", "NEG", "NEU", "POSITIVE", "NEGATIVE", "NEUTRAL", "CONFLICT"))
+RELATIVE = "relative to the folder in which raykd is called"
 PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 
 
@@ -78,7 +79,7 @@ def _head(root: str, file: str, name: str) -> str:
 def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
     settings = {**found.settings, **_schemes(found, figures)}
     comments = {
-        "root": "relative to the folder in which raykd is called",
+        "root": "" if ":" in found.root or found.root.startswith("/") else RELATIVE,
         "columns": "counted from 0" if settings["source"] in ("conll", "tsv") else "",
         "split": "shares of train that become train, dev and test"
         + ("; test is read" if settings.get("split", {}).get("test") == 0 else ""),
