@@ -264,7 +264,7 @@ def test_a_broken_byte_is_no_other_encoding(tmp_path):
         ({}, "there are no files; expected are files of train"),
         ({"a.md": "x", "b/c.png": "x"}, "no file with labels is there. Seen: a.md (by its name no text of a corpus)"),
         ({"train.csv": "text,label\na b,1\n"}, "train.csv (CSV: write a text and its class per line"),
-        ({"train.txt": "A text of words.\nAnd one more text.\n" * 9}, "train.txt (plain text, a sentence in each line)"),
+        ({"train.txt": "A text of words.\nAnd one text.\n" * 9}, "train.txt (plain text, a sentence in each line)"),
         ({"train.txt": b"a\0b\n"}, "a zero byte in line 1"),
         ({"train.zip": "x"}, "an archive: unpack it"),
         ({"train.iob": "BOS a b EOS\tO O B-X intent\nBOS c d EOS\tO O B-X other\n" * 20}, "all of its tags per line"),

@@ -13,13 +13,14 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_SPELLINGS = {
+    "train": "train training trn",
+    "dev": "dev devel development valid validation val testa trial",
+    "test": "test testing testb tst eval",
+    "unlabelled": "unlabelled unlabeled unlab unsup unsupervised mono raw",
+}
 PART_WORDS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("train", "training", "trn"), "train")
-    | dict.fromkeys(("dev", "devel", "development", "valid", "validation", "val", "testa", "trial"), "dev")
-    | dict.fromkeys(("test", "testing", "testb", "tst", "eval"), "test")
-    | dict.fromkeys(
-        ("unlabelled", "unlabeled", "unlab", "unsup", "unsupervised", "mono", "raw"), "unlabelled"
-    )
+    {word: part for part, words in _SPELLINGS.items() for word in words.split()}
 )
 """A word of a file's name → its part. CoNLL-2002 and -2003 name dev `testa` and test `testb`."""
 
