@@ -79,22 +79,24 @@ def roles(parts: Parts, notes: list[str], unused: dict[str, str]) -> tuple[dict[
     settings: dict[str, Any] = {}
     if any(held[language] < {"dev", "test"} for language in labelled):
         settings["split"] = _split(parts, labelled, held, notes, unused)
-    drawn_test = settings.get("split", {}).get("test", 0) > 0
     for language in [language for language in parts if language not in labelled]:
         own = parts[language]
-        if "test" in own and "unlabelled" in own and "split" not in settings:
+        # Nothing is selected on a language without labels.
+        _leave(parts, [language], ("dev",), unused, f"{language} has no train")
+        if "split" in settings or "test" not in own:
+            why = "no train, and dev is drawn from train" if "test" in own else "no train"
+            unused |= {seen.name: f"{language} has {why}" for each in own.values() for seen in each}
+            del parts[language]
+        elif "unlabelled" in own:
             settings.setdefault("unlabelled_languages", []).append(language)
             notes.append(
                 f"{language} has no labelled train: its text is unlabelled, its test shows the transfer"
             )
-        elif "test" in own and not drawn_test:
+        else:
             settings.setdefault("zero_shot_languages", []).append(language)
             notes.append(
                 f"{language} has no train: it is read as a zero-shot language, of which only the test is used"
             )
-        else:
-            unused |= {seen.name: f"{language} has no train" for each in own.values() for seen in each}
-            del parts[language]
     return settings, parts
 
 
