@@ -200,7 +200,7 @@ search:
 
 
 def _small(found: Detected, sizes: Sizes) -> str:
-    corpus = {"cap": max(300, 1000 // sizes.languages)}
+    corpus = {"cap": max(500, 2000 // sizes.languages)}
     if "split" in found.settings:
         corpus["cap"] = corpus["cap"] * 4 // 3
     else:
