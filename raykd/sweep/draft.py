@@ -83,7 +83,7 @@ def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
         "columns": "counted from 0" if settings["source"] in ("conll", "tsv") else "",
         "split": "shares of train that become train, dev and test"
         + ("; test is read" if settings.get("split", {}).get("test") == 0 else ""),
-        "scheme": "how the files write spans",
+        "scheme": "" if settings.get("scheme") == "flat" else "how the files write spans",
         "unlabelled_languages": "without labels: their text is read, and their test",
         "zero_shot_languages": "of these only the test is read",
         "encoding": "guessed",
@@ -97,7 +97,7 @@ def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
     lines += [_line(f"  {key}: {value}", comment) for key, value, comment in _caps(settings, figures, sizes)]
     if "unlabelled" not in settings and not sizes.targets:
         caps = "cap" if figures["unit"] == "word" else "cap or cap_per_class"
-        comment = f"the sentences that {caps} leaves, as text without labels for the students"
+        comment = f"with {caps}: the other sentences, as text without labels"
         lines.append(_line("  # unlabelled: rest", comment))
     return "\n".join(lines)
 

@@ -255,5 +255,5 @@ def _other_encoding(error: UnicodeDecodeError, lines: int, plain: bool) -> tuple
     other = "cp1252" if windows else "latin-1"
     return (
         other,
-        f"{byte}: taken as {other}; look at the words below, and set corpus.encoding where they are wrong",
+        f"{byte}: taken as {other}; look at the example, and set corpus.encoding where it is wrong",
     )

@@ -64,6 +64,8 @@ def _table(
             for column in table.column_names
             if column != tokens and _is_tags(table.schema.field(column).type)
         ]
+        # The language of each word is no tag.
+        tags = [column for column in tags if column not in ("langs", "spans")] or tags
         tags.sort(key=lambda column: TAGS.index(column) if column in TAGS else len(TAGS))
         if not tags:
             return Seen(
