@@ -144,7 +144,6 @@ teachers:                                   # large and accurate; they label tex
   embedding_dim: 100
   hidden_dim: 128{characters}
   epochs: {epochs}
-  patience: 5
   training: {{optimiser: adam, learning_rate: 2e-3, batch_tokens: 1000, dropout: 0.3}}"""
     student = f"""\
 student:                                    # small and fast; every {{choice: …}} is searched
