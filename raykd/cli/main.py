@@ -20,6 +20,7 @@ from raykd.errors import RaykdError
 
 INTERRUPTED = 130
 VERBS = (
+    "init",
     "check",
     "plan",
     "sweep",
@@ -35,7 +36,7 @@ VERBS = (
 )
 """Each is a function, or an `app` of its own verbs, in the module of this package that has its name."""
 
-COMPUTING = ("plan", "sweep", "precompute", "distill", "export")
+COMPUTING = ("init", "plan", "sweep", "precompute", "distill", "export")
 """Those whose imports and corpora take seconds before they have something to say."""
 
 

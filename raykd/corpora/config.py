@@ -8,11 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from raykd.corpora import builtin, conll, conllu, huggingface, parquet, tsv
+from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, parquet, tsv
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
 from raykd.corpora.conllu import ConlluSource
 from raykd.corpora.huggingface import HuggingFaceSource
+from raykd.corpora.jsonl import JsonlSource
 from raykd.corpora.parquet import ParquetSource
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tsv import TsvSource
@@ -24,6 +25,7 @@ SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
         "conllu": ConlluSource,
         "tsv": TsvSource,
         "parquet": ParquetSource,
+        "jsonl": JsonlSource,
         "huggingface": HuggingFaceSource,
     }
 )
@@ -35,12 +37,13 @@ READERS: Mapping[str, Callable[..., Stream]] = MappingProxyType(
         "conllu": conllu.read,
         "tsv": tsv.read,
         "parquet": parquet.read,
+        "jsonl": jsonl.read,
         "huggingface": huggingface.read,
     }
 )
 """Those of files take `most`, the number of sentences that are read of each."""
 
 CorpusConfig = Annotated[
-    BuiltinSource | ConllSource | ConlluSource | TsvSource | ParquetSource | HuggingFaceSource,
+    BuiltinSource | ConllSource | ConlluSource | TsvSource | ParquetSource | JsonlSource | HuggingFaceSource,
     Field(discriminator="source"),
 ]

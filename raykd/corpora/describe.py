@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus, corpus_id
 from raykd.corpora.report import label_counts
+from raykd.corpora.tags import OUTSIDE, read_spans
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
@@ -62,3 +63,33 @@ def _lengths(table: pa.Table, language: str) -> np.ndarray:
         own = pc.call_function("equal", [batch["language"], pa.scalar(language)])
         lengths.append(batch["tokens"].value_lengths().filter(own).to_numpy())
     return np.concatenate(lengths)
+
+
+def examples(corpus: Corpus, words: int = 12) -> dict[str, str]:
+    """Language → the beginning of a training sentence with its labels: `[Angela Merkel]PER besucht …`, or
+    `word/TAG …`, or the class and the text. The first sentence with a label is taken."""
+    found: dict[str, str] = {}
+    for batch in corpus.parts["train"].to_batches(max_chunksize=1000):
+        for language in sorted(set(batch["language"].to_pylist()) - set(found)):
+            rows = batch.filter(
+                pc.call_function("equal", [batch["language"], pa.scalar(language)])
+            ).to_pylist()
+            shown = [(row, [corpus.tag_set.tags[number] for number in row["tags"]]) for row in rows]
+            row, tags = next((each for each in shown if set(each[1]) - {OUTSIDE}), shown[0])
+            found[language] = _with_labels(row["tokens"], tags, corpus, words)
+        if len(found) == len(corpus.sources):
+            break
+    return found
+
+
+def _with_labels(tokens: list[str], tags: list[str], corpus: Corpus, words: int) -> str:
+    more = " …" if len(tokens) > words else ""
+    if corpus.unit == "sentence":
+        return f"{tags[0]}: {' '.join(tokens[:words])}{more}"
+    if corpus.tag_set.scheme == "flat":
+        return " ".join(f"{token}/{tag}" for token, tag in zip(tokens[:words], tags, strict=False)) + more
+    cells = list(tokens)
+    for start, end, label in read_spans(tags):
+        cells[start] = f"[{cells[start]}"
+        cells[end - 1] = f"{cells[end - 1]}]{label}"
+    return " ".join(cells[:words]) + more

@@ -1,0 +1,157 @@
+"""What the name of a file says of its content: the part, the language, or that it is no part of a corpus."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SPELLINGS = {
+    "train": "train training trn",
+    "dev": "dev devel development valid validation val testa trial",
+    "test": "test testing testb tst eval",
+    "unlabelled": "unlabelled unlabeled unlab unsup unsupervised mono raw",
+}
+PART_WORDS: Mapping[str, str] = MappingProxyType(
+    {word: part for part, words in _SPELLINGS.items() for word in words.split()}
+)
+"""A word of a file's name → its part. CoNLL-2002 and -2003 name dev `testa` and test `testb`."""
+
+NO_CORPUS = _words(
+    """
+    license licence readme changelog copying notice citation authors stats sources requirements vocab vocabulary labels
+    tagset makefile
+    """
+)
+"""Words in names of files that come with corpora."""
+
+ENDINGS_OF_OTHERS = _words(
+    """
+    md py sh yaml yml toml ini cfg html htm css js xml pdf doc docx rtf log ipynb c h cpp java pl r png jpg jpeg gif svg
+    bin pt pth safetensors onnx npy npz pkl pickle db sqlite arrow lock
+    """
+)
+
+CODES = _words(
+    """
+    aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo
+    es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik is it iu ja jv ka kg ki
+    kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no
+    nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te
+    tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu eng deu ger esp spa ned nld dut fra
+    fre ita por rus tur pol hrv srp ces cze slk slv ukr bul ron rum hun fin swe nor dan isl ell gre ara heb fas per hin
+    ben tam tel urd zho chi jpn kor vie tha ind msa cat eus baq glg lat lit lav est amh hau ibo kin lug luo pcm swa wol
+    yor bam bbj ewe fon mos nya sna tsn twi xho zul arabic basque bengali bulgarian catalan chinese croatian czech
+    danish dutch english estonian finnish french german greek hausa hebrew hindi hungarian igbo indonesian italian
+    japanese korean latin latvian lithuanian norwegian persian polish portuguese romanian russian serbian slovak slovene
+    slovenian spanish swahili swedish tamil telugu thai turkish ukrainian vietnamese yoruba
+    """
+)
+"""ISO 639-1, the codes of three letters that corpora use, and English names."""
+
+WORDS = _words(
+    """
+    am an as be he id is it la my no or se so to all data
+    """
+)
+"""Codes that are words too: in the middle of a name they are words."""
+
+UNKNOWN = "und"
+"""ISO 639's code for a language that is not determined."""
+
+_PIECES = re.compile(r"[^/._-]+|[/._-]")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file's name and what it says."""
+
+    name: str
+    part: str | None
+    language: str | None
+    """As the name spells it."""
+
+
+def pieces_of(name: str) -> list[str]:
+    """The words of a name and the signs between them."""
+    return _PIECES.findall(name)
+
+
+def no_corpus(name: str) -> str | None:
+    """Why a file is taken for no part of a corpus by its name alone; None where it may be one."""
+    words = [piece.lower() for piece in pieces_of(name)]
+    last = words[-2:] if words[-1] == "gz" else words
+    if any(part.startswith(".") for part in name.split("/")):
+        return "hidden"
+    if any(sign in name for sign in "*?[]{}"):
+        return "its name has a sign of patterns (* ? [ ] { })"
+    if last[-1] in ("zip", "tar", "tgz", "bz2", "xz", "7z", "rar", "zst"):
+        return "an archive: unpack it"
+    if last[-1] in ENDINGS_OF_OTHERS or NO_CORPUS & set(pieces_of(name.lower().split("/")[-1])):
+        return "by its name no text of a corpus"
+    return None
+
+
+def named(names: Sequence[str]) -> list[Named]:
+    """Part and language of each file, by its own name and, where no name has a language, by what differs."""
+    found = [Named(name, _part(name), _language(name)) for name in names]
+    if any(each.language for each in found):
+        return found
+    return [replace(each, language=language) for each, language in zip(found, _differing(found), strict=True)]
+
+
+def with_lang(name: str, language: str) -> str:
+    """The name with `{lang}` in the places of its language."""
+    return "".join("{lang}" if piece == language else piece for piece in pieces_of(name))
+
+
+def _part(name: str) -> str | None:
+    folders, _, file = name.rpartition("/")
+    words = [piece.lower() for piece in pieces_of(file)]
+    if any(PART_WORDS.get(word) == "unlabelled" for word in words):
+        return "unlabelled"
+    # The last word decides: `test-train.conll` is rare, `mytest.train` is not.
+    for word in reversed(words):
+        if word in PART_WORDS:
+            return PART_WORDS[word]
+    for folder in reversed(folders.lower().split("/")):
+        # `raw` as a folder is where a corpus was unpacked.
+        if folder in PART_WORDS and folder != "raw":
+            return PART_WORDS[folder]
+    return None
+
+
+def _language(name: str) -> str | None:
+    *folders, file = name.split("/")
+    for folder in reversed(folders):
+        if folder.lower() in CODES:
+            return folder
+    words = [piece for piece in pieces_of(file) if len(piece) > 1]
+    edges = [word for word in (words[:1] + words[-1:] + words[-2:-1]) if word.lower() in CODES]
+    inner = [word for word in words if word.lower() in CODES - WORDS]
+    for folder in reversed(folders):
+        first = pieces_of(folder)[0]
+        inner += [first] if first.lower() in CODES - WORDS else []
+    return next(iter([*edges, *inner]), None)
+
+
+def _differing(found: Sequence[Named]) -> list[str | None]:
+    """Where several files have one part, the word in which their names differ."""
+    parts = Counter(each.part for each in found if each.part)
+    rows = [pieces_of(each.name) for each in found]
+    if not parts or max(parts.values()) == 1 or len({len(row) for row in rows}) > 1:
+        return [None] * len(found)
+    part = parts.most_common(1)[0][0]
+    own = [row for row, each in zip(rows, found, strict=True) if each.part == part]
+    places = [
+        place for place in range(len(rows[0]))
+        if len({row[place] for row in own}) == len(own) and not all(row[place].isdigit() for row in own)
+    ]  # fmt: skip
+    return [row[places[0]] for row in rows] if places else [None] * len(found)

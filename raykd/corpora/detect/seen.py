@@ -1,0 +1,45 @@
+"""What is known of one file after a look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from raykd.corpora.detect.columns import Column
+
+Format = Literal["conll", "conllu", "tsv", "parquet", "jsonl", "text"]
+LABEL_WORDS = (
+    "label", "class", "intent", "category", "sentiment", "judgment", "judgement", "gold", "topic", "emotion",
+    "polarity", "stars", "rating", "target",
+)  # fmt: skip
+TEXT_WORDS = ("text", "sentence", "review", "utterance", "content", "tweet", "document", "body")
+MOST_CLASSES = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """One file that may be part of a corpus."""
+
+    name: str
+    format: Format
+    encoding: str = "utf-8"
+    """`ascii` where every text encoding reads the same."""
+    columns: tuple[Column, ...] = ()
+    """Of CoNLL files."""
+    separator: str = ""
+    settings: tuple[tuple[str, Any], ...] = ()
+    """Of tables of texts and CoNLL-U: the settings of the source that read it."""
+    languages: tuple[str, ...] = ()
+    """Those that a column of it names."""
+    labelled: bool = True
+    why: str = ""
+    """How it was recognised."""
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """One file that is not read, and why."""
+
+    name: str
+    why: str

@@ -1,0 +1,107 @@
+"""JSON Lines: one object per line, with a list of words and a list of tags, or a text and its class; UTF-8."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import groupby, islice
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import model_validator
+
+from raykd.corpora.chunks import ROWS
+from raykd.corpora.files import BrokenLine, files_of, place, read_lines
+from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.source import FilesConfig, Stream
+from raykd.corpora.tables import TableSource, sentences_of
+from raykd.errors import CorpusError
+from raykd.storage import Storage
+
+
+class JsonlSource(FilesConfig, TableSource):
+    """JSON Lines files, one or several per part and language, or with a key for the language."""
+
+    source: Literal["jsonl"]
+
+    @model_validator(mode="after")
+    def _languages_differ(self) -> JsonlSource:
+        if self.columns.language is None:
+            self.refuse_one_place_for_two("or set columns.language")
+        return self
+
+
+def read(config: JsonlSource, *, most: int | None = None) -> Stream:
+    """Every part of the corpus, line by line; of each file the first `most`.
+
+    Raises:
+        CorpusError: a file is missing, a line is no object, lacks a key, or does not have one tag per word.
+    """
+    storage = Storage(config.root)
+    found: dict[tuple[str, str], list[str]] = {}
+    for part, language, name in files_of(config):
+        found.setdefault((part, name), []).append(language)
+    for (part, name), languages in found.items():
+        labelled = any(config.reads_tags(part, language) for language in languages)
+        empty = True
+        for sentence in islice(_read_file(config, storage, name, languages, labelled=labelled), most):
+            empty = False
+            yield part, sentence
+        if empty:
+            problem = f"the file has no sentence of {', '.join(languages)}"
+            raise CorpusError(place(storage, name), None, problem, "fill it, or remove its part")
+
+
+def _read_file(
+    config: JsonlSource, storage: Storage, name: str, languages: list[str], *, labelled: bool
+) -> Iterator[Sentence | Faulty]:
+    file, columns = place(storage, name), config.columns
+    keys = [columns.token if columns.text is None else columns.text]
+    keys += [columns.target] if labelled else []
+    keys += [columns.language] if columns.language else []
+    rows = _objects(read_lines(storage, name, "utf-8"), file, keys)
+    first = 0
+    while block := list(islice(rows, ROWS)):
+        for faulty, own in groupby(block, lambda row: isinstance(row, CorpusError)):
+            found = list(own)
+            if faulty:
+                yield from (Faulty(languages[0], (fault,)) for fault in found)
+            else:
+                yield from sentences_of(
+                    _table(found, keys, file), columns, file=file, languages=languages, names=config.tag_names,
+                    labelled=labelled, first=first,
+                )  # fmt: skip
+            first += len(found)
+
+
+def _objects(lines: Iterator[str], file: str, keys: list[str]) -> Iterator[Any]:
+    """The objects of a file's lines that are not empty, with these keys alone, or what is wrong with a line."""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield _object(line, file, number, keys)
+            except CorpusError as fault:
+                yield fault
+
+
+def _object(line: str, file: str, number: int, keys: list[str]) -> dict[str, Any]:
+    if isinstance(line, BrokenLine):
+        raise CorpusError(file, number, line.problem, line.hint)
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise CorpusError(file, number, "the line is not a JSON object", "write one object per line")
+    if missing := [key for key in keys if found.get(key) is None]:
+        hint = f"set corpus.columns ({', '.join(map(str, found))})"
+        raise CorpusError(file, number, f"there is no {missing[0]!r} in the object", hint)
+    return {key: found[key] for key in keys}
+
+
+def _table(rows: list[dict[str, Any]], keys: list[str], file: str) -> pa.Table:
+    try:
+        return pa.table({key: pa.array([row[key] for row in rows]) for key in keys})
+    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError, OverflowError) as error:
+        problem = f"the values of one key are of several types ({str(error).splitlines()[0][:100]})"
+        raise CorpusError(file, None, problem, "give every line the same types") from None

@@ -1,0 +1,252 @@
+"""The first sweep file for a corpus: a small, sensible search with comments that say what to change next."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raykd.corpora.detect import Detected
+from raykd.tasks import TASKS
+
+WIDTH = 44
+"""The column in which comments begin."""
+SENTENCES, HELD_OUT = 20_000, 5_000
+"""Most sentences (of 15 words) that a first search trains on, and that dev has: minutes on two cores."""
+POLARITY = frozenset(("POS", "NEG", "NEU", "POSITIVE", "NEGATIVE", "NEUTRAL", "CONFLICT"))
+RELATIVE = "relative to the folder in which raykd is called"
+PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the settings of a first search follow from."""
+
+    train: int
+    """Sentences of train, counted as sentences of 15 words."""
+    dev: int
+    languages: int
+    """With labels."""
+    targets: int
+
+
+def task_of(figures: Mapping[str, Any]) -> str:
+    """The task that the labels of a corpus look like; `figures` as `describe` gives them."""
+    if figures["unit"] == "sentence":
+        return "classification"
+    if figures["scheme"] == "flat":
+        return "pos"
+    labels = {str(label).split("-")[-1].upper() for label in figures["labels"]}
+    return "aspect" if labels <= POLARITY else "ner"
+
+
+def draft(found: Detected, figures: Mapping[str, Any], file: str) -> str:
+    """The text of a sweep file for the corpus that was found, with the variant `small`.
+
+    `figures` are those of the whole corpus (`describe`), `file` is what the commands in its comments name.
+    """
+    task, sizes = task_of(figures), _sizes(figures)
+    teacher, student = _models(task, sizes)
+    score = TASKS[task].score_name
+    sections = [
+        _head(found.root, file, _name(found.root)),
+        f"name: {_flow(_name(found.root))}",
+        _line(f"task: {task}", f"the score is {TASKS[task].score_label}; others: {_others(task)}"),
+        _corpus(found, figures, sizes),
+        teacher,
+        _checkpoint(task),
+        student,
+        _search(task, score, sizes),
+        _small(found, sizes),
+    ]
+    return "\n".join(sections) + "\n"
+
+
+def _head(root: str, file: str, name: str) -> str:
+    return f"""\
+# {name}: a first search for students on the corpus in {root}, written by `raykd init`. Every value may be changed;
+# docs/SWEEP_FILE.md has all keys.
+#
+# Look:      raykd check {file}
+#            raykd plan {file} --small
+# Try:       raykd sweep {file} --small    (some sentences, three students: minutes)
+# Search:    raykd sweep {file}            (raykd plan {file} says how long)
+# Choose:    raykd front {name}"""
+
+
+def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
+    settings = {**found.settings, **_schemes(found, figures)}
+    comments = {
+        "root": "" if ":" in found.root or found.root.startswith("/") else RELATIVE,
+        "columns": "counted from 0" if settings["source"] in ("conll", "tsv") else "",
+        "split": "shares of train that become train, dev and test"
+        + ("; test is read" if settings.get("split", {}).get("test") == 0 else ""),
+        "scheme": "" if settings.get("scheme") == "flat" else "how the files write spans",
+        "unlabelled_languages": "without labels: their text is read, and their test",
+        "zero_shot_languages": "of these only the test is read",
+        "encoding": "guessed",
+        "unlabelled": "text without labels, which teachers label for the students",
+        "unlabelled_form": "sentences: one in each line; documents: split into sentences",
+        "on_error": "sentences with faults are left out; remove it to see the faults",
+    }
+    lines = ["corpus:"] + [
+        _line(f"  {key}: {_flow(value)}", comments.get(key, "")) for key, value in settings.items()
+    ]
+    lines += [_line(f"  {key}: {value}", comment) for key, value, comment in _caps(settings, figures, sizes)]
+    if "unlabelled" not in settings and not sizes.targets:
+        caps = "cap" if figures["unit"] == "word" else "cap or cap_per_class"
+        comment = f"with {caps}: the other sentences, as text without labels"
+        lines.append(_line("  # unlabelled: rest", comment))
+    return "\n".join(lines)
+
+
+def _caps(
+    settings: Mapping[str, Any], figures: Mapping[str, Any], sizes: Sizes
+) -> list[tuple[str, int, str]]:
+    caps = []
+    if sizes.train > SENTENCES:
+        sentences = sum(row["sentences"] for row in figures["parts"] if row["part"] == "train")
+        cap = max(500, int(sentences * SENTENCES / sizes.train / sizes.languages) // 100 * 100)
+        what = "of each language, of all three parts together" if "split" in settings else "of each language"
+        caps.append(("cap", cap, f"sentences {what}, drawn at random; remove it to train on all"))
+    if "unlabelled" in settings:
+        caps.append(("unlabelled_cap", 5000, "sentences of each language; remove it to take all"))
+    if sizes.dev > HELD_OUT and "split" not in settings:
+        caps.append(
+            ("dev_cap", max(200, HELD_OUT // sizes.languages), "the search looks at dev after every epoch")
+        )
+    return caps
+
+
+def _schemes(found: Detected, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The schemes that reading found, written down: another file is then no reason to read the others otherwise."""
+    if found.settings["source"] in ("conllu", "tsv") or figures["unit"] == "sentence":
+        return {}
+    schemes = figures["schemes"]
+    one = set(schemes.values())
+    return {"scheme": next(iter(one)) if len(one) == 1 else dict(schemes)}
+
+
+def _models(task: str, sizes: Sizes) -> tuple[str, str]:
+    """The sections of teachers and student."""
+    sentence = task == "classification"
+    kind, decoder = ("bilstm_maxent", "maxent") if sentence else ("bilstm_crf", "{choice: [crf, maxent]}")
+    scope = "language" if 1 < sizes.languages <= 4 and not sizes.targets and not sentence else "all"
+    epochs = min(40, max(10, 80_000 // sizes.train))
+    characters = "\n  character_dim: 0" if sentence else ""
+    vocabulary = 4000 if sizes.train < 4000 else 8000 if sizes.languages <= 4 else 16000
+    teacher = f"""\
+teachers:                                   # large and accurate; they label text for the students
+  kind: {kind}
+{_line(f"  scope: {scope}", "one for each language (language), or one for all (all)")}
+  embedding_dim: 100
+  hidden_dim: 128{characters}
+  epochs: {epochs}
+  training: {{optimiser: adam, learning_rate: 2e-3, batch_tokens: 1000, dropout: 0.3}}"""
+    student = f"""\
+student:                                    # small and fast; every {{choice: …}} is searched
+  kind: bilstm
+{_line("  embedding_dim: {choice: [16, 32, 64]}", "E")}
+{_line("  hidden_dim: {choice: [32, 64, 128]}", "H, per direction")}
+  decoder: {decoder}
+  vocabulary: {{kind: wordpiece, size: {vocabulary}}}"""
+    return teacher, student
+
+
+def _checkpoint(task: str) -> str:
+    kind = "hf_sequence_classifier" if task == "classification" else "hf_token_classifier"
+    return f"""\
+# A Transformers checkpoint, fine-tuned on this corpus, is a better teacher. These lines in the place of `teachers`
+# above, and without `teachers` in the variant `small`:
+# teachers:
+#   kind: {kind}
+#   path: bert-base-multilingual-cased      # a folder, or a name on the Hugging Face Hub
+#   fine_tune: true
+#   vocabulary: pruned                      # to the pieces of this corpus
+#   epochs: 3
+#   training: {{optimiser: adamw, learning_rate: 5e-5, learning_rate_schedule: linear, warmup: 0.1}}"""
+
+
+def _search(task: str, score: str, sizes: Sizes) -> str:
+    epochs = min(40, max(8, 80_000 // sizes.train))
+    objectives = """\
+    - {kind: top_wk, k: {int: [1, 10]}}     # the teacher's K best labellings
+    - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # its probabilities, word by word
+    - {kind: structural, temperature: {choice: [1, 2, 3]}}  # and of neighbours"""
+    if task == "classification":
+        objectives = """\
+    - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # the teacher's probabilities
+    - {kind: logits}                        # and their logarithms"""
+    return f"""\
+objective:                                  # how a student learns from its teacher
+  choice:
+{objectives}
+schedule: {{epochs: {epochs}, anneal_rate: {{choice: [0.5, 1.0, 1.5]}}, anneal_horizon: {epochs}}}
+training: {{optimiser: adam, learning_rate: 2e-3, batch_tokens: 2000, dropout: 0.2, seed: 0}}
+search:
+  trials: 12
+  sampler: tpe
+  objectives: {{{score}: max, latency_ms: min, parameters: min}}
+{_line("  runs_per_setting: 1", "3: every figure is the mean of three seeds")}
+  seed: 0
+{_line("baseline: gold", "the front's students also without a teacher")}
+{_line("budget: {minutes: 60}", "no trial starts after that")}
+{_line("store: .raykd", "what is computed; the same work is done once")}
+{_line("resources: {workers: 1, cpus_per_worker: 1}", "of one run; gpus_per_worker: 1 takes a GPU")}
+{_line("tracking: {uri: sqlite:///mlflow.db}", "mlflow ui --backend-store-uri sqlite:///mlflow.db")}"""
+
+
+def _small(found: Detected, sizes: Sizes) -> str:
+    corpus = {"cap": max(500, 2000 // sizes.languages)}
+    if "split" in found.settings:
+        corpus["cap"] = corpus["cap"] * 4 // 3
+    else:
+        corpus["dev_cap"] = 100
+    if found.settings.get("split", {}).get("test", 0) == 0:
+        corpus["test_cap"] = 100
+    if "unlabelled" in found.settings or "unlabelled_languages" in found.settings:
+        corpus["unlabelled_cap"] = 200
+    return f"""\
+variants:
+  small:                                    # raykd sweep … --small: does it all work?
+    corpus: {_flow(corpus)}
+    teachers: {{embedding_dim: 50, hidden_dim: 50, epochs: 12, training: {{learning_rate: 5e-3, batch_tokens: 500}}}}
+    student: {{embedding_dim: {{choice: [16, 32]}}, hidden_dim: 32}}
+    schedule: {{epochs: 8, anneal_horizon: 8}}
+    training: {{learning_rate: 5e-3, batch_tokens: 500}}
+    search: {{trials: 3}}"""
+
+
+def _sizes(figures: Mapping[str, Any]) -> Sizes:
+    def size(part: str) -> int:
+        rows = [row for row in figures["parts"] if row["part"] == part]
+        return max(1, sum(row["sentences"] for row in rows), sum(row["tokens"] for row in rows) // 15)
+
+    targets = sum(role != "labelled" for role in figures["roles"].values())
+    return Sizes(size("train"), size("dev"), len(figures["languages"]) - targets, targets)
+
+
+def _others(task: str) -> str:
+    return ", ".join(name for name in TASKS if name != task)
+
+
+def _name(root: str) -> str:
+    last = root.rstrip("/").rpartition("/")[2]
+    return re.sub(r"[^A-Za-z0-9]+", "_", last).strip("_").lower() or "sweep"
+
+
+def _line(text: str, comment: str) -> str:
+    return f"{text.ljust(WIDTH - 1)} # {comment}" if comment else text
+
+
+def _flow(value: Any) -> str:
+    """A plain value as YAML on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_flow(str(key))}: {_flow(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_flow(each) for each in value) + "]"
+    if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in ("true", "false", "null"):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,105 @@
+"""`raykd init`: the file that it writes is valid and can be planned, and what it says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from raykd.spec import load
+from raykd.sweep.spec import check_sweep
+from tests.corpora.test_detect import CASES, write
+from tests.sweep.in_process import call, code_of, without_ray
+
+SHAPES = (
+    "conll-2003", "treebanks", "spans without letters", "no dev", "one file", "a language to transfer to",
+    "words without tags", "texts with names of columns", "json lines", "latin-1",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, in which `mine` is the corpus."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+def shown(capsys):
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("case", SHAPES)
+def test_the_file_is_valid_with_every_variant(folder, case):
+    write(folder / "mine", CASES[case][0])
+    call("init", "mine")
+    check_sweep(load(folder / "sweep.yaml", ()))
+    check_sweep(load(folder / "sweep.yaml", (), variants=["small"]))
+
+
+def test_the_file_can_be_planned(folder, capsys):
+    write(folder / "mine", CASES["no dev"][0])
+    call("init", "mine", "--out", "made/mine.yaml")
+    out = shown(capsys)
+    assert "│ de │ train │ de/train.conll │" in out
+    assert "│ │ dev │ drawn from train │ 3 │" in out
+    assert "note: no dev; dev is drawn from train, 9 : 1" in out
+    assert (
+        "raykd check made/mine.yaml, raykd plan made/mine.yaml --small, raykd sweep made/mine.yaml --small"
+        in out
+    )
+    with without_ray():
+        call("plan", "made/mine.yaml", "--small")
+    assert "Next: raykd sweep made/mine.yaml --variant small" in shown(capsys)
+
+
+@pytest.mark.parametrize(
+    ("case", "task", "score"),
+    [
+        ("treebanks", "pos", "accuracy"),
+        ("texts with classes", "classification", "accuracy"),
+        ("bioes", "ner", "f1"),
+    ],
+)
+def test_the_task_follows_from_the_labels(folder, case, task, score):
+    write(folder / "mine", CASES[case][0])
+    call("init", "mine")
+    tree = load(folder / "sweep.yaml", ()).tree
+    assert tree["task"] == task
+    assert tree["search"]["objectives"] == {score: "max", "latency_ms": "min", "parameters": "min"}
+
+
+@pytest.mark.parametrize("case", ["bioes", "texts with classes"])
+def test_the_lines_for_a_checkpoint_are_valid_too(folder, case):
+    write(folder / "mine", CASES[case][0])
+    call("init", "mine")
+    text = (folder / "sweep.yaml").read_text()
+    (lines,) = re.findall(r"^# teachers:\n(?:#   .*\n)+", text, re.M)
+    text = re.sub(r"^teachers:.*\n(?:  .*\n)+", "", text, count=1, flags=re.M)
+    text = re.sub(r"^    teachers: .*\n", "", text, flags=re.M).replace(
+        lines, re.sub("^# ", "", lines, flags=re.M)
+    )
+    (folder / "sweep.yaml").write_text(text)
+    check_sweep(load(folder / "sweep.yaml", ()))
+    check_sweep(load(folder / "sweep.yaml", (), variants=["small"]))
+
+
+def test_an_existing_file_is_kept_without_a_flag(folder, capsys):
+    write(folder / "mine", CASES["bioes"][0])
+    (folder / "sweep.yaml").write_text("mine")
+    assert code_of("init", "mine") == 4
+    assert "add --overwrite" in capsys.readouterr().err
+    assert (folder / "sweep.yaml").read_text() == "mine"
+    call("init", "mine", "--overwrite")
+    assert (folder / "sweep.yaml").read_text() != "mine"
+
+
+def test_a_folder_without_a_corpus_is_refused_in_a_sentence(folder, capsys):
+    write(folder / "mine", {"notes.md": "x"})
+    assert code_of("init", "mine") == 3
+    err = " ".join(capsys.readouterr().err.split())
+    assert err.startswith(
+        "error mine: no file with labels is there. Seen: notes.md (by its name no text of a corpus)"
+    )
+    assert code_of("init", "elsewhere") == 3
+    assert not (folder / "sweep.yaml").exists()

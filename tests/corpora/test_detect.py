@@ -1,0 +1,304 @@
+"""A corpus in a folder, in the shapes in which people have them: what is found, and that it can be read."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from raykd.corpora import read_corpus
+from raykd.corpora.detect import detect
+from raykd.corpora.detect.names import named, no_corpus
+from raykd.errors import CorpusError
+
+
+def row(text):
+    return text.split()
+
+
+WORDS = row("Anna Berg lives in Rome and works for the United Nations there since last May")
+IOB2 = row("B-PER I-PER O O B-LOC O O O O B-ORG I-ORG O O O O")
+IOB1 = row("I-PER I-PER O O I-LOC O O O O I-ORG I-ORG O O O O")
+IO = row("PER PER O O LOC O O O O ORG ORG O O O O")
+BIOES = row("B-PER E-PER O O S-LOC O O O O B-ORG E-ORG O O O O")
+UPOS = row("PROPN PROPN VERB ADP PROPN CCONJ VERB ADP DET PROPN PROPN ADV SCONJ ADJ PROPN")
+CHUNKS = row("B-NP I-NP B-VP B-PP B-NP O B-VP B-PP B-NP I-NP I-NP B-ADVP B-PP B-NP I-NP")
+PARTS = {"train": 30, "dev": 8, "test": 8}
+
+
+def rows(tags, count, first=0):
+    """Sentences that differ, as lists of (word, tag)."""
+    for number in range(first, first + count):
+        length = 6 + number % 10
+        yield [
+            (f"{word}{chr(97 + number % 26)}{chr(97 + number // 26)}", tag)
+            for word, tag in list(zip(WORDS, tags, strict=True))[:length]
+        ]
+
+
+def conll(tags, count, first=0, *, separator="\t", index=None, before=(), after=()):
+    blocks = []
+    for sentence in rows(tags, count, first):
+        lines = []
+        for place, (word, tag) in enumerate(sentence):
+            cells = [] if index is None else [str(place + index)]
+            cells += [word, *(column[place] for column in before), tag, *(column[place] for column in after)]
+            lines.append(separator.join(cells))
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def conllu(count, first=0):
+    blocks = []
+    for sentence in rows(UPOS, count, first):
+        lines = ["# text = none"]
+        lines += [
+            f"{place}\t{word}\t_\t{tag}\tT\t_\t0\troot\t_\t_" for place, (word, tag) in enumerate(sentence, 1)
+        ]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def texts(count, first=0):
+    found = []
+    for number, sentence in enumerate(rows(IOB2, count, first)):
+        found.append((" ".join(word for word, _ in sentence), ("good", "bad", "mixed")[number % 3]))
+    return found
+
+
+def tsv(count, first=0, header=""):
+    return header + "".join(f"{text}\t{label}\n" for text, label in texts(count, first))
+
+
+def jsonl(count, first=0):
+    return "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in texts(count, first))
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def parted(
+    make, names=("{lang}/{part}.conll",), languages=("en", "de"), parts=("train", "dev", "test"), **how
+):
+    """Files of each language and part; no two have a sentence in common."""
+    files, first = {}, 0
+    for language in languages:
+        for part, spelled in zip(PARTS, parts, strict=False):
+            name = names[0].format(lang=language, part=spelled)
+            files[name] = make(count=PARTS[part], first=first, **how)
+            first += PARTS[part]
+    return files
+
+
+def of(tags):
+    return lambda **how: conll(tags, **how)
+
+
+CASES = {
+    "folders of languages": (parted(of(IOB2)), {"train": "{lang}/train.conll", "dev": "{lang}/dev.conll"}),
+    "language in the ending": (
+        parted(of(IOB2), ["{part}.{lang}.txt"]),
+        {"train": "train.{lang}.txt", "languages": ["de", "en"]},
+    ),
+    "conll-2003": (
+        parted(of(IOB1), ["{lang}.{part}"], ["eng", "deu"], ["train", "testa", "testb"], separator=" ",
+               before=[UPOS, CHUNKS]),
+        {"dev": "{lang}.testa", "test": "{lang}.testb", "columns": {"token": 0, "tag": 3}, "separator": "space",
+         "languages": ["deu", "eng"]},
+    ),
+    "document starts behind an index": (
+        {name: f"0\t-DOCSTART-\tO\n\n{text}" for name, text in parted(of(IOB2), index=0).items()},
+        {"columns": {"token": 1, "tag": 2}},
+    ),
+    "universal ner": (
+        parted(of(IOB2), ["{lang}_x-ud-{part}.iob2"], index=1, after=[["_"] * 15, ["me"] * 15]),
+        {"train": "{lang}_x-ud-train.iob2", "columns": {"token": 1, "tag": 2}},
+    ),
+    "treebanks": (
+        {**parted(conllu, ["en_ewt-ud-{part}.conllu"], ["en"]), **parted(conllu, ["tr_imst-ud-{part}.conllu"], ["tr"])},
+        {"source": "conllu", "tag": "upos", "train": "{lang}_*-ud-train.conllu", "languages": ["en", "tr"]},
+    ),
+    "three columns named conllu": (
+        parted(of(IOB2), ["{lang}/{part}.conllu"], parts=["train", "val", "test"], index=0),
+        {"source": "conll", "dev": "{lang}/val.conllu", "columns": {"token": 1, "tag": 2}},
+    ),
+    "spans without letters": (parted(of(IO)), {"scheme": "io"}),
+    "bioes": (parted(of(BIOES)), {"columns": {"token": 0, "tag": 1}}),
+    "bilou": (parted(of(row("B-PER L-PER O O U-LOC O O O O B-ORG L-ORG O O O O"))), {"scheme": "bilou"}),
+    "plain text beside": (
+        {**parted(of(IOB2)), "en/more.txt": "It rains today.\nWho knows why?\n" * 9,
+         "de/raw.txt": "Es regnet. Wer weiß warum? Keiner.\n" * 9},
+        {"unlabelled": "{lang}/*.txt", "unlabelled_form": {"en": "sentences", "de": "documents"}},
+    ),
+    "spaces": (parted(of(IOB2), separator="  "), {"separator": "space"}),
+    "tags before words": (
+        {name: "\n".join("\t".join(reversed(line.split("\t"))) for line in text.split("\n"))
+         for name, text in parted(of(IOB2)).items()},
+        {"columns": {"token": 1, "tag": 0}},
+    ),
+    "no language": (parted(of(IOB2), ["{part}.txt"], ["xx"]), {"languages": ["und"], "train": "train.txt"}),
+    "names that differ": (
+        parted(of(IOB2), ["{lang}/{part}.txt"], ["north", "south"]),
+        {"languages": ["north", "south"], "train": "{lang}/train.txt"},
+    ),
+    "no dev": (
+        parted(of(IOB2), parts=["train", "test"]),
+        {"split": {"train": 9, "dev": 1, "test": 0}, "test": "{lang}/test.conll"},
+    ),
+    "no test": (
+        parted(of(IOB2), parts=["train", "dev"]),
+        {"split": {"train": 9, "dev": 1, "test": 0}, "test": "{lang}/dev.conll"},
+    ),
+    "one file": (
+        {"corpus.conll": conll(IOB2, 60)}, {"split": {"train": 8, "dev": 1, "test": 1}, "train": "corpus.conll"}
+    ),
+    "no train": (
+        parted(of(IOB2), parts=["valid", "test"]),
+        {"train": "{lang}/valid.conll", "split": {"train": 9, "dev": 1, "test": 0}},
+    ),
+    "a language to transfer to": (
+        {**parted(of(IOB2)), "sw/test.conll": conll(IOB2, 5, 900)},
+        {"zero_shot_languages": ["sw"], "test": "{lang}/test.conll"},
+    ),
+    "words without tags": (
+        {**parted(of(IOB2)), **{f"{lang}/unlabelled.conll": "\n".join(
+            "\n".join(word for word, _ in sentence) + "\n" for sentence in rows(IOB2, 20, 700 + place * 20)
+        ) for place, lang in enumerate(("en", "de"))}},
+        {"unlabelled": "{lang}/unlabelled.conll"},
+    ),
+    "texts with classes": (
+        parted(tsv, ["{part}.tsv"], ["xx"]), {"source": "tsv", "columns": {"text": 0, "label": 1}}
+    ),
+    "texts with names of columns": (
+        parted(tsv, ["{part}.tsv"], ["xx"], header="sentence\tlabel\n"), {"source": "tsv", "header": True}
+    ),
+    "json lines": (
+        parted(jsonl, ["{lang}/{part}.jsonl"]),
+        {"source": "jsonl", "columns": {"text": "text", "label": "label"}, "train": "{lang}/train.jsonl"},
+    ),
+    "latin-1": (
+        {name: text.replace("Anna", "Zoé").encode("latin-1")
+         for name, text in parted(of(IOB2), languages=["es"]).items()},
+        {"encoding": "latin-1"},
+    ),
+    "beside other files": (
+        {**parted(of(IOB2)), "README.md": "text", "LICENSE.txt": "text", "en/.hidden": "x", "labels.txt": "PER\nLOC\n"},
+        {"languages": ["de", "en"]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_found_is_what_is_there(tmp_path, case):
+    files, expected = CASES[case]
+    write(tmp_path, files)
+    found = detect(str(tmp_path))
+    assert {key: found.settings.get(key) for key in expected} == expected
+    corpus = read_corpus(found.config)
+    assert all(corpus.parts[part].num_rows for part in ("train", "dev", "test"))
+    spans = {"ORG", "PER", "LOC"}
+    labels = {"conllu": set(UPOS), "tsv": {"good", "bad", "mixed"}, "jsonl": {"good", "bad", "mixed"}}
+    assert set(corpus.labels) == labels.get(found.settings["source"], spans)
+
+
+def test_parquet_of_words_and_of_several_languages(tmp_path):
+    for first, (part, count) in enumerate(PARTS.items()):
+        sentences = list(rows(IOB2, count, first * 100))
+        table = pa.table(
+            {
+                "id": list(range(count)),
+                "tokens": [[word for word, _ in sentence] for sentence in sentences],
+                "ner_tags": [[tag for _, tag in sentence] for sentence in sentences],
+                "lang": [("en", "de")[number % 2] for number in range(count)],
+            }
+        )
+        name = {"dev": "validation"}.get(part, part)
+        half = count // 2
+        pq.write_table(table.slice(0, half), tmp_path / f"{name}-00000-of-00002.parquet")
+        pq.write_table(table.slice(half), tmp_path / f"{name}-00001-of-00002.parquet")
+    found = detect(str(tmp_path))
+    assert found.settings["columns"] == {"token": "tokens", "tag": "ner_tags", "language": "lang"}
+    assert found.settings["train"] == "train-0000*-of-00002.parquet"
+    corpus = read_corpus(found.config)
+    assert corpus.languages == ("de", "en")
+    assert corpus.parts["train"].num_rows == PARTS["train"]
+
+
+def test_other_columns_that_could_be_the_tags_are_named(tmp_path):
+    write(tmp_path, CASES["conll-2003"][0])
+    notes = " ".join(detect(str(tmp_path)).notes)
+    assert "column 1 could be the tags too: one tag for each word (PROPN" in notes
+    assert "column 2 could be the tags too: spans (NP" in notes
+
+
+def test_what_was_decided_is_said(tmp_path):
+    write(tmp_path, CASES["no dev"][0])
+    found = detect(str(tmp_path))
+    assert found.notes == ("no dev; dev is drawn from train, 9 : 1",)
+    (format_, columns) = (text for _, text in found.guesses)
+    assert format_ == "one word per line, empty lines between sentences, 2 columns between tabs"
+    assert columns.startswith("0 words (")
+    assert columns.endswith("1 spans (PER, ORG, LOC), taken as the tags")
+
+
+def test_a_broken_byte_is_no_other_encoding(tmp_path):
+    files = parted(lambda **how: conll(IOB2, **how).replace("Anna", "Zoé"), languages=["en"])
+    files["en/train.conll"] = files["en/train.conll"].encode().replace(b"Berg", b"Ber\xff", 1)
+    write(tmp_path, files)
+    found = detect(str(tmp_path))
+    assert "encoding" not in found.settings
+    assert (
+        "en/train.conll: byte 0xff in line 2 is not UTF-8, and the rest is: correct the line" in found.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "there are no files; expected are files of train"),
+        ({"a.md": "x", "b/c.png": "x"}, "no file with labels is there. Seen: a.md (by its name no text of a corpus)"),
+        ({"train.csv": "text,label\na b,1\n"}, "train.csv (CSV: write a text and its class per line"),
+        ({"train.txt": "A text of words.\nAnd one text.\n" * 9}, "train.txt (plain text, a sentence in each line)"),
+        ({"train.txt": b"a\0b\n"}, "a zero byte in line 1"),
+        ({"train.zip": "x"}, "an archive: unpack it"),
+        ({"train.iob": "BOS a b EOS\tO O B-X intent\nBOS c d EOS\tO O B-X other\n" * 20}, "all of its tags per line"),
+        ({"train.txt": conll(IOB2, 30).replace("\n\n", "\n")}, "put an empty line between sentences"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_named_with_what_is_expected(tmp_path, files, message):
+    write(tmp_path, files)
+    with pytest.raises(CorpusError) as refused:
+        detect(str(tmp_path))
+    assert message in str(refused.value)
+    assert "expected are files of train, dev and test" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "language"),
+    [
+        ("en/train.conll", "train", "en"),
+        ("train.en.txt", "train", "en"),
+        ("eng.train", "train", "eng"),
+        ("deu.testa", "dev", "deu"),
+        ("esp.testb.gz", "test", "esp"),
+        ("tr_imst-ud-train.conllu", "train", "tr"),
+        ("hau/dev.txt", "dev", "hau"),
+        ("train/de.conll", "train", "de"),
+        ("my_data/en/valid.txt", "dev", "en"),
+        ("how-to-train.en.txt", "train", "en"),
+        ("english/test.tsv", "test", "english"),
+        ("data/raw/en/train.txt", "train", "en"),
+        ("en.raw.txt", "unlabelled", "en"),
+        ("corpus.txt", None, None),
+    ],
+)
+def test_names_say_part_and_language(name, part, language):
+    assert no_corpus(name) is None
+    (found,) = named([name])
+    assert (found.part, found.language) == (part, language)
