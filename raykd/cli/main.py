@@ -29,6 +29,7 @@ VERBS = (
     "compare",
     "export",
     "predict",
+    "evaluate",
     "corpus",
     "doctor",
 )
