@@ -1,6 +1,6 @@
 """Precision, recall, F1 and support of every label, with their micro and macro averages.
 
-Entities are counted by seqeval as in `entities.py` (its `classification_report`): the micro average is the F1 of the task.
+Entities are counted by seqeval as in `entities.py` (its `classification_report`): the micro average is the F1 there.
 """
 
 from __future__ import annotations
