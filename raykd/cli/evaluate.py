@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +15,11 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.predict import refuse_no_export
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
 from raykd.errors import CorpusError
 from raykd.report.form import gain, percent
+from raykd.serving.labeller import CARD
 from raykd.storage import Storage
 
 if TYPE_CHECKING:
@@ -67,6 +70,9 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Write the JSON there too.")] = None,
 ) -> None:  # fmt: skip
     """Score the exported model in DIR on labelled files: figures by label and language, and its errors."""
+    for each in (folder, *(against or ())):
+        if not any(each.glob(f"*/{CARD}")):  # one for each language is read together
+            refuse_no_export(each, f"raykd evaluate {{}} {shlex.join(files)}")
     with stderr.status("reading …") as status:
         from raykd.runs.exported import Exported  # torch takes seconds to import
         from raykd.runs.exported import evaluate as evaluated

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from raykd.cli.console import marked, stdout
-from raykd.cli.options import Overrides, Small, Variants, again, at, document
+from raykd.cli.options import Overrides, Small, Variants, again, at, document, sweep_names
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures import COLUMNS, COSTS, LATENCY, Directions
 from raykd.front import front_of
@@ -35,7 +35,10 @@ from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
 
 def front(
-    sweep: Annotated[str, typer.Argument(help="A sweep's name, or its file.", show_default=False)],
+    sweep: Annotated[
+        str,
+        typer.Argument(help="A sweep's name, or its file.", show_default=False, autocompletion=sweep_names),
+    ],
     store: Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")] = None,
     where: Annotated[
         str | None,

@@ -41,6 +41,9 @@ VERBS = (
 COMPUTING = ("plan", "sweep", "precompute", "distill", "export")
 """Those whose imports and corpora take seconds before they have something to say."""
 
+SLOW = (*COMPUTING, "doctor")
+"""Those whose options are not completed in a shell: their imports take seconds."""
+
 
 class Verbs(TyperGroup):
     """Imports a verb's module when the verb is called: Ray and MLflow take seconds, and `raykd check` needs neither."""
@@ -55,6 +58,8 @@ class Verbs(TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if name in COMPUTING and "--help" not in rest and not ctx.resilient_parsing:
             stdout.print(f"{name}: starting", highlight=False)
+        if ctx.resilient_parsing and name in SLOW:
+            return name, command, rest  # a key press must not wait for Ray: the shell completes files
         return name, command and _imported(str(name)), rest
 
 
