@@ -101,8 +101,10 @@ def _config(file: LabelledFile, unit: Unit, scheme: FileScheme, overrides: Seque
         "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": name,
         "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1},
     }  # fmt: skip
-    if source in ("conll", "parquet"):
+    if source not in ("conllu", "tsv"):  # these are flat by themselves
         tree["scheme"] = scheme
+    if unit == "sentence" and source in BY_NAME.values():
+        tree["columns"] = {"text": "text"}
     document = overridden(Document(file.name, {"corpus": tree}, {}), overrides)
     check(document, _File)
     return _File.model_validate_json(json.dumps(document.tree)).corpus
@@ -121,5 +123,9 @@ def _source(storage: Storage, name: str, unit: Unit) -> str:
 
 def _columns(storage: Storage, name: str) -> int:
     """The columns between tabs of a file's first line with a word."""
-    lines = (line for line in read_lines(storage, name, "utf-8") if line.strip() and line[0] != "#")
+    lines = (
+        line
+        for line in read_lines(storage, name, "utf-8")
+        if isinstance(line, str) and line.strip() and line[0] != "#"
+    )
     return next(lines, "").count("\t") + 1
