@@ -69,10 +69,8 @@ def test_for_a_file_the_way_to_more_seeds_is_shown(output_of, tmp_path):
     out, _, _ = output_of(str(file))
     found = json.loads(output_of(str(file), "--format", "json")[0])
     needed = next(each["seeds_needed"] for each in found["comparisons"] if each["seeds_needed"])
-    assert (
-        f"raykd sweep {file} --set search.runs_per_setting={needed} --set name=ner-{needed}-seeds --set store={tmp_path}/store"
-        in out
-    )
+    own = f"--set name=ner-{needed}-seeds --set store={tmp_path}/store"
+    assert f"raykd sweep {file} --set search.runs_per_setting={needed} {own}" in out
 
 
 def test_data_stands_alone_on_standard_output(output_of):
