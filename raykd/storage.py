@@ -16,9 +16,9 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
@@ -60,6 +60,14 @@ _OUT_OF_REACH = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, e
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _REFUSED = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
 """What an object store answers that it would answer again."""
+
+
+class Stamp(NamedTuple):
+    """Bytes of a file, and the time of its last change in ns where the store knows it."""
+
+    bytes: int
+    modified_ns: int | None
+
 
 T = TypeVar("T")
 _TRIES = 3
@@ -120,15 +128,19 @@ class Storage:
             raise self._missing(name)
         return int(info.size)
 
-    def stamp(self, name: str) -> tuple[int, int | None]:
-        """Bytes of the file `name`, and the time of its last change in ns where the store knows it."""
+    def stamp(self, name: str) -> Stamp:
+        """Size and time of the file `name`."""
         info = self._info(name)
         if info.type != fs.FileType.File:
             raise self._missing(name)
-        return int(info.size), info.mtime_ns
+        return Stamp(int(info.size), info.mtime_ns)
 
     def names(self, prefix: str = "") -> list[str]:
         """The names of all files below whose name starts with `prefix`, sorted; without temporary files."""
+        return list(self.files(prefix))
+
+    def files(self, prefix: str = "") -> dict[str, Stamp]:
+        """The same with size and time of each, in one listing."""
         folder = prefix.rpartition("/")[0]
         selector = fs.FileSelector(self._at(folder), recursive=True, allow_not_found=True)
         try:
@@ -136,8 +148,13 @@ class Storage:
         except OSError as error:
             raise self._failed(folder, "listed", error) from error
         start = len(self._root.rstrip("/")) + 1
-        names = (info.path[start:] for info in infos if info.type == fs.FileType.File)
-        return sorted(name for name in names if name.startswith(prefix) and not _is_temporary(name))
+        files = {
+            info.path[start:]: Stamp(int(info.size), info.mtime_ns)
+            for info in infos
+            if info.type == fs.FileType.File
+        }
+        names = sorted(name for name in files if name.startswith(prefix) and not _is_temporary(name))
+        return {name: files[name] for name in names}
 
     def abandoned(self) -> dict[str, int]:
         """The temporary files below that killed processes left, and their bytes: no write takes ten minutes, and a
@@ -285,6 +302,13 @@ class Storage:
             return
         except OSError as error:
             raise self._failed(name, "removed", error) from error
+
+    def remove_empty(self, name: str) -> None:
+        """Remove the folder `name` and those below that hold nothing; an object store has no empty folders."""
+        if self.is_local:
+            for folder, _, _ in os.walk(self._at(name), topdown=False):
+                with suppress(OSError):
+                    os.rmdir(folder)
 
     def _tried(self, do: Callable[[], T]) -> T:
         """What `do` gives, tried again for half a minute where the store has gone out of reach. One that never answered

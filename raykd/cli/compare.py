@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from raykd.cli.console import stderr, stdout
 from raykd.cli.front import records_of
-from raykd.cli.options import Small, Variants, again
+from raykd.cli.options import Small, Variants, again, at, sweep_names
 from raykd.errors import Fault, SpecError
 from raykd.metrics.significance import THRESHOLD
 from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
@@ -48,7 +49,12 @@ class By(StrEnum):
 def compare(
     sweeps: Annotated[
         list[str],
-        typer.Argument(metavar="SWEEP...", help="Sweeps' names, or their files.", show_default=False),
+        typer.Argument(
+            metavar="SWEEP...",
+            help="Sweeps' names, or their files.",
+            show_default=False,
+            autocompletion=sweep_names,
+        ),
     ],
     baseline: Annotated[
         str,
@@ -101,7 +107,7 @@ def compare(
         _line(console, f"left out: {line}")
     _line(
         console,
-        f"compare: {_summary(comparisons)}. Next: {_next(comparisons, sweeps, list(trials), variant, small)}",
+        f"compare: {_summary(comparisons)}. Next: {_next(comparisons, sweeps, list(trials), variant, small, store)}",
     )
 
 
@@ -131,6 +137,7 @@ def _next(
     names: Sequence[str],
     variant: list[str] | None,
     small: bool,
+    store: str | None,
 ) -> str:
     """More seeds for the first sweep where they would decide (runs in the store are found), otherwise its front."""
     one, name = again(sweeps[0], variant, small), names[0]
@@ -139,8 +146,9 @@ def _next(
     if any(each.verdict == "too few seeds" for each in own):
         needed = max(FEWEST, needed or 0)
     if needed is None or Path(sweeps[0]).suffix not in (".yaml", ".yml"):
-        return f"raykd front {one}"
-    return f"raykd sweep {one} --set search.runs_per_setting={needed} --set name={name}-{needed}-seeds"
+        return f"raykd front {one}{at(store)}"
+    elsewhere = f" --set {shlex.quote(f'store={store}')}" if store else ""
+    return f"raykd sweep {one} --set search.runs_per_setting={needed} --set name={name}-{needed}-seeds{elsewhere}"
 
 
 def _line(console: Console, text: str) -> None:

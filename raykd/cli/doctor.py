@@ -1,8 +1,8 @@
-"""`raykd doctor`: what is damaged in a store, and what no sweep needs any more."""
+"""`raykd doctor`: what is damaged in a store."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import shlex
 from typing import Annotated
 
 import typer
@@ -10,10 +10,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from raykd.cli.console import stdout
-from raykd.errors import StoreError
+from raykd.cli.list import opened
+from raykd.errors import Fault, SpecError, StoreError
 from raykd.report import form
-from raykd.storage import Storage
-from raykd.sweep.doctor import Examined, examine, refuse_if_running, repair, unused
+from raykd.sweep.doctor import Examined, examine, repair
+from raykd.sweep.uses import refuse_if_running
 
 
 def doctor(
@@ -23,34 +24,23 @@ def doctor(
     repair_: Annotated[
         bool, typer.Option("--repair", help="Remove what is damaged; raykd sweep --resume computes it again.")
     ] = False,
-    prune: Annotated[
-        bool,
-        typer.Option(
-            "--prune", help="Remove what no sweep refers to, after asking: also runs of raykd distill."
-        ),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", hidden=True)] = False,
 ) -> None:
-    """Check all that a store holds, say what is damaged, remove it on --repair, free space on --prune."""
-    storage = Storage(store)
-    if storage.is_local and not Path(storage.uri).is_dir():
-        raise StoreError(
-            storage.address, "there is no such folder", "give the folder that `store` names in the sweep file"
-        )
+    """Check all that a store holds, say what is damaged, and remove that on --repair."""
+    if prune:
+        message = f"this is a verb of its own now; write raykd clean {shlex.quote(store)}"
+        raise SpecError((Fault("--prune", None, "", message),))
+    storage = opened(store)
     with stdout.status("reading …") as status:
         found = examine(storage, each=lambda name: status.update(f"reading {escape(name)}"))
     _print(found)
-    if repair_ or prune:
+    if repair_:
         refuse_if_running(storage, note=_line)
     if repair_ and (found.damages or found.left):
         repair(storage, found)
         _line("doctor: removed; raykd sweep FILE --resume computes again what is missing")
     elif found.damages:
         _line(f"Next: raykd doctor {store} --repair")
-    if prune and found.damages and not repair_:
-        _line("prune: nothing is removed while something is damaged; add --repair")
-    elif prune:
-        _prune(storage, yes)
     if found.damages and not repair_:
         raise typer.Exit(StoreError.exit_code)
 
@@ -69,24 +59,6 @@ def _print(found: Examined) -> None:
         left = form.size(sum(found.left.values()))
         _line(f"{len(found.left)} temporary files that a kill left: {left}")
     _line(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files")
-
-
-def _prune(storage: Storage, yes: bool) -> None:
-    free = unused(storage)
-    if not free:
-        _line("prune: every file is referred to by a sweep")
-        return
-    parts = sorted({"/".join(name.split("/")[:2]) for name in free})
-    for part in parts:
-        own = sum(size for name, size in free.items() if name == part or name.startswith(f"{part}/"))
-        _line(f"{part}: {form.size(own)}")
-    asked = f"Remove these {len(parts)} parts that no sweep refers to ({form.size(sum(free.values()))})?"
-    if not yes and not typer.confirm(asked):
-        _line("prune: nothing is removed")
-        return
-    for name in free:
-        storage.remove(name)
-    _line(f"prune: {form.size(sum(free.values()))} freed")
 
 
 def _line(text: str) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 from ruamel.yaml import YAML
 
 from raykd.cli.console import marked, stdout
-from raykd.cli.options import Overrides, Small, Variants, again, at, document
+from raykd.cli.options import Overrides, Small, Variants, again, at, document, sweep_names
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures import COLUMNS, COSTS, LATENCY, Directions
 from raykd.report import (
@@ -43,7 +43,10 @@ READERS = 16
 
 
 def front(
-    sweep: Annotated[str, typer.Argument(help="A sweep's name, or its file.", show_default=False)],
+    sweep: Annotated[
+        str,
+        typer.Argument(help="A sweep's name, or its file.", show_default=False, autocompletion=sweep_names),
+    ],
     store: Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")] = None,
     where: Annotated[
         str | None,

@@ -9,12 +9,13 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+import raykd
 from raykd.cli.console import marked, stderr, stdout
 from raykd.errors import RaykdError
 
@@ -30,14 +31,20 @@ VERBS = (
     "compare",
     "export",
     "predict",
+    "evaluate",
     "serve",
     "corpus",
+    "list",
+    "clean",
     "doctor",
 )
 """Each is a function, or an `app` of its own verbs, in the module of this package that has its name."""
 
 COMPUTING = ("init", "plan", "sweep", "precompute", "distill", "export")
 """Those whose imports and corpora take seconds before they have something to say."""
+
+SLOW = (*COMPUTING, "doctor")
+"""Those whose options are not completed in a shell: their imports take seconds."""
 
 
 class Verbs(TyperGroup):
@@ -51,8 +58,10 @@ class Verbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        if name in COMPUTING and "--help" not in rest:
+        if name in COMPUTING and "--help" not in rest and not ctx.resilient_parsing:
             stdout.print(f"{name}: starting", highlight=False)
+        if ctx.resilient_parsing and name in SLOW:
+            return name, command, rest  # a key press must not wait for Ray: the shell completes files
         return name, command and _imported(str(name)), rest
 
 
@@ -74,13 +83,34 @@ def _imported(verb: str) -> Any:
 
 
 app = typer.Typer(
-    name="raykd", cls=Verbs, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    name="raykd", cls=Verbs, no_args_is_help=True, pretty_exceptions_enable=False,
     help="Find the smallest and fastest sequence labeller that keeps a teacher's accuracy.",
 )  # fmt: skip
 
 
+def _show_version(asked: bool) -> None:
+    """Print the version and, where raykd runs from a checkout of its own, the commit."""
+    if not asked:
+        return
+    from importlib.metadata import version
+
+    root = Path(raykd.__file__).parents[1]
+    commit = None
+    if (root / ".git").exists():  # not that of a project which raykd is installed in
+        from raykd.tracking.origin import git_commit  # MLflow takes seconds to import
+
+        commit = git_commit(root)
+    stdout.print(f"raykd {version('raykd')}" + (f" ({commit})" if commit else ""), highlight=False)
+    raise typer.Exit
+
+
 @app.callback()
-def _verbs() -> None:
+def _verbs(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
     """Makes `app` a group; `Verbs` has its verbs."""
 
 

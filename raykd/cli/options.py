@@ -58,6 +58,13 @@ def at(store: str | None) -> str:
     return f" --store {shlex.quote(store)}" if store else ""
 
 
+def sweep_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The sweeps of the store that was given, for completion in a shell; of a store on this machine alone."""
+    sweeps = Path(ctx.params.get("store") or ".raykd", "sweeps")
+    names = sorted(path.name for path in sweeps.iterdir()) if sweeps.is_dir() else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
 def _names(variants: list[str] | None, small: bool) -> list[str]:
     return list(dict.fromkeys([*(variants or ()), *([SMALL] if small else ())]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -18,8 +19,10 @@ import typer
 from raykd.cli.console import stderr
 from raykd.corpora.conll import starts_document
 from raykd.errors import CorpusError, StoreError
-from raykd.serving.labeller import FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
+from raykd.serving.labeller import CARD, FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
 
+RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
+"""The name of a run's folder."""
 NO_WORD = re.compile(r"\d+[-.]\d+")
 """The number of a line of CoNLL-U that is no word: a multiword token, whose words follow, or an empty node."""
 Numbered = Iterator[tuple[int, str]]
@@ -52,6 +55,7 @@ def predict(
 ) -> None:  # fmt: skip
     """Label FILE with the exported model in DIR: CoNLL gets a column of labels, other lines become JSON Lines."""
     form = _format(file) if format_ == "auto" else format_
+    refuse_no_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
     try:
         labeller = load(folder, file=INT8 if int8 else FLOAT32, threads=threads)
     except LabellerError as error:
@@ -67,6 +71,19 @@ def predict(
             if count % 1000 == 0:
                 status.update(f"labelling … {count:,}")
     stderr.print(f"predict: {count:,} {'sentences' if form == 'conll' else 'texts'}", highlight=False)
+
+
+def refuse_no_export(folder: Path, write: str) -> None:
+    """Raise StoreError for what lies near an exported model: the folder of a run, or one that holds an export for each
+    language. `write` is the command, with {} for the export."""
+    if (folder / CARD).is_file():
+        return
+    if RUN.fullmatch(folder.resolve().name) and (folder / "model.json").is_file():
+        hint = f"write raykd export {shlex.quote(str(folder))} student, then {write.format('student')}"
+        raise StoreError(str(folder), "is the folder of a run, not what raykd export wrote", hint)
+    if names := sorted(path.parent.name for path in folder.glob(f"*/{CARD}")):
+        hint = f"write {write.format(shlex.quote(str(folder / names[0])))}"
+        raise StoreError(str(folder), f"holds one model for each language ({', '.join(names)})", hint)
 
 
 def _format(file: str) -> str:

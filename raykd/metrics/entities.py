@@ -31,8 +31,8 @@ def entity_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]])
     when the sentences differ in number or length, and for a tag that is not BIOES.
     """
     check_aligned(gold, predicted)
-    _check_bioes(gold)
-    _check_bioes(predicted)
+    check_bioes(gold)
+    check_bioes(predicted)
     if not any(map(len, gold)):
         return F1(0.0, 0.0, 0.0)
     # Imported here: seqeval imports scikit-learn, which reading a sweep file does not need.
@@ -47,7 +47,8 @@ def entity_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]])
     return F1(float(precision), float(recall), float(f1))
 
 
-def _check_bioes(sentences: Sequence[Sequence[str]]) -> None:
+def check_bioes(sentences: Sequence[Sequence[str]]) -> None:
+    """Raise ValueError for a tag that is not BIOES."""
     for tag in set().union(*sentences):
         if tag != "O" and not tag.startswith(PREFIXES):
             raise ValueError(f"entity F1 is defined for BIOES tags (O, B-…, I-…, E-…, S-…), got {tag!r}")

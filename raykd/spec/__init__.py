@@ -6,7 +6,7 @@ the file and line on which the user wrote the cause.
 
 from raykd.spec.base import Frozen
 from raykd.spec.cover import covering
-from raykd.spec.document import Document, load
+from raykd.spec.document import Document, load, overridden
 from raykd.spec.layers import SMALL
 from raykd.spec.places import KeyPath, dotted
 from raykd.spec.search import (
@@ -40,6 +40,7 @@ __all__ = [
     "is_searched",
     "labels",
     "load",
+    "overridden",
     "resolve",
     "search_of",
 ]

@@ -95,7 +95,7 @@ def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[
         raise SpecError(faults)
     others = tuple(other for other in written.tree.get(VARIANTS, {}) if other not in variants)
     document = Document(name, layer.tree, layer.places, variants=others, faults=twice)
-    return _resolved(_overridden(document, overrides) if overrides else document)
+    return _resolved(overridden(document, overrides) if overrides else document)
 
 
 def _resolved(document: Document) -> Document:
@@ -106,7 +106,12 @@ def _resolved(document: Document) -> Document:
     return replace(document, tree=found.tree, written=found.written, unused=found.unused)
 
 
-def _overridden(document: Document, overrides: Sequence[str]) -> Document:
+def overridden(document: Document, overrides: Sequence[str]) -> Document:
+    """The document with each of `overrides`, a `key=value` whose value is YAML, laid over it.
+
+    Raises:
+        SpecError: one cannot be applied.
+    """
     tree, faults, key_paths = _copy(document.tree), [], []
     for override in overrides:
         try:

@@ -1,4 +1,4 @@
-"""What is damaged in a store, what has to be computed again for it, and what no sweep refers to.
+"""What is damaged in a store, and what has to be computed again for it.
 
 A new kind of stored part is a function here and a line of `KINDS`. Nothing is checked twice: each function calls what
 reads the part in a sweep.
@@ -16,26 +16,25 @@ import torch
 
 from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.corpus import open_corpus
-from raykd.corpora.sentence import PARTS
 from raykd.corpora.sources import SOURCES, read_note
 from raykd.errors import RaykdError, StoreError
 from raykd.results import Cost, RunResult
 from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
 from raykd.runs.embeddings import FOLDER as EMBEDDINGS
 from raykd.runs.embeddings import MANIFEST as STARTED
-from raykd.runs.embeddings import embeddings_id, open_embeddings
+from raykd.runs.embeddings import open_embeddings
 from raykd.runs.encoded import FOLDER as BLOCKS
 from raykd.runs.encoded import MANIFEST as ENCODED
-from raykd.runs.encoded import encoded_id, open_encoded
+from raykd.runs.encoded import open_encoded
 from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS, check_weights, is_trained
 from raykd.runs.run import Run
-from raykd.runs.stored_features import FEATURES, FOLDER, encoder_ids, text_ids
+from raykd.runs.stored_features import FOLDER
 from raykd.runs.vocabularies import vocabulary_from
 from raykd.storage import DOCTOR, Storage
 from raykd.sweep.lease import NAME as LEASE
-from raykd.sweep.lease import refuse_if_held
 from raykd.sweep.records import TRACKING, SweepRecords
-from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest, signal_id
+from raykd.sweep.uses import sweeps_in
+from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
 
 
@@ -71,11 +70,11 @@ def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None
     damages: list[Damage] = []
     for kind, check in KINDS.items():
         parts: dict[str, list[str]] = defaultdict(list)
-        for name in storage.names(f"{kind}/"):
+        for name, stamp in storage.files(f"{kind}/").items():
             below = name.removeprefix(f"{kind}/")
             parts[below.partition("/")[0]].append(below)
             files[kind] += 1
-            size[kind] += storage.size(name)
+            size[kind] += stamp.bytes
         for part, names in parts.items():
             each(f"{kind}/{part}")
             damages += check(storage, part, tuple(names))
@@ -241,97 +240,13 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
 """The folders of a store, and what finds damage in a part of each."""
 
 
-def refuse_if_running(storage: Storage, *, note: Callable[[str], None]) -> None:
-    """Raises StoreError where a driver works on one of the store's sweeps: nothing may be removed then."""
-    for records in _sweeps(storage):
-        refuse_if_held(records.folder, note=note)
-
-
 def repair(storage: Storage, found: Examined) -> None:
     """Remove what is damaged and what a kill left. Trials whose runs are removed are begun again by --resume."""
     for name in [name for damage in found.damages for name in damage.remove] + list(found.left):
         storage.remove(name)
     removed = (name.split("/") for damage in found.damages for name in damage.remove)
     lost = {part for kind, part, *_ in removed if kind == "runs"}
-    for records in _sweeps(storage):
+    for records in sweeps_in(storage):
         for record in records.load():
             if lost & set(record.trial.run_ids) and record.trial.state == "COMPLETE":
                 records.save(replace(record, trial=replace(record.trial, state="RUNNING")))
-
-
-def unused(storage: Storage) -> dict[str, int]:
-    """Files that no sweep refers to, and their bytes: runs and teachers of no trial, their corpora, vocabularies and
-    signals. Costs are kept.
-
-    Raises:
-        StoreError: a part is damaged, or a sweep has not ended: what it still needs is not known yet.
-    """
-    used = _used(storage)
-    names = [name for kind in used for name in storage.names(f"{kind}/")]
-    free = [name for name in names if _part(storage, name) not in used[name.split("/")[0]]]
-    return {name: storage.size(name) for name in free}
-
-
-def _part(storage: Storage, name: str) -> str:
-    """The stored part that a file belongs to: a note of a source to its corpus."""
-    part = name.split("/")[1]
-    return read_note(storage, _key(name)) if part == SOURCES else part.removesuffix(".json")
-
-
-def _used(storage: Storage) -> dict[str, set[str]]:
-    used: dict[str, set[str]] = {kind: set() for kind in KINDS if kind not in ("costs", "sweeps")}
-    for records in _sweeps(storage):
-        trials = [record.trial for record in records.load()]
-        if not trials or any(trial.state == "RUNNING" for trial in trials):
-            hint = "end it with raykd sweep FILE --resume, or remove its folder, before you prune"
-            raise StoreError(records.folder.address, "the sweep has not ended", hint)
-        for run_id in (run_id for trial in trials for run_id in trial.run_ids):
-            if storage.exists(f"runs/{run_id}/{MODEL}"):
-                _use(storage, used, storage.read_json(f"runs/{run_id}/{MODEL}", Run.from_plain))
-    for signal in {name.split("/")[1] for name in storage.names("transfer/") if name.endswith(MANIFEST)}:
-        for name in storage.names(f"transfer/{signal}/"):
-            if name.endswith(MANIFEST):
-                origin = read_manifest(storage.child(*name.split("/")[:-1])).origin
-                # A signal of a teacher that is used, for a text that is used: other signals are computed from it.
-                if origin.teacher_id in used["teachers"] and origin.text_id in {"", *used["transfer"]}:
-                    used["transfer"].add(signal)
-    return used
-
-
-def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
-    """Note a run with all that it was made from."""
-    kind, run_id = run.folder
-    if run_id in used[kind]:
-        return
-    used[kind].add(run_id)
-    used["corpora"].add(run.corpus_id)
-    used["vocabularies"].add(run.vocabulary_id)
-    used[BLOCKS] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
-    for encoder in encoder_ids(run):
-        used[FOLDER].add(encoder)
-        for text in text_ids(storage, encoder):
-            used["transfer"] |= {text, signal_id(FEATURES, teacher_id=encoder, text_id=text)}
-    for member in run.members:
-        _use(storage, used, member)
-    teachers = [source.teacher_id for source in run.sources]
-    if run.model.get("embeddings"):
-        used[EMBEDDINGS].add(embeddings_id(run))
-        teachers += [own] if (own := (run.embeddings_from or {}).get("teacher_id")) else []
-    for teacher in (f"teachers/{teacher}/{MODEL}" for teacher in teachers):
-        if storage.exists(teacher):
-            _use(storage, used, storage.read_json(teacher, Run.from_plain))
-    for source in run.sources:
-        for signal in source.folders.values():
-            used["transfer"].add(signal)
-            for name in storage.names(f"transfer/{signal}/"):
-                if name.endswith(MANIFEST):
-                    used["transfer"].add(read_manifest(storage.child(*name.split("/")[:-1])).origin.text_id)
-    if run.start_from and run.start_from["folder"].startswith(storage.uri):
-        name = run.start_from["folder"].rstrip("/").rpartition("/")[2]
-        if storage.exists(f"runs/{name}/{MODEL}"):
-            _use(storage, used, storage.read_json(f"runs/{name}/{MODEL}", Run.from_plain))
-
-
-def _sweeps(storage: Storage) -> list[SweepRecords]:
-    names = {name.split("/")[1] for name in storage.names("sweeps/")}
-    return [SweepRecords(storage, name) for name in sorted(names)]

@@ -145,6 +145,18 @@ def refuse_if_held(folder: Storage, *, note: Callable[[str], None] = lambda text
             raise _refusal(folder, now)
 
 
+def holder(folder: Storage) -> tuple[str, bool] | None:
+    """Who has the lease of the sweep in `folder`, and whether that process lives; None where nobody has it. Of another
+    machine it is said to live while its lease is young: clocks may differ, so this is for people alone."""
+    found = _read(folder)
+    if not found:
+        return None
+    written = datetime.fromisoformat(found["written"])
+    lives = _lives(found)
+    young = (datetime.now(UTC) - written).total_seconds() < STALE_S
+    return _words(found), young if lives is None else lives
+
+
 def _refusal(folder: Storage, holder: Mapping[str, Any]) -> StoreError:
     hint = "wait for its end, or stop it and go on with --resume"
     return StoreError(folder.address, f"{_words(holder)} works on this sweep", hint)

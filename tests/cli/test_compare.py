@@ -60,7 +60,7 @@ def test_the_table_ends_with_what_was_left_out_and_the_next_verb(output_of):
     assert code == 0
     assert "structural · H8" in out
     assert "left out: ner: #03 emission failed ([no] memory)" in out
-    assert "compare: 1 better, 1 cannot tell. Next: raykd front ner" in out
+    assert "compare: 1 better, 1 cannot tell. Next: raykd front ner --store " in out
 
 
 def test_for_a_file_the_way_to_more_seeds_is_shown(output_of, tmp_path):
@@ -69,7 +69,8 @@ def test_for_a_file_the_way_to_more_seeds_is_shown(output_of, tmp_path):
     out, _, _ = output_of(str(file))
     found = json.loads(output_of(str(file), "--format", "json")[0])
     needed = next(each["seeds_needed"] for each in found["comparisons"] if each["seeds_needed"])
-    assert f"raykd sweep {file} --set search.runs_per_setting={needed} --set name=ner-{needed}-seeds" in out
+    own = f"--set name=ner-{needed}-seeds --set store={tmp_path}/store"
+    assert f"raykd sweep {file} --set search.runs_per_setting={needed} {own}" in out
 
 
 def test_data_stands_alone_on_standard_output(output_of):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -29,6 +30,37 @@ def test_checking_a_file_imports_neither_ray_nor_mlflow():
     assert done.returncode == 0, done.stderr
     assert "check: sweeps/quickstart.yaml is valid" in done.stdout
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_the_version_and_the_commit_of_a_checkout(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["raykd", "--version"])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert said.startswith("raykd 0.")
+    assert ("(" in said) is (ROOT / ".git").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "given"),
+    [
+        ("raykd ev", 1, ["evaluate"]),
+        ("raykd predict --in", 2, ["--int8"]),
+        ("raykd front n", 2, ["ner"]),
+        ("raykd sweep sw", 2, []),
+    ],
+)
+def test_bash_completes_verbs_options_and_sweeps(tmp_path, words, place, given):
+    (tmp_path / ".raykd/sweeps/ner").mkdir(parents=True)
+    completing = {"_RAYKD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+    asked = "import sys; sys.argv = ['raykd']; from raykd.cli.main import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **completing}
+    done = subprocess.run(
+        [sys.executable, "-c", asked], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.split() == given, done.stderr
 
 
 @pytest.mark.parametrize("verb", VERBS)

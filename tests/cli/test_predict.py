@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -124,3 +125,15 @@ def test_what_is_wrong_in_a_file(student, tmp_path, capsys, name, content, code,
 def test_what_is_no_export(tmp_path, capsys):
     assert code_of("predict", str(tmp_path), "-") == 4
     assert "give a folder that raykd export wrote" in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_lies_near_an_export_says_what_to_write(student, tmp_path, capsys):
+    run = next((Path(student).parent / "store/runs").iterdir())
+    assert code_of("predict", str(run), "a.txt") == 4
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"write raykd export {run} student, then raykd predict student a.txt" in said
+    (tmp_path / "both").mkdir()
+    (tmp_path / "both/de").symlink_to(student)
+    assert code_of("predict", str(tmp_path / "both"), "a.txt") == 4
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"holds one model for each language (de); write raykd predict {tmp_path}/both/de a.txt" in said

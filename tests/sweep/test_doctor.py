@@ -12,7 +12,7 @@ import pytest
 
 from raykd.errors import StoreError
 from raykd.storage import Storage
-from raykd.sweep.doctor import KINDS, examine, repair, unused
+from raykd.sweep.doctor import KINDS, examine, repair
 from raykd.sweep.records import SweepRecords
 from tests.sweep.in_process import code_of, without_ray
 
@@ -181,37 +181,9 @@ def test_old_temporary_files_are_removed_and_young_ones_stay(folder):
     assert young.exists()
 
 
-def test_what_no_sweep_refers_to_is_freed_after_asking(folder, capsys, monkeypatch):
-    storage = Storage(str(folder / "store"))
-    assert unused(storage) == {}
-    run, other = sorted((folder / "store/runs").iterdir())[:2]
-    shutil.copytree(run, folder / "store/runs/run-0000000000000000")
-    monkeypatch.setattr("typer.confirm", lambda asked: False)
-    assert raykd(folder, "doctor", "--prune") == 4, "its model is another run's: damaged"
-    shutil.rmtree(folder / "store/runs/run-0000000000000000")
-    (trial,) = [
-        name
-        for name in storage.names("sweeps/doctored/trials/")
-        if other.name
-        in SweepRecords(storage, "doctored").read(name.removeprefix("sweeps/doctored/")).trial.run_ids
-    ]
-    storage.remove(trial)
-    assert set(unused(storage)) == {f"runs/{other.name}/{path.name}" for path in other.iterdir()}
-    assert raykd(folder, "doctor", "--prune") == 0
-    assert "nothing is removed" in capsys.readouterr().out
-    assert other.exists()
-    assert raykd(folder, "doctor", "--prune", "--yes") == 0
-    assert f"runs/{other.name}: " in capsys.readouterr().out
-    assert not list(other.iterdir())
-    assert unused(storage) == {}
-
-
-def test_a_sweep_that_has_not_ended_is_not_pruned(folder, capsys):
-    storage = Storage(str(folder / "store"))
-    for name in storage.names("sweeps/doctored/trials/"):
-        storage.remove(name)
-    assert raykd(folder, "doctor", "--prune") == StoreError.exit_code
-    assert "the sweep has not ended; end it with raykd sweep FILE --resume" in capsys.readouterr().err
+def test_the_old_option_is_refused_with_the_new_verb(tmp_path, capsys):
+    assert raykd(tmp_path, "doctor", "--prune") == 2
+    assert "this is a verb of its own now; write raykd clean" in capsys.readouterr().err
 
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path, capsys):

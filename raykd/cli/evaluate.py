@@ -1,0 +1,285 @@
+"""`raykd evaluate`: how well an exported model labels labelled files, and what it takes for what."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.predict import refuse_no_export
+from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
+from raykd.errors import CorpusError
+from raykd.report.form import gain, percent
+from raykd.serving.labeller import CARD
+from raykd.storage import Storage
+
+if TYPE_CHECKING:
+    from raykd.metrics.by_label import ByLabel, Counted
+    from raykd.metrics.confusions import Confusion, Example, Place
+    from raykd.runs.exported import Evaluated
+
+UNKNOWN = "und"
+"""The language of files of which none is named: BCP 47's for undetermined."""
+LANGUAGE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)=(.+)")
+SHOWN = 10
+"""Most confusions that are shown; JSON has all."""
+AROUND = 8
+"""Words of a sentence that are shown on each side."""
+
+
+def evaluate(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
+    ],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Labelled files; LANG=FILE names the language.", show_default=False),
+    ],
+    language: Annotated[
+        str | None,
+        typer.Option(help="Of the files that do not name theirs; several, with commas, where a column tells them."),
+    ] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR", help="Another export, shown beside it: the teacher's, the gold twin's. May be repeated."
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE",
+            help="How the files are read, as in a sweep file: --set corpus.columns.token=1. Default: word first, "
+            "tag last, the scheme found from the tags.",
+        ),
+    ] = None,
+    examples: Annotated[int, typer.Option(min=0, help="Sentences that are shown of each confusion.")] = 2,
+    int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")] = 32,
+    threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the JSON there too.")] = None,
+) -> None:  # fmt: skip
+    """Score the exported model in DIR on labelled files: figures by label and language, and its errors."""
+    for each in (folder, *(against or ())):
+        if not any(each.glob(f"*/{CARD}")):  # one for each language is read together
+            refuse_no_export(each, f"raykd evaluate {{}} {shlex.join(files)}")
+    with stderr.status("reading …") as status:
+        from raykd.runs.exported import Exported  # torch takes seconds to import
+        from raykd.runs.exported import evaluate as evaluated
+
+        models = [Exported(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
+        task = models[0].task
+        text = read_labelled(
+            [_file(each, language) for each in files],
+            unit=task.unit, scheme="flat" if task.scheme == "flat" else "auto", overrides=set_ or (),
+        )  # fmt: skip
+        total = f"{len(text.sentences):,}"
+        found = [
+            evaluated(
+                model, text, batch=batch, examples=examples,
+                each=lambda done, model=model: status.update(f"{model.folder}: {done:,} of {total} sentences"),
+            )
+            for model in models
+        ]  # fmt: skip
+    if json_ or out:
+        written = json.dumps(_plain(found, text, task.score_name), ensure_ascii=False, indent=2) + "\n"
+        if out:
+            out.write_text(written, encoding="utf-8")
+        if json_:
+            print(written, end="")
+            return
+    _print(found, text, task.score_label)
+
+
+def _file(written: str, languages: str | None) -> LabelledFile:
+    """`LANG=FILE`, or a file whose language is `languages`."""
+    own = LANGUAGE.fullmatch(written)
+    if own and not Path(written).is_file():
+        languages, written = own[1], own[2]
+    folder, slash, name = written.rpartition("/")
+    if not Storage((folder or slash) or ".").exists(name):
+        raise CorpusError(written, None, "there is no such file", "give a labelled file, or LANG=FILE")
+    return LabelledFile(written, tuple(code.strip() for code in (languages or UNKNOWN).split(",")))
+
+
+def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> None:
+    first, words = found[0], sum(map(len, text.sentences))
+    stdout.print(_table(found))
+    if text.repairs:
+        _warn(f"{text.repairs:,} tags were not valid in the files' scheme and were repaired, as for training")
+    for each in found:
+        if each.unknown:
+            named = ", ".join(f"{label} {count:,}" for label, count in each.unknown.items())
+            _warn(f"{each.address} does not know labels of the files, so these count as not found: {named}")
+    _print_confusions(first.confusions, text)
+    other = (
+        ""
+        if len(found) > 1
+        else " Next: --against DIR shows the export of its teacher or gold twin beside it"
+    )
+    for each in found:
+        _line(
+            f"{each.address} ({', '.join(each.run_ids)}): {score_label} {percent(each.score.mean)}{_over(each)}"
+        )
+    _line(f"evaluate: {len(text.sentences):,} sentences, {words:,} words.{other}")
+
+
+def _over(found: Evaluated) -> str:
+    count = len(found.by_language)
+    return f", mean over {count} languages" if count > 1 else ""
+
+
+def _table(found: Sequence[Evaluated]) -> Table:
+    """Every language with its labels and averages, the figures of the first export, and F1 of the others."""
+    several = len(found[0].by_language) > 1
+    table = Table(box=box.SIMPLE_HEAD)
+    if several:
+        table.add_column("language", no_wrap=True)
+    table.add_column("label", overflow="fold")
+    for title in ("support", "precision", "recall", "F1"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for other in found[1:]:
+        table.add_column(f"F1 of {Path(other.address).name}", justify="right")
+        table.add_column("±", justify="right", no_wrap=True)
+    for language in found[0].by_language:
+        _add(table, [each.by_language[language] for each in found], [language] if several else [])
+    if several:
+        _add(table, [each.together for each in found], ["all sentences"])
+        _add_means(table, found)
+    return table
+
+
+def _add(table: Table, sides: Sequence[ByLabel], before: Sequence[str]) -> None:
+    names = sorted({name for side in sides for name in side.labels})
+    rows = [(name, tuple(side.labels.get(name) for side in sides)) for name in names]
+    rows += [("micro", tuple(side.micro for side in sides)), ("macro", tuple(side.macro for side in sides))]
+    for place, (name, own) in enumerate(rows):
+        head = [*before] if place == 0 else [""] * len(before)
+        table.add_row(*head, name, *_cells(own), end_section=place == len(rows) - 1)
+
+
+def _cells(own: Sequence[Counted | None]) -> list[str]:
+    first = own[0]
+    if first is None:  # the first never says such a label, and none is there
+        cells = ["0", *["–"] * 3]
+    else:
+        cells = [f"{first.support:,}", percent(first.precision), percent(first.recall), percent(first.f1)]
+    for other in own[1:]:
+        both = other is not None and first is not None
+        cells += [percent(other.f1 if other else None), gain(other.f1 - first.f1) if both else "–"]  # type: ignore[union-attr]
+    return cells
+
+
+def _add_means(table: Table, found: Sequence[Evaluated]) -> None:
+    """The score that a sweep has: the mean of the languages' own."""
+    scores = [each.score.mean for each in found]
+    cells = ["", "", "", percent(scores[0])]
+    for other in scores[1:]:
+        cells += [percent(other), gain(other - scores[0])]
+    table.add_row("mean of languages", "", *cells)
+
+
+def _print_confusions(confusions: Sequence[Confusion], text: LabelledText) -> None:
+    kinds = Counter[str]()
+    for each in confusions:
+        kinds[each.kind] += each.count
+    counted = ", ".join(f"{count:,} {KINDS[kind]}" for kind, count in kinds.most_common())
+    _line(f"errors: {counted}" if confusions else "errors: none")
+    for each in confusions[:SHOWN]:
+        _line(f"{each.count:7,}  {each.gold} → {each.predicted}  ({KINDS[each.kind]})")
+        for example in each.examples:
+            _line(f"         {_shown(example, each, text)}")
+    if len(confusions) > SHOWN:
+        _line(f"         … and {len(confusions) - SHOWN} more kinds of confusion: --json has all")
+
+
+KINDS: Mapping[str, str] = {
+    "type": "wrong type", "boundary": "wrong boundary", "both": "wrong type and boundary", "missed": "missed",
+    "spurious": "spurious", "label": "wrong label",
+}  # fmt: skip
+
+
+def _shown(example: Example, confusion: Confusion, text: LabelledText) -> str:
+    """File and line, the gold span and the predicted one, and the words around."""
+    words = text.sentences[example.sentence]
+    sides = []
+    if text.unit == "word":
+        for place, label in ((example.gold, confusion.gold), (example.predicted, confusion.predicted)):
+            sides.append(f"{' '.join(words[place.start : place.end])} ({label})" if place else "nothing")
+    own = [place for place in (example.gold, example.predicted) if place and text.unit == "word"]
+    start = max(0, min((place.start for place in own), default=0) - AROUND)
+    end = max((place.end for place in own), default=2 * AROUND) + AROUND
+    around = f"{'… ' if start else ''}{' '.join(words[start:end])}{' …' if end < len(words) else ''}"
+    said = f"gold {sides[0]}, predicted {sides[1]}: " if sides else ""
+    return f"{_origin(text, example.sentence)}: {said}{around}"
+
+
+def _origin(text: LabelledText, sentence: int) -> str:
+    file, line = text.origins[sentence]
+    return file if line is None else f"{file}:{line}"
+
+
+def _plain(found: Sequence[Evaluated], text: LabelledText, score_name: str) -> dict[str, Any]:
+    words = sum(map(len, text.sentences))
+    return {
+        "score": score_name, "sentences": len(text.sentences), "words": words, "repairs": text.repairs,
+        "exports": [_plain_one(each, text) for each in found],
+    }  # fmt: skip
+
+
+def _plain_one(found: Evaluated, text: LabelledText) -> dict[str, Any]:
+    return {
+        "folder": found.address,
+        "runs": list(found.run_ids),
+        "mean": found.score.mean,
+        "by_language": {
+            language: {"score": found.score.by_language[language], **_plain_labels(own)}
+            for language, own in found.by_language.items()
+        },
+        "together": _plain_labels(found.together),
+        "unknown_labels": dict(found.unknown),
+        "confusions": [
+            {
+                "gold": each.gold, "predicted": each.predicted, "kind": each.kind, "count": each.count,
+                "examples": list(_plain_examples(each.examples, text)),
+            }
+            for each in found.confusions
+        ],
+    }  # fmt: skip
+
+
+def _plain_labels(own: ByLabel) -> dict[str, Any]:
+    labels = {name: row._asdict() for name, row in own.labels.items()}
+    return {"labels": labels, "micro": own.micro._asdict(), "macro": own.macro._asdict()}
+
+
+def _plain_examples(examples: Sequence[Example], text: LabelledText) -> Iterator[dict[str, Any]]:
+    """Spans as their first word and the one after their last."""
+    for each in examples:
+        file, line = text.origins[each.sentence]
+        yield {
+            "file": file, "line": line, "tokens": list(text.sentences[each.sentence]),
+            "gold": _ends(each.gold), "predicted": _ends(each.predicted),
+        }  # fmt: skip
+
+
+def _ends(place: Place | None) -> list[int] | None:
+    return None if place is None else list(place)
+
+
+def _line(text: str) -> None:
+    stdout.print(text, highlight=False, soft_wrap=True)
+
+
+def _warn(text: str) -> None:
+    stdout.print(marked("warning", text), highlight=False, soft_wrap=True)

@@ -1,0 +1,98 @@
+"""Precision, recall, F1 and support of every label, with their micro and macro averages.
+
+Entities are counted by seqeval as in `entities.py` (its `classification_report`): the micro average is the F1 there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from raykd.metrics.accuracy import check_aligned
+from raykd.metrics.entities import check_bioes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MACRO, MICRO = "macro avg", "micro avg"
+"""seqeval's names of its averages."""
+
+
+class Counted(NamedTuple):
+    """Precision, recall and F1, each in 0..1, and how many there are to find."""
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+NOTHING = Counted(0.0, 0.0, 0.0, 0)
+
+
+@dataclass(frozen=True)
+class ByLabel:
+    """The figures of every label that is in the gold labels or was predicted, in alphabetical order."""
+
+    labels: Mapping[str, Counted]
+    micro: Counted
+    """Over all entities, or words, together; of words all three are the accuracy."""
+    macro: Counted
+    """The mean over labels."""
+
+
+def entities_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> ByLabel:
+    """Of exact spans and types in BIOES tags; 0 where a figure is not defined.
+
+    Raises ValueError when the sentences differ in number or length, and for a tag that is not BIOES.
+    """
+    check_aligned(gold, predicted)
+    check_bioes(gold)
+    check_bioes(predicted)
+    # Imported here: seqeval imports scikit-learn, which reading a sweep file does not need.
+    from seqeval.metrics.v1 import classification_report
+    from seqeval.scheme import IOBES, Entities
+
+    sides = [list(map(list, side)) for side in (gold, predicted)]
+    if not any(any(Entities(side, IOBES).entities) for side in sides):
+        return ByLabel({}, NOTHING, NOTHING)  # seqeval would take the mean of no labels
+    options: Any = {"scheme": IOBES, "output_dict": True, "zero_division": 0}
+    found: Any = classification_report(*sides, **options)
+    rows = {name: _counted(row) for name, row in found.items()}
+    averages = {name: rows.pop(name) for name in (MICRO, MACRO, "weighted avg")}
+    return ByLabel(rows, averages[MICRO], averages[MACRO])
+
+
+def words_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> ByLabel:
+    """Of one label for each word, or for each sentence; 0 where a figure is not defined.
+
+    Raises ValueError when the sentences differ in number or length.
+    """
+    check_aligned(gold, predicted)
+    right, there, said = Counter[str](), Counter[str](), Counter[str]()
+    for one, other in zip(gold, predicted, strict=True):
+        there.update(one)
+        said.update(other)
+        right.update(label for label, answer in zip(one, other, strict=True) if label == answer)
+    rows = {name: _of_counts(right[name], said[name], there[name]) for name in sorted({*there, *said})}
+    micro = _of_counts(right.total(), said.total(), there.total())
+    return ByLabel(rows, micro, _macro(rows, there.total()))
+
+
+def _counted(row: Mapping[str, Any]) -> Counted:
+    return Counted(float(row["precision"]), float(row["recall"]), float(row["f1-score"]), int(row["support"]))
+
+
+def _of_counts(right: int, said: int, there: int) -> Counted:
+    precision, recall = right / said if said else 0.0, right / there if there else 0.0
+    return Counted(precision, recall, 2 * right / (said + there) if said + there else 0.0, there)
+
+
+def _macro(rows: Mapping[str, Counted], support: int) -> Counted:
+    if not rows:
+        return NOTHING
+    precision, recall, f1 = (fmean(row[place] for row in rows.values()) for place in range(3))
+    return Counted(precision, recall, f1, support)

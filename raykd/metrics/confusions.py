@@ -1,0 +1,126 @@
+"""What is taken for what: gold labels beside the predicted ones that stand in their place, by kind of error.
+
+Of spans, which seqeval counts as in `entities.py`, every error is of one kind:
+
+    type       the same words, another label
+    boundary   the same label, other words (one word in common at least)
+    both       other words and another label
+    missed     no predicted span has a word of it
+    spurious   a predicted span that has no word of a gold one
+
+So all errors but `spurious` add up to the gold spans that were not found. Of several predicted spans that share words
+with a gold one, the one with its label counts, then the one that shares most words, then the first. Of words (and of
+sentences with one label) every error is of the kind `label`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from raykd.metrics.accuracy import check_aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Kind = Literal["type", "boundary", "both", "missed", "spurious", "label"]
+OUTSIDE = "O"
+
+
+class Place(NamedTuple):
+    """Words of a sentence, `end` not included."""
+
+    start: int
+    end: int
+
+
+class Example(NamedTuple):
+    """Where a confusion is: the sentence, counted from 0, the gold span and the predicted one; None where there is
+    none."""
+
+    sentence: int
+    gold: Place | None
+    predicted: Place | None
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """One gold label that was predicted as another, or in other words."""
+
+    gold: str
+    """`O` where there is none."""
+    predicted: str
+    kind: Kind
+    count: int
+    examples: tuple[Example, ...]
+    """The first ones."""
+
+
+def span_confusions(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], *, examples: int
+) -> list[Confusion]:
+    """The errors of spans in BIOES tags, the most frequent first; `examples` of each.
+
+    Raises ValueError when the sentences differ in number or length.
+    """
+    check_aligned(gold, predicted)
+    # Imported here: seqeval imports scikit-learn, which reading a sweep file does not need.
+    from seqeval.scheme import IOBES, Entities
+
+    found = []
+    pairs = zip(
+        Entities(list(map(list, gold)), IOBES).entities,
+        Entities(list(map(list, predicted)), IOBES).entities,
+        strict=True,
+    )
+    for number, sides in enumerate(pairs):
+        own, said = ([(each.start, each.end, each.tag) for each in side] for side in sides)
+        found += [(number, *error) for error in _errors(own, said)]
+    return _counted(found, examples)
+
+
+def label_confusions(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], *, examples: int
+) -> list[Confusion]:
+    """The errors of one label for each word, or for each sentence; see `span_confusions`."""
+    check_aligned(gold, predicted)
+    found = [
+        (number, label, answer, "label", Place(place, place + 1), Place(place, place + 1))
+        for number, (one, other) in enumerate(zip(gold, predicted, strict=True))
+        for place, (label, answer) in enumerate(zip(one, other, strict=True))
+        if label != answer
+    ]
+    return _counted(found, examples)
+
+
+_Span = tuple[int, int, str]
+_Error = tuple[str, str, Kind, Place | None, Place | None]
+
+
+def _errors(gold: list[_Span], predicted: list[_Span]) -> Iterator[_Error]:
+    right = set(gold) & set(predicted)
+    for start, end, label in gold:
+        if (start, end, label) in right:
+            continue
+        near = [span for span in predicted if span[0] < end and start < span[1]]
+        if not near:
+            yield label, OUTSIDE, "missed", Place(start, end), None
+            continue
+        first, last, said = max(
+            near, key=lambda span: (span[2] == label, min(span[1], end) - max(span[0], start), -span[0])
+        )
+        same = (first, last) == (start, end)
+        kind: Kind = "type" if same else "boundary" if said == label else "both"
+        yield label, said, kind, Place(start, end), Place(first, last)
+    for first, last, said in predicted:
+        if not any(first < end and start < last for start, end, _ in gold):
+            yield OUTSIDE, said, "spurious", None, Place(first, last)
+
+
+def _counted(found: list[tuple], examples: int) -> list[Confusion]:
+    places: dict[tuple[str, str, Kind], list[Example]] = defaultdict(list)
+    for number, gold, predicted, kind, own, said in found:
+        places[gold, predicted, kind].append(Example(number, own, said))
+    confusions = [Confusion(*names, len(own), tuple(own[:examples])) for names, own in places.items()]
+    return sorted(confusions, key=lambda each: (-each.count, each.gold, each.predicted, each.kind))

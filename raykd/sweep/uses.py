@@ -1,0 +1,231 @@
+"""What of a store each sweep uses: which parts no sweep needs, and which only one does.
+
+A part is a folder, or a file, whose name is an identity. Only parts are ever free, and of them only the files that
+raykd writes (`WRITTEN`): what else lies in a store stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from raykd.corpora.corpus import MANIFEST as CORPUS
+from raykd.corpora.sentence import PARTS
+from raykd.corpora.sources import SOURCES, read_note
+from raykd.errors import StoreError
+from raykd.runs.checkpoint import CHECKPOINT
+from raykd.runs.embeddings import FOLDER as EMBEDDINGS
+from raykd.runs.embeddings import MANIFEST as STARTED
+from raykd.runs.embeddings import ROWS, embeddings_id
+from raykd.runs.encoded import FOLDER as BLOCKS
+from raykd.runs.encoded import MANIFEST as ENCODED
+from raykd.runs.encoded import encoded_id
+from raykd.runs.models import FILES, MODEL, RESULT
+from raykd.runs.run import Run
+from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
+from raykd.storage import DOCTOR, Stamp, Storage
+from raykd.sweep.lease import refuse_if_held
+from raykd.sweep.records import SweepRecords
+from raykd.transfer import read_manifest, signal_id
+from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
+from raykd.trial import Trial
+
+ID = "[0-9a-f]{16,64}"
+_RUN = "|".join(map(re.escape, (*FILES, CHECKPOINT)))
+WRITTEN: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        kind: re.compile(pattern)
+        for kind, pattern in {
+            "runs": rf"run-{ID}/({_RUN})",
+            "transfer": rf"[a-z0-9_]+-{ID}/((k\d+/)?({MANIFEST}|{INDEX}|shard-\d+-\d+\.arrow)|{TEXT}|{HASHES})",
+            EMBEDDINGS: rf"embeddings-{ID}/({STARTED}|{ROWS})",
+            BLOCKS: rf"encoded-{ID}/({ENCODED}|block-\d+\.arrow)",
+            FOLDER: rf"(encoder|vectors)-{ID}/({CONFIG}|text-{ID}\.json)",
+            "teachers": rf"teacher-{ID}/({_RUN})",
+            "vocabularies": rf"vocabulary-{ID}\.json",
+            "corpora": rf"corpus-{ID}/({CORPUS}|({'|'.join(PARTS)})\.arrow)|{SOURCES}/source-{ID}\.json",
+            "costs": rf"cost-{ID}\.json",
+        }.items()
+    }
+)
+"""Kind of part → the names of its files below the kind's folder; what is made from others comes before them."""
+COMPLETING = (RESULT, MANIFEST, CORPUS, ENCODED, STARTED)
+"""Files without which a part was never finished: written last, removed first."""
+MISNAMED = "misnamed"
+"""In what sweeps use: folders of runs whose content gives another name."""
+KEPT = ("costs",)
+"""Kinds that are never free: small, and slow to measure again."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One stored part: a run, a teacher, the signals of a teacher for a text, …"""
+
+    kind: str
+    name: str
+    files: Mapping[str, Stamp]
+    """Name in the store → bytes and time of the last change."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all of its files."""
+        return sum(stamp.bytes for stamp in self.files.values())
+
+    @property
+    def modified_ns(self) -> int | None:
+        """When a file of it changed last; None where the store does not say."""
+        return max((stamp.modified_ns for stamp in self.files.values() if stamp.modified_ns), default=None)
+
+    @property
+    def order(self) -> list[str]:
+        """Its files in the order in which they are removed: a part that is left half removed looks unfinished."""
+        return sorted(self.files, key=lambda name: (name.rpartition("/")[2] not in COMPLETING, name))
+
+
+def sweeps_in(storage: Storage) -> list[SweepRecords]:
+    """Every sweep that has records, by name."""
+    names = {name.split("/")[1] for name in storage.names("sweeps/") if name.count("/") > 1}
+    return [SweepRecords(storage, name) for name in sorted(names)]
+
+
+def refuse_if_running(storage: Storage, *, note: Callable[[str], None]) -> None:
+    """Raises StoreError where a driver works on one of the store's sweeps: nothing may be removed then."""
+    for records in sweeps_in(storage):
+        refuse_if_held(records.folder, note=note)
+
+
+def parts_of(storage: Storage, files: Mapping[str, Stamp] | None = None) -> list[Part]:
+    """Every part of the store, by kind; of `files`, where they were listed before. A note of a source is of its
+    corpus.
+
+    Raises:
+        StoreError: a note of a source is damaged.
+    """
+    found: dict[tuple[str, str], dict[str, Stamp]] = {}
+    files = storage.files() if files is None else files
+    for kind, written in WRITTEN.items():
+        for name, stamp in files.items():
+            if name.startswith(f"{kind}/") and written.fullmatch(name.removeprefix(f"{kind}/")):
+                found.setdefault((kind, _part(storage, name)), {})[name] = stamp
+    return [
+        Part(kind, name, own) for (kind, name), own in sorted(found.items(), key=lambda each: _order(each[0]))
+    ]
+
+
+def unused(storage: Storage) -> list[Part]:
+    """The parts that no sweep refers to: runs and teachers of no trial, their corpora, vocabularies and signals, and
+    runs that were made without a sweep.
+
+    Raises:
+        StoreError: a part is damaged, or a sweep has not ended: what it still needs is not known yet.
+    """
+    return _free(storage, used_by(storage, sweeps_in(storage)))
+
+
+def used_alone(storage: Storage, name: str) -> list[Part]:
+    """The parts that the sweep `name` uses, and no other sweep. While another has not ended, what that still needs is
+    not known, and only runs are among them.
+
+    Raises:
+        StoreError: a part is damaged.
+    """
+    others = [records for records in sweeps_in(storage) if records.name != name]
+    own = used_by(storage, [SweepRecords(storage, name)], ended=False)
+    kinds = list(WRITTEN) if all(has_ended(records.trials()) for records in others) else ["runs"]
+    free = _free(storage, used_by(storage, others, ended=False))
+    return [part for part in free if part.kind in kinds and part.name in own[part.kind]]
+
+
+def has_ended(trials: Sequence[Trial]) -> bool:
+    """Whether a sweep with these trials has none to do."""
+    return bool(trials) and all(trial.state != "RUNNING" for trial in trials)
+
+
+def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
+    """What is not in `used`. Raises StoreError where a run has another name than this raykd would give it: then the
+    names of what it was made from are not known either."""
+    if named := sorted(used[MISNAMED]):
+        problem = "is not what its name says: another version of raykd wrote it, or it is damaged"
+        raise StoreError(f"{storage.address}/{named[0]}", problem, DOCTOR)
+    return [part for part in parts_of(storage) if part.kind not in KEPT and part.name not in used[part.kind]]
+
+
+def _order(part: tuple[str, str]) -> tuple[int, str]:
+    return list(WRITTEN).index(part[0]), part[1]
+
+
+def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = True) -> dict[str, set[str]]:
+    """Kind → the names of the parts that these sweeps use.
+
+    Raises:
+        StoreError: a part is damaged; or, with `ended`, a sweep has not: what it still needs is not known yet.
+    """
+    used: dict[str, set[str]] = defaultdict(set)
+    for records in sweeps:
+        trials = [record.trial for record in records.load()]
+        if ended and not has_ended(trials):
+            hint = f"end it with raykd sweep FILE --resume, or remove it: raykd clean STORE --sweep {records.name}"
+            raise StoreError(records.folder.address, "the sweep has not ended", hint)
+        for run_id in (run_id for trial in trials for run_id in trial.run_ids):
+            _use_stored(storage, used, "runs", run_id)
+    for signal in {name.split("/")[1] for name in storage.names("transfer/") if name.endswith(MANIFEST)}:
+        for name in storage.names(f"transfer/{signal}/"):
+            if name.endswith(MANIFEST):
+                origin = read_manifest(storage.child(*name.split("/")[:-1])).origin
+                # A signal of a teacher that is used, for a text that is used: other signals are computed from it.
+                if origin.teacher_id in used["teachers"] and origin.text_id in {"", *used["transfer"]}:
+                    used["transfer"].add(signal)
+    return used
+
+
+def _part(storage: Storage, name: str) -> str:
+    """The part that a file belongs to: a note of a source to its corpus."""
+    part = name.split("/")[1]
+    if part == SOURCES:
+        return read_note(storage, name.rpartition("/")[2].removesuffix(".json"))
+    return part.removesuffix(".json")
+
+
+def _use_stored(storage: Storage, used: dict[str, set[str]], kind: str, name: str) -> None:
+    """Note the run in a folder of the store, where there is one."""
+    if storage.exists(f"{kind}/{name}/{MODEL}"):
+        run = storage.read_json(f"{kind}/{name}/{MODEL}", Run.from_plain)
+        if run.id != name:
+            used[MISNAMED].add(f"{kind}/{name}")
+        _use(storage, used, run)
+        used[kind].add(name)
+
+
+def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
+    """Note a run with all that it was made from."""
+    kind, run_id = run.folder
+    if run_id in used[kind]:
+        return
+    used[kind].add(run_id)
+    used["corpora"].add(run.corpus_id)
+    used["vocabularies"].add(run.vocabulary_id)
+    used[BLOCKS] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
+    for encoder in encoder_ids(run):
+        used[FOLDER].add(encoder)
+        for text in text_ids(storage, encoder):
+            used["transfer"] |= {text, signal_id(FEATURES, teacher_id=encoder, text_id=text)}
+    for member in run.members:
+        _use(storage, used, member)
+    teachers = [source.teacher_id for source in run.sources]
+    if run.model.get("embeddings"):
+        used[EMBEDDINGS].add(embeddings_id(run))
+        teachers += [own] if (own := (run.embeddings_from or {}).get("teacher_id")) else []
+    for teacher in teachers:
+        _use_stored(storage, used, "teachers", teacher)
+    for source in run.sources:
+        for signal in source.folders.values():
+            used["transfer"].add(signal)
+            for name in storage.names(f"transfer/{signal}/"):
+                if name.endswith(MANIFEST):
+                    used["transfer"].add(read_manifest(storage.child(*name.split("/")[:-1])).origin.text_id)
+    if run.start_from and run.start_from["folder"].startswith(storage.uri):
+        name = run.start_from["folder"].rstrip("/").rpartition("/")[2]
+        _use_stored(storage, used, "runs", name)

@@ -1,0 +1,158 @@
+"""`raykd evaluate`: the figures of the run's own test part, two exports side by side, and what is wrong in files."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.compute as pc
+import pytest
+
+from raykd.corpora.conll import conll_text
+from raykd.results import RunResult
+from raykd.runs.data import corpus_of
+from raykd.runs.export import export_run
+from raykd.runs.models import RESULT
+from raykd.runs.prepare import prepare, student_runs
+from raykd.storage import Storage
+from tests.runs.small import executed, recipe, train_teachers
+from tests.sweep.in_process import call, code_of
+
+
+def exported(folder, **changes):
+    """A trained student of a recipe with its teachers, exported, and its test part as files."""
+    learns = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
+    asked = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=learns, **changes)
+    ready = prepare(asked, Storage(str(folder / "store")))
+    train_teachers(ready)
+    runs = student_runs(asked, ready)
+    for run in runs:
+        executed(ready, run)
+        name = "+".join(result_of(ready, run).scores.by_language("dev")) if len(runs) > 1 else ""
+        export_run(
+            ready.storage.child(*run.folder), Storage(str(folder / "student" / name)), store=ready.storage
+        )
+    test = corpus_of(ready.storage.uri, ready.corpus_id) if hasattr(ready, "corpus_id") else ready.corpus
+    for language in ("en", "de"):
+        own = test.parts["test"].filter(pc.field("language") == language)
+        (folder / f"{language}.conll").write_text(conll_text(own, test.tag_set))
+    return ready, runs
+
+
+def result_of(ready, run):
+    return ready.storage.child(*run.folder).read_json(RESULT, RunResult.from_plain)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluate")
+    return folder, *exported(folder)
+
+
+def files(folder):
+    return [f"{language}={folder / language}.conll" for language in ("en", "de")]
+
+
+def said(capsys):
+    return " ".join((out := capsys.readouterr()).out.split() + out.err.split())
+
+
+def test_the_figures_are_those_of_the_run_on_its_test_part(small, capsys):
+    folder, ready, (run,) = small
+    call("evaluate", str(folder / "student"), *files(folder), "--json")
+    found = json.loads(capsys.readouterr().out)
+    (own,) = found["exports"]
+    score = result_of(ready, run).scores.get("test")
+    assert score.mean > 0, "a student that finds nothing would prove nothing"
+    assert own["mean"] == score.mean
+    assert {language: each["score"] for language, each in own["by_language"].items()} == score.by_language
+    assert {
+        language: each["micro"]["f1"] for language, each in own["by_language"].items()
+    } == score.by_language
+    assert own["runs"] == [run.id]
+    missed = sum(each["count"] for each in own["confusions"] if each["kind"] != "spurious")
+    assert missed == sum(
+        row["support"] - round(row["recall"] * row["support"]) for row in own["together"]["labels"].values()
+    )
+
+
+def test_errors_are_shown_with_their_file_and_line(small, tmp_path, capsys):
+    folder, _, _ = small
+    source = tmp_path / "wrong.conll"
+    source.write_text("# a comment\nLondon\tB-NONE\nis\tO\n\nhere\tB-NONE\nagain\tI-NONE\n")
+    call("evaluate", str(folder / "student"), str(source), "--out", str(tmp_path / "found.json"))
+    output = said(capsys)
+    assert f"{source}:5: gold here again (NONE), predicted" in output
+    assert "does not know labels of the files, so these count as not found: NONE 2" in output
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["exports"][0]["unknown_labels"] == {"NONE": 2}
+    assert found["exports"][0]["by_language"].keys() == {"und"}
+
+
+def test_another_export_stands_beside_it(small, tmp_path, capsys):
+    folder, ready, _ = small
+    teacher = next(each.run for each in ready.teachers)
+    export_run(ready.storage.child(*teacher.folder), Storage(str(tmp_path / "teacher")), store=ready.storage)
+    call(
+        "evaluate",
+        str(folder / "student"),
+        files(folder)[0],
+        "--against",
+        str(tmp_path / "teacher"),
+        "--json",
+    )
+    student, beside = json.loads(capsys.readouterr().out)["exports"]
+    assert beside["runs"] == [teacher.id]
+    assert beside["mean"] == result_of(ready, teacher).scores.by_language("test")["en"]
+    call("evaluate", str(folder / "student"), files(folder)[0], "--against", str(tmp_path / "teacher"))
+    assert "F1 of teacher" in said(capsys)
+    assert student["mean"] != beside["mean"]
+
+
+def test_a_student_for_each_language_labels_its_own(tmp_path, capsys):
+    ready, runs = exported(tmp_path, student={"scope": "language"})
+    call("evaluate", str(tmp_path / "student"), *files(tmp_path), "--json")
+    (own,) = json.loads(capsys.readouterr().out)["exports"]
+    every = {}
+    for run in runs:
+        every |= result_of(ready, run).scores.by_language("test")
+    assert {language: each["score"] for language, each in own["by_language"].items()} == every
+    assert code_of("evaluate", str(tmp_path / "student"), f"fr={tmp_path}/en.conll") == 4
+    assert "has no model of 'fr', only of de, en; name the language of each file: de=FILE" in said(capsys)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code", "message"),
+    [
+        (
+            "London B-LOC\n",
+            ["--set", "corpus.colums.token=1"],
+            2,
+            "unknown key 'colums'; did you mean 'columns'?",
+        ),
+        (
+            "0 London B-LOC\n1 is O\n",
+            [],
+            3,
+            "column 0 (token) has running numbers, not words; set corpus.columns.token",
+        ),
+        (
+            "London NOUN\nis VERB\n",
+            [],
+            3,
+            "its tags are one tag per word, and the model (task ner) gives spans",
+        ),
+        ("London\n", [], 3, "one column cannot be both word and tag"),
+        (None, [], 3, "there is no such file; give a labelled file, or LANG=FILE"),
+    ],
+)
+def test_what_is_wrong_in_files(small, tmp_path, capsys, content, words, code, message):
+    source = tmp_path / "a.conll"
+    if content is not None:
+        source.write_text(content)
+    assert code_of("evaluate", str(small[0] / "student"), str(source), *words) == code
+    assert message in said(capsys)
+
+
+def test_a_folder_that_is_no_export(tmp_path, capsys):
+    assert code_of("evaluate", str(tmp_path), "x.conll") == 4
+    assert "give a folder that raykd export wrote" in said(capsys)

@@ -1,0 +1,82 @@
+"""Figures by label against the task's own metric, and confusions against what seqeval does not find."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raykd.metrics import accuracy, entity_f1
+from raykd.metrics.by_label import Counted, entities_by_label, words_by_label
+from raykd.metrics.confusions import Example, Place, label_confusions, span_confusions
+
+TAGS = ["O", *(f"{letter}-{kind}" for kind in ("PER", "LOC") for letter in "BIES")]
+LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=4)
+
+
+def corpus(draw, tags):
+    lengths = draw(LENGTHS)
+    return tuple([[draw(st.sampled_from(tags)) for _ in range(n)] for n in lengths] for _ in range(2))
+
+
+@given(st.data())
+def test_the_micro_average_is_the_f1_of_the_task(data):
+    gold, predicted = corpus(data.draw, TAGS)
+    found = entities_by_label(gold, predicted)
+    assert found.micro[:3] == entity_f1(gold, predicted)
+    assert found.micro.support == sum(row.support for row in found.labels.values())
+
+
+@given(st.data())
+def test_errors_of_spans_are_those_that_were_not_found_and_those_beside_no_gold_span(data):
+    gold, predicted = corpus(data.draw, TAGS)
+    figures, errors = entities_by_label(gold, predicted), span_confusions(gold, predicted, examples=9)
+    by_label, said = Counter(), Counter()
+    for each in errors:
+        assert len(each.examples) == min(each.count, 9)
+        by_label[each.gold] += each.count
+        said[each.predicted] += each.count if each.kind == "spurious" else 0
+    for label, row in figures.labels.items():
+        assert by_label[label] == row.support - round(row.recall * row.support)
+        found = round(row.recall * row.support)
+        assert said[label] <= (round(found / row.precision) if row.precision else 99) - found
+
+
+@given(st.data())
+def test_words_by_label_have_the_accuracy_and_their_errors_the_rest(data):
+    gold, predicted = corpus(data.draw, ["N", "V", "O"])
+    figures, errors = words_by_label(gold, predicted), label_confusions(gold, predicted, examples=1)
+    words = sum(map(len, gold))
+    assert figures.micro == Counted(*[accuracy(gold, predicted)] * 3, words)
+    assert sum(each.count for each in errors) == words - round(figures.micro.recall * words)
+
+
+def test_figures_of_one_example():
+    gold = [["S-PER", "O", "B-LOC", "E-LOC"], ["O", "S-LOC"]]
+    predicted = [["S-PER", "O", "S-LOC", "O"], ["S-PER", "S-LOC"]]
+    found = entities_by_label(gold, predicted)
+    assert found.labels == {"LOC": Counted(0.5, 0.5, 0.5, 2), "PER": Counted(0.5, 1.0, 2 / 3, 1)}
+    assert found.macro == Counted(0.5, 0.75, (0.5 + 2 / 3) / 2, 3)
+    assert words_by_label([["a", "b"]], [["a", "c"]]).labels == {
+        "a": Counted(1.0, 1.0, 1.0, 1), "b": Counted(0.0, 0.0, 0.0, 1), "c": Counted(0.0, 0.0, 0.0, 0)
+    }  # fmt: skip
+
+
+def test_each_kind_of_error():
+    gold = [["B-PER", "E-PER", "O", "S-LOC", "O", "B-ORG", "I-ORG", "E-ORG", "O", "S-PER", "O"]]
+    said = [["B-LOC", "E-LOC", "O", "O", "S-PER", "B-ORG", "E-ORG", "O", "S-ORG", "O", "O"]]
+    found = {
+        (each.gold, each.predicted, each.kind): each.examples
+        for each in span_confusions(gold, said, examples=1)
+    }
+    assert found == {
+        ("PER", "LOC", "type"): (Example(0, Place(0, 2), Place(0, 2)),),
+        ("LOC", "O", "missed"): (Example(0, Place(3, 4), None),),
+        ("O", "PER", "spurious"): (Example(0, None, Place(4, 5)),),
+        ("ORG", "ORG", "boundary"): (Example(0, Place(5, 8), Place(5, 7)),),
+        ("PER", "O", "missed"): (Example(0, Place(9, 10), None),),
+        ("O", "ORG", "spurious"): (Example(0, None, Place(8, 9)),),
+    }
+    both = span_confusions([["B-PER", "E-PER", "O"]], [["O", "B-LOC", "E-LOC"]], examples=1)
+    assert [(each.kind, each.gold, each.predicted) for each in both] == [("both", "PER", "LOC")]

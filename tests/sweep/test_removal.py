@@ -1,0 +1,229 @@
+"""`raykd list` and `raykd clean` on stores of real sweeps: what goes, what stays, and what a kill in between leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from raykd.report.form import size
+from raykd.runs.prepare import student_runs
+from raykd.storage import Storage
+from raykd.sweep.doctor import KINDS, examine
+from raykd.sweep.lease import held
+from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.removal import plan_removal, remove
+from raykd.sweep.uses import KEPT, WRITTEN, parts_of, unused
+from raykd.trial import Trial
+from tests.runs.small import executed, prepared, recipe
+from tests.scores import score, scores
+from tests.sweep.in_process import code_of
+
+OBJECTIVES = {
+    "gold": {"kind": "gold"},
+    "structural": {"kind": "structural"},
+    "top_k": {"kind": "top_k", "k": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A folder with the store of two sweeps that have ended; they share all but the student of one objective."""
+    storage = Storage(str(tmp_path_factory.mktemp("removal") / "store"))
+    asked = {
+        kind: recipe(objective=objective, schedule={"epochs": 1}) for kind, objective in OBJECTIVES.items()
+    }
+    ready = prepared(storage.uri, *asked.values())
+    runs = {kind: student_runs(each, ready)[0] for kind, each in asked.items()}
+    for run in runs.values():
+        executed(ready, run)
+    for name, kinds in (("doctored", ("gold", "structural")), ("other", ("gold", "top_k"))):
+        records = SweepRecords(storage, name)
+        records.open(sweep_id=f"sweep-{name}", text="{}", resume=False)
+        for number, kind in enumerate(kinds):
+            own = scores(score(0.5 + number / 10))
+            cost = {"latency_ms": 1.0 + number, "parameters": 10.0}
+            trial = Trial(number, "COMPLETE", objective=kind, run_ids=(runs[kind].id,), scores=own, cost=cost)
+            records.save(Record(trial, {}))
+    return Path(storage.uri).parent
+
+
+@pytest.fixture
+def store(whole, tmp_path) -> Path:
+    """A copy of their store."""
+    return Path(shutil.copytree(whole / "store", tmp_path / "store"))
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch) -> None:
+    """Leases count as soon as they are written."""
+    monkeypatch.setattr("raykd.sweep.lease.SETTLE_S", 0.0)
+
+
+def said(capsys) -> str:
+    output = capsys.readouterr()
+    return " ".join((output.out + output.err).split())
+
+
+def runs_of(store: Path, name: str) -> set[str]:
+    records = SweepRecords(Storage(str(store)), name)
+    return {run_id for record in records.load() for run_id in record.trial.run_ids}
+
+
+def test_every_file_of_a_store_is_known_by_its_name(store):
+    storage = Storage(str(store))
+    assert set(WRITTEN) == set(KINDS) - {"sweeps"}
+    own = {name for name in storage.names() if not name.startswith("sweeps/")}
+    assert {name for part in parts_of(storage) for name in part.files} == own
+
+
+def test_the_list_has_every_sweep_with_its_trials_and_its_best(store, capsys):
+    assert code_of("list", str(store)) == 0
+    output = said(capsys)
+    assert "doctored ended 2 0 0 60.0" in output
+    assert "sweeps 2 (" in output
+    assert f"runs 3 ({size(sum(path.stat().st_size for path in (store / 'runs').rglob('*.*')))})" in output
+    assert "Next: raykd front" in output
+    for kind in ("runs", "teachers", "transfer", "corpora"):
+        assert code_of("list", str(store), "--kind", kind) == 0
+        assert "not finished" not in said(capsys)
+
+
+def test_the_list_says_who_drives_a_sweep_and_what_is_damaged(store, capsys):
+    with held(Storage(str(store)).child("sweeps", "other")):
+        assert code_of("list", str(store)) == 0
+    assert f"other: process {os.getpid()} on" not in (output := said(capsys)), "this process is no driver"
+    assert "other ended" in output
+    (store / "sweeps/other/trials/00000.json").write_text("{}")
+    assert code_of("list", str(store)) == 0
+    assert "other damaged" in said(capsys)
+
+
+def test_what_no_sweep_uses_goes_after_asking_and_only_what_raykd_wrote(store, capsys, monkeypatch):
+    storage = Storage(str(store))
+    assert unused(storage) == []
+    notes = [store / "runs/notes.txt", store / "runs/mine/model.json", store / "README"]
+    run = sorted(runs_of(store, "other") - runs_of(store, "doctored"))[0]
+    notes.append(store / "runs" / run / "notes.txt")
+    for path in notes:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("own")
+    (trial,) = [
+        path for path in (store / "sweeps/other/trials").iterdir()
+        if run in json.loads(path.read_text())["trial"]["run_ids"]
+    ]  # fmt: skip
+    trial.unlink()
+    monkeypatch.setattr("typer.confirm", lambda asked: False)
+    assert code_of("clean", str(store)) == 0
+    output = said(capsys)
+    assert f"runs/{run}: " in output
+    assert "clean: nothing is removed" in output
+    assert (store / "runs" / run / "result.json").exists()
+    assert code_of("clean", str(store), "--older-than", "1h", "--yes") == 0
+    assert "no unused part is as old" in said(capsys)
+    assert code_of("clean", str(store), "--yes") == 0
+    assert [path.name for path in (store / "runs" / run).iterdir()] == ["notes.txt"]
+    assert all(path.read_text() == "own" for path in notes)
+    assert unused(storage) == []
+    assert not examine(storage).damages
+
+
+def test_old_parts_alone_go_where_an_age_is_given(store, capsys):
+    shutil.rmtree(store / "sweeps/other")
+    (young,) = runs_of_unused(store)
+    old = shutil.copytree(store / "runs" / young, store / "runs/run-0123456789abcdef")
+    for path in old.iterdir():
+        os.utime(path, (time.time() - 40 * 86400,) * 2)
+    assert code_of("clean", str(store), "--older-than", "30d", "--yes") == 0
+    assert runs_of_unused(store) == {young}
+    assert code_of("clean", str(store), "--older-than", "30") == 2
+    assert "write hours, days or weeks: 12h, 30d, 8w" in said(capsys)
+
+
+def runs_of_unused(store: Path) -> set[str]:
+    return {part.name for part in unused(Storage(str(store))) if part.kind == "runs"}
+
+
+def test_a_sweep_goes_with_what_only_it_used_and_the_other_resumes_as_it_was(whole, store, capsys):
+    storage = Storage(str(store))
+    mine, others = runs_of(store, "other"), runs_of(store, "doctored")
+    assert code_of("clean", str(store), "--sweep", "other", "--yes") == 0
+    assert not (store / "sweeps/other").exists()
+    assert {path.name for path in (store / "runs").iterdir()} == others
+    assert mine - others
+    assert unused(storage) == []
+    assert not examine(storage).damages
+    before = {path: path.stat().st_mtime_ns for path in store.rglob("*.arrow")}
+    assert code_of("clean", str(store), "--sweep", "doctored", "--yes") == 0
+    assert {part.kind for part in parts_of(storage)} <= set(KEPT)
+    assert before, "there was something to remove"
+    assert code_of("clean", str(store), "--sweep", "doctored", "--yes") == 4
+    assert "is not in the store" in said(capsys)
+
+
+def test_while_another_sweep_has_not_ended_only_runs_go_with_a_sweep(store, capsys):
+    for path in (store / "sweeps/doctored/trials").iterdir():
+        path.unlink()
+    assert code_of("clean", str(store), "--yes") == 4
+    assert "the sweep has not ended; end it with raykd sweep FILE --resume, or remove it" in said(capsys)
+    corpora = set((store / "corpora").iterdir())
+    assert code_of("clean", str(store), "--sweep", "other", "--yes") == 0
+    assert set((store / "corpora").iterdir()) == corpora
+    left = {path.name for path in (store / "runs").iterdir()}
+    assert len(left) == 1, "the run that neither removed sweep nor records name is left to raykd clean"
+
+
+def test_nothing_goes_while_a_driver_works(store, capsys, monkeypatch):
+    monkeypatch.setattr("raykd.sweep.lease.STALE_S", 0.2)
+    lease = store / "sweeps/doctored/lease.json"
+    with held(Storage(str(lease.parent))):
+        plain = Storage(str(lease.parent)).read_json("lease.json")
+    # A process of this machine that lives, and is not this one.
+    import psutil
+
+    parent = psutil.Process(os.getppid())
+    Storage(str(lease.parent)).write_json(
+        "lease.json", {**plain, "process": parent.pid, "started": parent.create_time()}
+    )
+    for words in ((), ("--sweep", "doctored"), ("--sweep", "other")):
+        assert code_of("clean", str(store), "--yes", *words) == 4
+        assert f"process {parent.pid} on" in said(capsys)
+    assert code_of("list", str(store)) == 0
+    assert "doctored running" in said(capsys)
+
+
+@pytest.mark.parametrize("sweep", [None, "other"])
+def test_a_kill_in_between_leaves_a_store_that_is_whole(store, monkeypatch, sweep):
+    storage = Storage(str(store))
+    if sweep is None:
+        shutil.rmtree(store / "sweeps/other")
+    planned = plan_removal(storage, sweep)
+    files = len(planned.records) + sum(len(part.files) for part in planned.parts)
+    removed = Storage.remove
+    for last in range(1, files, 3):
+        left = last
+
+        def killed(self, name):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            removed(self, name)
+
+        copy = shutil.copytree(store, store.parent / f"copy-{last}")
+        at = Storage(str(copy))
+        with monkeypatch.context() as patch:
+            patch.setattr(Storage, "remove", killed)
+            with pytest.raises(KeyboardInterrupt):
+                remove(at, plan_removal(at, sweep), note=lambda text: None)
+        assert not examine(at).damages
+        if (Path(copy) / "sweeps/other/sweep.json").exists():
+            remove(at, plan_removal(at, sweep), note=lambda text: None)
+        remove(at, plan_removal(at), note=lambda text: None)
+        assert runs_of(copy, "doctored") == {path.name for path in (Path(copy) / "runs").iterdir()}
+        assert unused(at) == []
+        shutil.rmtree(copy)
