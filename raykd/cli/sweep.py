@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, ag
 from raykd.errors import RaykdError
 from raykd.front import front_of
 from raykd.report import Judgement, front_markdown, judge
+from raykd.report.card import trial_card
 from raykd.runs.cluster import concurrency
 from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.lease import held
@@ -100,6 +102,14 @@ def _swept(
                     files,
                     table,
                     Path(scratch),
+                    listener=listener,
+                    card=partial(
+                        trial_card,
+                        trials=trials,
+                        teachers=teachers,
+                        sweep=planned.file.name,
+                        stated=planned.file.card,
+                    ),
                     ship=decided.ship,
                     verdict=decided.text,
                 )

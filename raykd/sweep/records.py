@@ -11,7 +11,8 @@ from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
 from raykd.redact import redacted
 from raykd.results import RunResult
-from raykd.runs.run import MODEL, RESULT, Run
+from raykd.runs.run import MODEL, RESULT, Run, validated
+from raykd.runs.stated import CardConfig
 from raykd.storage import Storage
 from raykd.sweep.lease import Lease
 from raykd.trial import Teacher, Trial, set_apart
@@ -101,8 +102,15 @@ class SweepRecords:
     @property
     def objectives(self) -> Directions:
         """What the sweep searches for."""
-        tree = self.folder.read_json("sweep.json", lambda plain: json.loads(plain["file"]))
-        return tree.get("search", {}).get("objectives", OBJECTIVES)
+        return self._tree().get("search", {}).get("objectives", OBJECTIVES)
+
+    @property
+    def card(self) -> CardConfig:
+        """What the sweep file states for model cards."""
+        return validated(CardConfig, self._tree().get("card", {}))
+
+    def _tree(self) -> dict[str, Any]:
+        return self.folder.read_json("sweep.json", lambda plain: json.loads(plain["file"]))
 
     def load(self) -> list[Record]:
         """All trials, in the order of their numbers."""

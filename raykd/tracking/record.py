@@ -9,13 +9,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
 from raykd.figures import COSTS, DEV, SCORES, TEST, language_values, score_values
+from raykd.tracking.registry import StudentModel
 from raykd.trial import Trial
 
 # MLflow's limits of one key and one value.
@@ -51,7 +51,10 @@ class Record:
     metrics: list[Metric] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
     artifacts: dict[str, bytes] = field(default_factory=dict)
-    models: dict[str, Path] = field(default_factory=dict)
+    model: StudentModel | None = None
+    model_id: str | None = None
+    """Of the run's model, where MLflow has it, whole or in part."""
+    model_is_whole: bool = False
     results: dict[str, float] = field(default_factory=dict)
     """Results added last: the same figure added twice is one point."""
     shown_points: dict[str, set[tuple[int, float | None]]] = field(default_factory=dict)
@@ -71,10 +74,9 @@ class Record:
             self.metrics,
             self.datasets,
             self.artifacts,
-            self.models,
             self.new_tags,
         )
-        return sum(len(part) for part in parts) + (self.status != self.shown_status)
+        return sum(len(part) for part in parts) + (self.status != self.shown_status) + (self.model is not None)
 
     @property
     def new_tags(self) -> dict[str, str]:

@@ -19,11 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from mlflow.entities import Dataset, Metric
+from mlflow.entities import Dataset, LoggedModel, LoggedModelStatus, Metric
 from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
+from raykd.figures import COLUMNS, SCORES
 from raykd.redact import redacted
 from raykd.tracking.origin import origin
 from raykd.tracking.record import (
@@ -38,6 +39,7 @@ from raykd.tracking.record import (
     text,
     trial_tags,
 )
+from raykd.tracking.registry import StudentModel
 from raykd.tracking.server import check, experiment_of, reachable
 from raykd.tracking.views import NOTE_TAG, file_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
@@ -46,6 +48,9 @@ from raykd.trial import Trial
 FLUSH_SECONDS = 5.0
 CLOSE_SECONDS = 120.0
 SWEEP_TAG, TRIAL_TAG, PARENT_TAG = "raykd.sweep_id", "raykd.trial", "mlflow.parentRunId"
+PARENT_NAME = "sweep "
+MORE_FIGURES = ("bytes", "bytes_onnx", "bytes_onnx_int8", "over_gold")
+"""Beside the scores and the columns of tables, what a version in the registry shows."""
 DIGEST_LENGTH = 36  # MLflow's limit
 
 
@@ -68,6 +73,7 @@ class Tracker:
         self.uri, self.sweep_id = uri, sweep.found_by[1]
         self._writer, self._sweep, self._lock, self._warn = writer, sweep, lock, warn
         self._score_name, self._may_write = score_name, may_write
+        self._name = sweep.name.removeprefix(PARENT_NAME)
         self._trials: dict[int, Record] = {}
         self._common_tags: dict[str, str] = {}
         self._corpora: list[Dataset] = []
@@ -113,8 +119,8 @@ class Tracker:
             columns = score_columns(score_name, targets=targets)
             curves = charted(columns[0], run, stages)
             experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label, curves)
-            writer = Writer(client, experiment, lock)
-            record = Record(f"sweep {sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
+            writer = Writer(client, experiment, lock, warn)
+            record = Record(f"{PARENT_NAME}{sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
             self = cls(uri, writer, record, lock, warn, score_name, may_write)
             self._common_tags = {
                 clean(key): text(value)
@@ -228,15 +234,25 @@ class Tracker:
         with self._lock:
             self._sweep.tags[NOTE_TAG] = text(f"{links}\n\n{markdown}")
 
-    def log_model(self, number: int, folder: str | Path, *, name: str | None = None) -> None:
-        """Log a trial's student as a model: all files of `folder` as they are.
-
-        A model of MLflow's registry of files, not a `pyfunc`: it is found, compared and downloaded
-        there and loaded by raykd. Logged once per trial and name. Raises KeyError for a trial that was
-        never recorded.
-        """
+    def has_model(self, number: int) -> bool:
+        """Whether the student of a recorded trial is a model in MLflow already."""
         with self._lock:
-            self._trials[number].models[name or f"student-{number:02d}"] = Path(folder)
+            return self._trials[number].model_is_whole
+
+    def log_model(self, number: int, export: Path | None = None, *, ship: str = "") -> None:
+        """Log a trial's student as a model that MLflow serves, and register it as a version under the sweep's name.
+
+        `export` is what `raykd export` wrote, one folder or one for each language, and is there until `close`; None
+        where `has_model`. Logged and registered once per trial. With `ship`, which says why, the registry's alias
+        `ship` names it, unless a person has set or removed that alias. Raises KeyError for a trial that was never
+        recorded.
+        """
+        scores = [figure.called(self._score_name) for figure in SCORES]
+        figures = (*scores, *(figure.name for figure in COLUMNS), *MORE_FIGURES)
+        with self._lock:
+            self._trials[number].model = StudentModel(
+                f"student-{number:02d}", export, registered_as=self._name, figures=figures, ship=ship
+            )
 
     def sync(self) -> tuple[str, ...]:
         """Write all that waits now. Returns what is still missing on the server, one line per run."""
@@ -296,11 +312,12 @@ class Tracker:
         return f"{self.sweep_id}/{number}"
 
     def _inherit(self) -> None:
-        """Take over the children that earlier drivers of this sweep wrote."""
+        """Take over the children that earlier drivers of this sweep wrote, with their models."""
+        models = self._writer.models()
         for run in self._writer.find(PARENT_TAG, str(self._sweep.run_id)):
             key = run.data.tags.get(TRIAL_TAG, "")
             if key.startswith(f"{self.sweep_id}/"):
-                self._trials[int(key.rsplit("/", 1)[1])] = _inherited(run, key)
+                self._trials[int(key.rsplit("/", 1)[1])] = _inherited(run, key, models.get(run.info.run_id))
 
     def _run(self, seconds: float) -> None:
         while not self._stop.wait(seconds):
@@ -318,6 +335,9 @@ class Tracker:
                 reachable(self.uri)
                 for record in records:
                     self._writer.write(record)
+                # What takes long, and a registry may refuse, comes last.
+                for record in records:
+                    self._writer.write_model(record)
             # Whatever the server or its client does must not reach the sweep.
             except Exception as error:
                 trouble = _reason(error)
@@ -333,9 +353,11 @@ class Tracker:
             self._warn(f"MLflow at {redacted(self.uri)} answers again; what it missed is written")
 
 
-def _inherited(run: MlflowRun, key: str) -> Record:
+def _inherited(run: MlflowRun, key: str, model: LoggedModel | None) -> Record:
     record = Record(str(run.info.run_name), (TRIAL_TAG, key))
     adopt(record, run)
+    if model is not None:
+        record.model_id, record.model_is_whole = model.model_id, model.status == LoggedModelStatus.READY
     return replace(record, status=run.info.status, tags={}, started_ms=run.info.start_time or 0)
 
 

@@ -272,26 +272,6 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     assert f"/runs/{parent.info.run_id}/artifacts/front.html" in note
 
 
-def test_a_front_student_is_logged_as_a_model_once(database, client, name, tmp_path):
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-    (tmp_path / "run.json").write_text("{}")
-    for _ in range(2):
-        tracker = opened(database, name)
-        tracker.finish_trial(trial(1, scores=scores(0.5)))
-        tracker.log_model(1, tmp_path)
-        assert tracker.close() == ()
-    (model,) = client.search_logged_models([client.get_experiment_by_name(name).experiment_id])
-    assert (model.name, str(model.status)) == ("student-01", "READY")
-    assert {f.path for f in client.list_logged_model_artifacts(model.model_id)} == {
-        "model.safetensors",
-        "run.json",
-    }
-    assert model.params["student.decoder"] == "crf"
-    assert {m.key: m.value for m in model.metrics} == {"dev_f1": 0.5, "dev_f1_languages_sd": 0.0}
-    (output,) = runs(client, name)[1][1].outputs.model_outputs
-    assert output.model_id == model.model_id
-
-
 def test_long_and_odd_settings_are_cut_not_refused(database, client, name):
     settings = {"corpus.root (déjà)": "x" * 9000, "k" * 400: 1, "none": None}
     with opened(database, name) as tracker:
