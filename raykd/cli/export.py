@@ -49,8 +49,8 @@ def export(
         str,
         typer.Argument(
             metavar="SWEEP#TRIAL|SWEEP|RUN", show_default=False,
-            help="A trial of a sweep, for example quickstart#7; a sweep, with --all; the id of a run (run-…, teacher-…); "
-            "or a run's folder.",
+            help="A trial of a sweep, for example quickstart#7; a sweep, with --all; the id of a run (run-…, "
+            "teacher-…); or a run's folder.",
         ),
     ],
     to: Annotated[str, typer.Argument(metavar="DIR", help="Where to write, a folder or URI.", show_default=False)],
@@ -65,7 +65,9 @@ def export(
     ] = None,
     license_: Annotated[
         str | None,
-        typer.Option("--license", help="Of the model, for its card. Default: what the sweep file says (card.license).", show_default=False),
+        typer.Option(
+            "--license", help="Of the model, for its card. Default: card.license of the sweep file.", show_default=False
+        ),
     ] = None,
     data_license: Annotated[
         str | None, typer.Option(help="Of the corpus, for the card. Default: card.data_license.", show_default=False)
@@ -116,13 +118,17 @@ def _of_sweep(
     """The models of one trial, or of the whole front, each trial in a folder of its own."""
     sweep, _, number = what.rpartition("#") if "#" in what else (what, "", "")
     if every and number:
-        raise SpecError((Fault("--all", None, "", f"the whole front is asked for, and trial {number}; omit one"),))
+        raise SpecError(
+            (Fault("--all", None, "", f"the whole front is asked for, and trial {number}; omit one"),)
+        )
     records = records_of(sweep, store, None, False)
     trials = records.trials()
     front = front_of(trials, records.objectives)
     if every:
         if not front:
-            raise StoreError(f"sweep {sweep!r}", "has no student on its front", "go on with it: raykd sweep --resume")
+            raise StoreError(
+                f"sweep {sweep!r}", "has no student on its front", "go on with it: raykd sweep --resume"
+            )
         chosen = {folder_name(trial): trial for trial in front}
     elif number:
         chosen = {"": _trial(trials, sweep, number)}

@@ -12,7 +12,7 @@ from typing import Any
 
 from raykd.figures import COMPRESSION, LATENCY, PARAMETERS, SPEEDUP
 from raykd.front import gold_twin
-from raykd.report.form import NONE, count, gain, in_words, milliseconds, percent, size, spread
+from raykd.report.form import count, gain, in_words, milliseconds, percent, size, spread
 from raykd.results import Scores
 from raykd.runs.export import ONNX, ONNX_INT8, Agreement, Exported
 from raykd.runs.run import Run, objective_name
@@ -56,9 +56,7 @@ def trial_card(
     trial: Trial, trials: Iterable[Trial], teachers: Sequence[Teacher], *, sweep: str, stated: CardConfig
 ) -> Callable[[Exported], str]:
     """What makes the card of each model of a trial."""
-    return partial(
-        model_card, stated=stated, origin=Origin(sweep, trial, teachers, gold_twin(trial, trials))
-    )
+    return partial(model_card, stated=stated, origin=Origin(sweep, trial, teachers, gold_twin(trial, trials)))
 
 
 def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> Iterator[tuple[str, Any]]:
@@ -77,7 +75,11 @@ def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> 
     yield "metrics", [task.score_name]
     data = stated.datasets[0] if stated.datasets else run.corpus_id
     values = [
-        {"type": task.score_name, "name": f"test {task.score_label} {language}", "value": round(100 * value, 2)}
+        {
+            "type": task.score_name,
+            "name": f"test {task.score_label} {language}",
+            "value": round(100 * value, 2),
+        }
         for language, value in _by_language(exported.result.scores, "test").items()
     ]
     result = {
@@ -112,7 +114,9 @@ def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
         columns |= {f"teacher {each.name} ": each.scores for each in origin.teachers}
         columns |= {} if origin.twin is None else {"labels alone ": origin.twin.scores}
     cells = {
-        f"{name}{part} {label}": _by_language(scores, part) for name, scores in columns.items() for part in ("dev", "test")
+        f"{name}{part} {label}": _by_language(scores, part)
+        for name, scores in columns.items()
+        for part in ("dev", "test")
     }  # fmt: skip
     rows = [name for name in (*_languages(exported), MEAN) if any(name in own for own in cells.values())]
     if len(rows) == 2:
@@ -166,8 +170,10 @@ def _agreement(agreement: Agreement) -> str:
 
 
 def _data(exported: Exported) -> Iterator[str]:
-    yield f"Corpus `{exported.run.corpus_id}`, sentences:" if exported.corpus else (
-        f"Corpus `{exported.run.corpus_id}`, which was not at hand when this was exported."
+    yield (
+        f"Corpus `{exported.run.corpus_id}`, sentences:"
+        if exported.corpus
+        else (f"Corpus `{exported.run.corpus_id}`, which was not at hand when this was exported.")
     )
     if exported.corpus is None:
         return
@@ -191,7 +197,11 @@ def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:
         yield f"- Method: {origin.trial.method}"
     for number, stage in enumerate(run.stages, 1):
         schedule = stage["schedule"]
-        long = [f"{schedule[key]} {word}" for key, word in (("epochs", "epochs"), ("max_steps", "steps")) if schedule.get(key)]
+        long = [
+            f"{schedule[key]} {word}"
+            for key, word in (("epochs", "epochs"), ("max_steps", "steps"))
+            if schedule.get(key)
+        ]
         temperature = stage["objective"].get("temperature", 1)
         soft = [f"temperature {temperature:g}"] if temperature != 1 else []
         told = ", ".join([f"{stage['text']} text", *soft, *long])
@@ -213,7 +223,7 @@ def _use(exported: Exported) -> Iterator[str]:
         'print(label("Ada Lovelace lives in London."))',
         "```",
         "",
-        "Without raykd, with onnxruntime and numpy alone: `from labeller import load` and `load(\"DIR\")`, in this folder.",
+        "Without raykd, on onnxruntime and numpy alone, in this folder: `from labeller import load` and `load(\".\")`.",
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from raykd.runs.run import Run
 from raykd.sweep.records import SweepRecords
 from raykd.trial import Trial
 
+
 @dataclass(frozen=True)
 class TrialModel:
     """One model of a trial."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
+from ruamel.yaml import YAML
+
 from raykd.errors import ExportError
-from raykd.front import front_of
+from raykd.front import front_of, gold_twin
 from raykd.redact import redacted
 from raykd.runs.export import Exported, export_run
 from raykd.runs.progress import Listener
@@ -20,7 +24,6 @@ from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from raykd.tracking import Tracker, git_commit
 from raykd.trial import Trial
-
 
 Card = Callable[[Exported], str]
 """What makes the model card of an export."""
@@ -56,6 +59,10 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
             f"{sweep.file.corpus.source} {' '.join(corpus.languages)}", corpus_id, source=source,
             schema={"tags": list(corpus.tag_set.tags)}, profile=corpus.report.to_plain(),
         )  # fmt: skip
+    tree = json.loads(redacted(json.dumps(sweep.document.tree)))
+    written = StringIO()
+    YAML().dump(tree, written)
+    tracker.log_sweep_file(tree, written.getvalue().encode())
     try:
         yield tracker
     except BaseException:
@@ -84,6 +91,7 @@ def publish(
     `scratch` holds copies of the models until the tracker is closed.
     """
     front = front_of(trials, sweep.file.objectives)
+    log_gains(tracker, trials)
     tracker.mark_front([trial.number for trial in front], ship=ship.number if ship else None, verdict=verdict)
     for name, data in files.items():
         tracker.log_file(name, data)
@@ -92,6 +100,20 @@ def publish(
         best = max(front, key=lambda trial: trial.scores.mean("dev") or 0.0)
         why = {ship.number: verdict} if ship else {best.number: f"the best dev {best.score_label}. {verdict}"}
         log_models(sweep.records, tracker, front, scratch, why=why, listener=listener, card=card)
+
+
+def log_gains(tracker: Tracker, trials: Sequence[Trial]) -> None:
+    """Show what each student gains over the same student on labels alone."""
+    for trial in (each for each in trials if each.role == "search" and each.state == "COMPLETE"):
+        twin = gold_twin(trial, trials)
+        if twin is None:
+            continue
+        pairs = {
+            name: (trial.scores.mean(part), twin.scores.mean(part))
+            for name, part in (("over_gold", "dev"), ("over_gold_test", "test"))
+        }
+        gains = {name: a - b for name, (a, b) in pairs.items() if a is not None and b is not None}
+        tracker.log_gain(trial.number, twin.number, gains)
 
 
 def log_models(

@@ -43,7 +43,9 @@ class Student(PythonModel):
             return [_plain(said) for said in labeller(texts)]
         languages = [str(language) for language in model_input[LANGUAGE]]
         if unknown := sorted(set(languages) - set(self.labellers)):
-            raise ValueError(f"no student for {', '.join(unknown)}; languages are {', '.join(self.labellers)}")
+            raise ValueError(
+                f"no student for {', '.join(unknown)}; languages are {', '.join(self.labellers)}"
+            )
         found: list[dict[str, Any]] = [{}] * len(texts)
         for language, labeller in self.labellers.items():
             rows = [row for row, own in enumerate(languages) if own == language]
@@ -56,7 +58,9 @@ def _texts(given: Any, *, several: bool) -> list[str]:
     columns = list(getattr(given, "columns", [TEXT]))
     if TEXT not in columns and (several or len(columns) != 1 or isinstance(columns[0], str)):
         raise ValueError(f"give a data frame with a column {TEXT!r}; it has {columns}")
-    column: Iterable[Any] = given if isinstance(given, list) else given[TEXT if TEXT in columns else columns[0]]
+    column: Iterable[Any] = (
+        given if isinstance(given, list) else given[TEXT if TEXT in columns else columns[0]]
+    )
     texts = list(column)
     for row, text in enumerate(texts):
         if not isinstance(text, str):

@@ -85,7 +85,9 @@ def _signature(unit: str, *, several: bool) -> Any:
     # One column without a name takes lists of strings too.
     columns = [ColSpec("string", "text"), ColSpec("string", "language")] if several else [ColSpec("string")]
     fields = {"text": DataType.string, "start": DataType.long, "end": DataType.long, "label": DataType.string}
-    span = Object([Property(name, kind) for name, kind in (fields | {"probability": DataType.double}).items()])
+    span = Object(
+        [Property(name, kind) for name, kind in (fields | {"probability": DataType.double}).items()]
+    )
     if unit == "sentence":
         given = [ColSpec("string", "label"), ColSpec("double", "probability")]
     else:

@@ -5,6 +5,7 @@ Plain data: nothing here talks to a server.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from mlflow.entities import Dataset, Metric
 
 from raykd.figures import COSTS, DEV, SCORES, TEST, language_values, score_values
 from raykd.tracking.registry import StudentModel
-from raykd.trial import Trial
+from raykd.trial import Scored, Trial
 
 # MLflow's limits of one key and one value.
 KEY_LENGTH, VALUE_LENGTH = 250, 6000
@@ -76,7 +77,9 @@ class Record:
             self.artifacts,
             self.new_tags,
         )
-        return sum(len(part) for part in parts) + (self.status != self.shown_status) + (self.model is not None)
+        return (
+            sum(len(part) for part in parts) + (self.status != self.shown_status) + (self.model is not None)
+        )
 
     @property
     def new_tags(self) -> dict[str, str]:
@@ -154,8 +157,8 @@ def text(value: Any) -> str:
     return plain if len(plain) <= VALUE_LENGTH else plain[: VALUE_LENGTH - 1] + "…"
 
 
-def results(trial: Trial) -> dict[str, float]:
-    """The trial's final metrics by their names in MLflow, to five digits: MLflow's pages show all digits.
+def results(trial: Scored) -> dict[str, float]:
+    """The final metrics of a trial or a teacher by their names in MLflow, to five digits: its pages show all digits.
 
     The store and the reports keep what was measured.
     """
@@ -164,8 +167,24 @@ def results(trial: Trial) -> dict[str, float]:
         known |= score_values(figure, trial)
     for figure in (DEV, TEST):
         known[f"{figure.called(trial.score_name)}_by_language"] = language_values(figure, trial)
-    exact = flatten(known)
+    return rounded(flatten(known))
+
+
+def rounded(exact: Mapping[str, float]) -> dict[str, float]:
+    """To five digits."""
     return {name: value if value.is_integer() else float(f"{value:.5g}") for name, value in exact.items()}
+
+
+def searched_params(tree: Mapping[str, Any]) -> dict[str, str]:
+    """A sweep file's values by their dotted paths; what is searched is one value, as JSON."""
+    found: dict[str, str] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and not {"choice", "int", "float"} & value.keys():
+            found |= {f"{key}.{name}": inner for name, inner in searched_params(value).items()}
+        else:
+            plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            found[clean(key)] = text(plain)
+    return found
 
 
 def trial_tags(trial: Trial) -> dict[str, str]:

@@ -7,7 +7,6 @@ person, and stays as it is. Removing the tag gives the alias back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -17,7 +17,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 from mlflow.entities import Dataset, LoggedModel, LoggedModelStatus, Metric
 from mlflow.entities import Run as MlflowRun
@@ -36,18 +38,23 @@ from raykd.tracking.record import (
     epoch_values,
     flatten,
     results,
+    rounded,
+    searched_params,
     text,
     trial_tags,
 )
 from raykd.tracking.registry import StudentModel
 from raykd.tracking.server import check, experiment_of, reachable
-from raykd.tracking.views import NOTE_TAG, file_link, score_columns, view_link
+from raykd.tracking.views import NOTE_TAG, file_link, run_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
-from raykd.trial import Trial
+from raykd.trial import Teacher, Trial
 
 FLUSH_SECONDS = 5.0
 CLOSE_SECONDS = 120.0
 SWEEP_TAG, TRIAL_TAG, PARENT_TAG = "raykd.sweep_id", "raykd.trial", "mlflow.parentRunId"
+TEACHER_TAG = "raykd.teacher"
+LOCAL_PAGES = "http://127.0.0.1:5000"
+"""Where `mlflow ui` shows a local database."""
 PARENT_NAME = "sweep "
 MORE_FIGURES = ("bytes", "bytes_onnx", "bytes_onnx_int8", "over_gold")
 """Beside the scores and the columns of tables, what a version in the registry shows."""
@@ -75,6 +82,7 @@ class Tracker:
         self._score_name, self._may_write = score_name, may_write
         self._name = sweep.name.removeprefix(PARENT_NAME)
         self._trials: dict[int, Record] = {}
+        self._teachers: dict[str, Record] = {}
         self._common_tags: dict[str, str] = {}
         self._corpora: list[Dataset] = []
         self._trouble = ""
@@ -184,6 +192,46 @@ class Tracker:
             record.add(results(trial), record.ended_ms)
             self._tag(record, trial, tags)
 
+    def log_teacher(
+        self, teacher: Teacher, epochs: Mapping[str, Iterable[Mapping[str, Any]]] = MappingProxyType({})
+    ) -> None:
+        """Show what students are compared with as a run of its own, tagged `role: teacher`. `epochs` has those of each
+        of its models, by what its curves are called (empty of a single one). Safe to repeat.
+        """
+        with self._lock:
+            record = self._teachers.get(teacher.name)
+            if record is None:
+                # A quote would end the text that the run is searched by.
+                key = f"{self.sweep_id}/{teacher.name}".replace("'", "")
+                record = Record(f"teacher {teacher.name}", (TEACHER_TAG, key), started_ms=_now_ms())
+                record.datasets = list(self._corpora)
+                self._teachers[teacher.name] = record
+            record.tags |= {**self._common_tags, PARENT_TAG: str(self._sweep.run_id), "role": "teacher"}
+            record.status, record.ended_ms = "FINISHED", _now_ms()
+            record.add(results(teacher), record.ended_ms)
+            for run, of_run in epochs.items():
+                for metrics in of_run:
+                    values = epoch_values(metrics, self._score_name, curve_prefix(run))
+                    record.metrics += [
+                        Metric(key, value, record.ended_ms, int(metrics["epoch"]))
+                        for key, value in values.items()
+                    ]
+
+    def log_gain(self, number: int, twin: int, gains: Mapping[str, float]) -> None:
+        """What a recorded trial gains over the same student on labels alone, the trial `twin`: `over_gold`, …"""
+        with self._lock:
+            record = self._trials[number]
+            record.add(rounded(gains), _now_ms())
+            record.tags["gold_twin"] = str(twin)
+
+    def log_sweep_file(self, tree: Mapping[str, Any], data: bytes) -> None:
+        """Show the sweep file at the sweep's run: as `sweep.yaml`, and its values as parameters. Parameters cannot
+        change in MLflow: of a resumed sweep the first ones stay."""
+        with self._lock:
+            if not self._sweep.inherited:
+                self._sweep.params = searched_params(tree)
+            self._sweep.artifacts["sweep.yaml"] = data
+
     def log_corpus(
         self, name: str, corpus_id: str, *, source: str, schema: Any = None, profile: Any = None
     ) -> None:
@@ -262,7 +310,7 @@ class Tracker:
     def missing(self) -> tuple[str, ...]:
         """What the server does not show yet, one line per run; empty when it shows everything."""
         with self._lock:
-            records = [self._sweep, *self._trials.values()]
+            records = self._records
             return tuple(f"{r.name}: {r.waiting} values not written" for r in records if r.waiting)
 
     def close(self, state: Literal["COMPLETE", "FAILED", "PRUNED"] = "COMPLETE") -> tuple[str, ...]:
@@ -292,6 +340,17 @@ class Tracker:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         if not self._stop.is_set():
             self.close("COMPLETE" if kind is None else "FAILED")
+
+    @property
+    def _records(self) -> list[Record]:
+        return [self._sweep, *self._teachers.values(), *self._trials.values()]
+
+    @property
+    def link(self) -> str:
+        """Where the sweep's run is shown: below the server's address, or below that of `mlflow ui`."""
+        server = urlsplit(self.uri).scheme in ("http", "https")
+        at = redacted(self.uri).rstrip("/") if server else LOCAL_PAGES
+        return f"{at}/{run_link(self._writer.experiment_id, str(self._sweep.run_id))}"
 
     def _record(self, trial: Trial) -> Record:
         """The trial's record, made if it is new. Call with the lock held."""
@@ -327,7 +386,7 @@ class Tracker:
     def _flush(self) -> None:
         with self._writing:
             with self._lock:
-                records = [record for record in (self._sweep, *self._trials.values()) if record.waiting]
+                records = [record for record in self._records if record.waiting]
             if not records or not self._may_write():
                 return
             trouble = ""

@@ -61,6 +61,11 @@ def view_link(experiment_id: str, key: str) -> str:
     return f"#/experiments/{experiment_id}/runs?viewStateShareKey={key}&{TRAINING}"
 
 
+def run_link(experiment_id: str, run_id: str) -> str:
+    """Where a run is shown, from the address of the server."""
+    return f"#/experiments/{experiment_id}/runs/{run_id}?{TRAINING}"
+
+
 def file_link(experiment_id: str, run_id: str, name: str) -> str:
     """Where a run's file is shown, from any page of the server."""
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{name}?{TRAINING}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from types import MappingProxyType
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 from mlflow.entities import DatasetInput, InputTag, LoggedModel, LoggedModelOutput, Metric, Param, RunTag

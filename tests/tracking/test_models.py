@@ -64,13 +64,13 @@ def swept(database, name, export, *, ship, why="the verdict", numbers=(1, 2), **
     """One driver's whole sweep, whose front are the trials `numbers`. Returns which of them it had to export."""
     tracker, missing = opened(database, name, **more), []
     for number in numbers:
-        done = Trial(number, "COMPLETE", {"student.decoder": "crf"}, run_ids=(f"run-{number}",), scores=scores(0.5))
+        done = Trial(
+            number, "COMPLETE", {"student.decoder": "crf"}, run_ids=(f"run-{number}",), scores=scores(0.5)
+        )
         tracker.finish_trial(done)
         if not tracker.has_model(number):
             missing.append(number)
-        tracker.log_model(
-            number, export if number in missing else None, ship=why if number == ship else ""
-        )
+        tracker.log_model(number, export if number in missing else None, ship=why if number == ship else "")
     assert tracker.close() == ()
     return missing
 
@@ -95,8 +95,14 @@ def test_the_model_labels_as_raykd_does_in_a_process_without_raykd(database, cli
     assert (model.name, str(model.status)) == ("student-01", "READY")
     folder = Path(download_artifacts(artifact_uri=model.artifact_location, tracking_uri=database))
     files = [path for path in folder.rglob("*") if path.is_file()]
-    assert not [path for path in files if path.suffix in (".pkl", ".pickle") or b"\x80\x05\x95" in path.read_bytes()[:64]]
-    assert {path.name for path in (folder / "artifacts/student").iterdir()} == {path.name for path in export.iterdir()}
+    assert not [
+        path
+        for path in files
+        if path.suffix in (".pkl", ".pickle") or b"\x80\x05\x95" in path.read_bytes()[:64]
+    ]
+    assert {path.name for path in (folder / "artifacts/student").iterdir()} == {
+        path.name for path in export.iterdir()
+    }
     meta = (folder / "MLmodel").read_text()
     assert model.model_id in meta
     assert str(Path(__file__).parents[2]) not in meta
