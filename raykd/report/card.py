@@ -157,7 +157,7 @@ def _of_trial(origin: Origin, label: str) -> Iterator[str]:
         )
     own, alone = origin.trial.scores.mean("dev"), origin.twin and origin.twin.scores.mean("dev")
     if own is not None and alone is not None:
-        yield f"Distillation gains {gain(own - alone)} on dev over the same student on labels alone."
+        yield f"Against the same student on labels alone: {gain(own - alone)} on dev."
 
 
 def _agreement(agreement: Agreement) -> str:

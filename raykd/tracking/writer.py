@@ -164,7 +164,9 @@ class Writer:
         moment = run.info.end_time or run.info.start_time
         shown = [Metric(key, value, moment, 0, model_id=record.model_id) for key, value in values]
         self.client.log_batch(run.info.run_id, metrics=shown)
-        self.client.log_outputs(run.info.run_id, [LoggedModelOutput(record.model_id, step=0)])
+        known = [] if run.outputs is None else [output.model_id for output in run.outputs.model_outputs]
+        if record.model_id not in known:
+            self.client.log_outputs(run.info.run_id, [LoggedModelOutput(record.model_id, step=0)])
         self.client.finalize_logged_model(record.model_id, "READY")
         record.model_is_whole = True
 
