@@ -108,9 +108,10 @@ def log_gains(tracker: Tracker, trials: Sequence[Trial]) -> None:
         twin = gold_twin(trial, trials)
         if twin is None:
             continue
+        scores, alone = trial.scores, twin.scores
         pairs = {
-            name: (trial.scores.mean(part), twin.scores.mean(part))
-            for name, part in (("over_gold", "dev"), ("over_gold_test", "test"))
+            "over_gold": (scores.mean("dev"), alone.mean("dev")),
+            "over_gold_test": (scores.mean("test"), alone.mean("test")),
         }
         gains = {name: a - b for name, (a, b) in pairs.items() if a is not None and b is not None}
         tracker.log_gain(trial.number, twin.number, gains)

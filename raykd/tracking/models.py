@@ -92,4 +92,4 @@ def _signature(unit: str, *, several: bool) -> Any:
         given = [ColSpec("string", "label"), ColSpec("double", "probability")]
     else:
         given = [ColSpec(Array(span), "words"), ColSpec(Array(span), "spans")]
-    return ModelSignature(Schema(columns), Schema([ColSpec("string", "text"), *given]))
+    return ModelSignature(Schema([*columns]), Schema([ColSpec("string", "text"), *given]))
