@@ -141,7 +141,7 @@ def test_files_of_an_export_are_replaced_on_request_alone(swept, export, tmp_pat
     assert export(*words)[1] == 0
     output, code = export(*words)
     assert code == 4
-    assert "holds export.json already; give another folder, or --overwrite" in output
+    assert "holds README.md already; give another folder, or --overwrite" in output
     assert export(*words, "--overwrite")[1] == 0
     assert (tmp_path / "notes.md").read_text() == "own"
 
