@@ -18,6 +18,7 @@ from raykd.layers.frozen_encoder import EncoderConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
 from raykd.runs.recipe import Resources, Stage, Strategy, TeacherCorpus
+from raykd.runs.stated import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import TeacherVocabulary
@@ -157,6 +158,7 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`budget`": {"": BudgetConfig},
     "`resources`": {"": Resources},
     "`tracking`": {"": TrackingConfig},
+    "`card`": {"": CardConfig},
 }
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,10 +16,16 @@ from rich.table import Table
 from raykd.cli.console import marked, stdout
 from raykd.cli.front import records_of
 from raykd.errors import Fault, SpecError, StoreError
+from raykd.front import front_of
+from raykd.report.card import model_card, trial_card
 from raykd.report.form import percent, size
 from raykd.runs.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
 from raykd.runs.models import WEIGHTS
+from raykd.runs.run import MODEL
+from raykd.runs.stated import CardConfig
 from raykd.storage import Storage
+from raykd.sweep.exports import TrialModel, seeds_of
+from raykd.trial import Trial
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 KINDS = {"run": "runs", "teacher": "teachers"}
@@ -30,6 +39,7 @@ class _Source:
     """Of its run."""
     store: Storage | None
     """That has the run's corpus; None: not known."""
+    card: Callable[[Exported], str]
     name: str = ""
     """Below which folder it is written, where several are."""
 
@@ -38,32 +48,47 @@ def export(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="SWEEP#TRIAL|RUN", show_default=False,
-            help="A trial of a sweep, for example quickstart#7; the id of a run (run-…, teacher-…); or a run's folder.",
+            metavar="SWEEP#TRIAL|SWEEP|RUN", show_default=False,
+            help="A trial of a sweep, for example quickstart#7; a sweep, with --all; the id of a run (run-…, "
+            "teacher-…); or a run's folder.",
         ),
     ],
     to: Annotated[str, typer.Argument(metavar="DIR", help="Where to write, a folder or URI.", show_default=False)],
+    all_: Annotated[
+        bool, typer.Option("--all", help="Every student on the front of SWEEP, each in a folder of its own.")
+    ] = False,
     store: Annotated[
         str | None, typer.Option(help="Store of the sweep or run. Default: .raykd, or the store that a folder is in.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Of a trial with several seeds, which one: 0, 1, … Default: 0.")
     ] = None,
+    license_: Annotated[
+        str | None,
+        typer.Option(
+            "--license", help="Of the model, for its card. Default: card.license of the sweep file.", show_default=False
+        ),
+    ] = None,
+    data_license: Annotated[
+        str | None, typer.Option(help="Of the corpus, for the card. Default: card.data_license.", show_default=False)
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an export in DIR.")] = False,
 ) -> None:  # fmt: skip
-    """Write a model as ONNX (float32 and 8-bit, decoding included), safetensors, vocabulary and labels."""
+    """Write models as ONNX (float32 and 8-bit, decoding included), safetensors, vocabulary, labels and model card."""
     target = Storage(to)
-    _refuse_files(target, overwrite)
-    if "#" in what:
-        sources = _of_trial(what, store, seed)
+    given = {"license": license_, "data_license": data_license}
+    options = {name: value for name, value in given.items() if value is not None}
+    if "#" in what or all_ or _is_sweep(what, store):
+        sources = _of_sweep(what, store, seed, options, every=all_)
     elif seed is not None:
         raise SpecError((Fault("--seed", None, "", "only a trial (SWEEP#TRIAL) has seeds; omit --seed"),))
     else:
-        sources = [_of_run(what, store)]
+        sources = [_of_run(what, store, CardConfig(**options))]
+    _refuse_files(target, overwrite)
     targets = [target.child(source.name) if source.name else target for source in sources]
     for source, own in zip(sources, targets, strict=True):
-        _print(export_run(source.folder, own, store=source.store))
-    count = "1 model" if len(sources) == 1 else f"{len(sources)} models, one for each language,"
+        _print(export_run(source.folder, own, store=source.store, card=source.card))
+    count = "1 model" if len(sources) == 1 else f"{len(sources)} models"
     _line(
         f"export: {count} in {target.address}. Next: raykd predict {targets[0].address} FILE "
         "(or three lines of Python: docs/EXPORT.md)"
@@ -77,44 +102,94 @@ def _refuse_files(target: Storage, overwrite: bool) -> None:
         raise StoreError(target.address, f"holds {there[0]} already", hint)
 
 
-def _of_trial(what: str, store: str | None, seed: int | None) -> list[_Source]:
-    """The models of one seed of a trial: one, or one for each language."""
-    sweep, _, number = what.rpartition("#")
+def _is_sweep(what: str, store: str | None) -> bool:
+    """Whether a name that is no run's, and no folder, is a sweep's."""
+    if RUN.fullmatch(what) or Storage(what).exists(MODEL):
+        return False
+    with suppress(StoreError):
+        records_of(what, store, None, False)
+        return True
+    return False
+
+
+def _of_sweep(
+    what: str, store: str | None, seed: int | None, options: dict[str, str], *, every: bool
+) -> list[_Source]:
+    """The models of one trial, or of the whole front, each trial in a folder of its own."""
+    sweep, _, number = what.rpartition("#") if "#" in what else (what, "", "")
+    if every and number:
+        raise SpecError(
+            (Fault("--all", None, "", f"the whole front is asked for, and trial {number}; omit one"),)
+        )
     records = records_of(sweep, store, None, False)
     trials = records.trials()
+    front = front_of(trials, records.objectives)
+    if every:
+        if not front:
+            raise StoreError(
+                f"sweep {sweep!r}", "has no student on its front", "go on with it: raykd sweep --resume"
+            )
+        chosen = {folder_name(trial): trial for trial in front}
+    elif number:
+        chosen = {"": _trial(trials, sweep, number)}
+    else:
+        named = ", ".join(f"{sweep}#{trial.number}" for trial in front)
+        hint = f"its front has {named or 'no student'}" + ("; or give --all" if front else "")
+        raise StoreError(f"sweep {sweep!r}", "has many trials, and none is named", hint)
+    stated = records.card.model_copy(update=options)
+    teachers = records.teachers()
+    return [
+        _Source(
+            records.storage.child(*model.run.folder),
+            records.storage,
+            trial_card(trial, trials, teachers, sweep=records.name, stated=stated),
+            "/".join(part for part in (folder, model.folder) if part),
+        )
+        for folder, trial in chosen.items()
+        for model in _seed(seeds_of(records, trial), trial, seed)
+    ]
+
+
+def _trial(trials: list[Trial], sweep: str, number: str) -> Trial:
     trial = next((trial for trial in trials if str(trial.number) == number), None)
     if trial is None or trial.state != "COMPLETE":
         problem = f"has no trial {number!r}" if trial is None else f"trial {number} is {trial.state}"
         complete = ", ".join(str(trial.number) for trial in trials if trial.state == "COMPLETE")
         raise StoreError(f"sweep {sweep!r}", problem, f"complete trials are {complete or 'none'}")
-    runs = records.runs(trial)
-    seeds = list(dict.fromkeys(run.training["seed"] for run, _ in runs))
+    return trial
+
+
+def _seed(seeds: list[list[TrialModel]], trial: Trial, seed: int | None) -> list[TrialModel]:
+    """The models of the seed that is asked for."""
     if seed is not None and seed >= len(seeds):
-        message = f"trial {number} has {len(seeds)} seeds; choose from 0 to {len(seeds) - 1}"
+        message = f"trial {trial.number} has {len(seeds)} seeds; choose from 0 to {len(seeds) - 1}"
         raise SpecError((Fault("--seed", None, str(seed), message),))
     if len(seeds) > 1 and seed is None:
-        _line(f"trial {number} has {len(seeds)} seeds: seed 0 is exported (--seed chooses another)")
-    own = [(run, result) for run, result in runs if run.training["seed"] == seeds[seed or 0]]
-    names = ["+".join(result.scores.by_language("dev")) for _, result in own] if len(own) > 1 else [""]
-    folders = [records.storage.child(*run.folder) for run, _ in own]
-    return [_Source(folder, records.storage, name) for folder, name in zip(folders, names, strict=True)]
+        _line(f"trial {trial.number} has {len(seeds)} seeds: seed 0 is exported (--seed chooses another)")
+    return seeds[seed or 0]
 
 
-def _of_run(what: str, store: str | None) -> _Source:
+def folder_name(trial: Trial) -> str:
+    """A trial's short name as a folder: `07-top_wk-k3-T2-E32-H64-crf`."""
+    return re.sub(r"[^\w.]+", "-", trial.name.replace("=", ""), flags=re.ASCII).strip("-.")
+
+
+def _of_run(what: str, store: str | None, stated: CardConfig) -> _Source:
     """The folder of a run by its id, or the folder that is given; the store it is in."""
+    card = partial(model_card, stated=stated)
     if found := RUN.fullmatch(what):
         at = Storage(store or ".raykd")
-        return _Source(at.child(KINDS[found.group(1)], what), at)
+        return _Source(at.child(KINDS[found.group(1)], what), at, card)
     folder = Storage(what)
     above = folder.address.rpartition("/")[0]
     inside = above.rpartition("/")[2] in KINDS.values()
-    return _Source(folder, Storage(store or above.rpartition("/")[0]) if store or inside else None)
+    return _Source(folder, Storage(store or above.rpartition("/")[0]) if store or inside else None, card)
 
 
 def _print(exported: Exported) -> None:
     """The files of one model, and how far they agree with it."""
     agreement = exported.agreement
-    _line(f"{exported.run_id} in {exported.address}")
+    _line(f"{exported.run.id} in {exported.address}")
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("file", no_wrap=True)
     table.add_column("size", justify="right", no_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,9 @@ from raykd.cli.front import report_files, show_front
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.errors import RaykdError
 from raykd.front import front_of
+from raykd.redact import redacted
 from raykd.report import Judgement, front_markdown, judge
+from raykd.report.card import trial_card
 from raykd.runs.cluster import concurrency
 from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.lease import held
@@ -45,7 +48,7 @@ def sweep(
     planned.refuse(resume=resume)
     check_tracking(planned.file.tracking.uri)
     try:
-        trials, teachers, judged = _swept(planned, address, resume=resume)
+        trials, teachers, judged, link = _swept(planned, address, resume=resume)
     except RaykdError as error:
         if planned.records.lease is not None:
             error.goes_on = command
@@ -55,7 +58,7 @@ def sweep(
         f"sweep: {len(trials)} trials. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
         f"--where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
-        f"      mlflow ui --backend-store-uri {planned.file.tracking.uri}   (experiment {planned.file.name})",
+        f"      {_shown(planned.file.tracking.uri, link)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
@@ -72,8 +75,8 @@ def sweep(
 
 def _swept(
     planned: Sweep, address: str | None, *, resume: bool
-) -> tuple[list[Trial], list[Teacher], Judgement]:
-    """All phases, and their report in the store and on the tracking server."""
+) -> tuple[list[Trial], list[Teacher], Judgement, str]:
+    """All phases, and their report in the store and on the tracking server, where it is found by the link."""
     objectives = planned.file.objectives
     with at_work(planned, address) as (cluster, listener):
         concurrency(planned.file.resources, cluster)
@@ -100,7 +103,22 @@ def _swept(
                     files,
                     table,
                     Path(scratch),
+                    listener=listener,
+                    card=partial(
+                        trial_card,
+                        trials=trials,
+                        teachers=teachers,
+                        sweep=planned.file.name,
+                        stated=planned.file.card,
+                    ),
                     ship=decided.ship,
                     verdict=decided.text,
                 )
-    return trials, teachers, judged
+    return trials, teachers, judged, tracker.link
+
+
+def _shown(uri: str, link: str) -> str:
+    """How to look at the sweep in MLflow."""
+    if uri.startswith(("http://", "https://")):
+        return f"open {link}"
+    return f"mlflow ui --backend-store-uri {redacted(uri)}   and open {link}"

@@ -6,6 +6,7 @@ model-int8.onnx       the same with weights of 8 bits
 vocabulary.json       how words become numbers
 labels.json           the tags that the numbers of labels stand for
 labeller.py           labels text with these files, by onnxruntime and numpy alone
+README.md             its model card
 export.json           what it is: run, task, inputs and outputs of the graph, checksums, and how far the files agree
 """
 
@@ -22,24 +23,28 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.corpora.batching import plan_batches
+from raykd.corpora.corpus import Corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch
+from raykd.corpora.report import CorpusReport
 from raykd.corpora.vocabulary import words_of
 from raykd.errors import ExportError
 from raykd.layers import save_weights
+from raykd.results import RunResult
 from raykd.runs.data import corpus_of, languages_of
 from raykd.runs.deployed import Session, deployed
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import EVALUATION_TOKENS, predict
 from raykd.runs.load import Tagger, load_tagger
 from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS, model_config
-from raykd.runs.run import Run
+from raykd.runs.run import RESULT, Run
 from raykd.serving import labeller
 from raykd.storage import Storage
 from raykd.teachers.hf_tagger import HFTagger
 
 ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
 LABELLER = "labeller.py"
-FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, LABELLER, CARD)
+README = "README.md"
+FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, LABELLER, README, CARD)
 SENTENCES = 1000
 """On so many sentences the files are compared with the model."""
 
@@ -64,7 +69,10 @@ class Agreement:
 class Exported:
     """What was written."""
 
-    run_id: str
+    run: Run
+    result: RunResult
+    corpus: CorpusReport | None
+    """None where the store has it not."""
     address: str
     sizes: Mapping[str, int]
     """File → bytes."""
@@ -72,8 +80,15 @@ class Exported:
     """None where the sentences of the run are not at hand."""
 
 
-def export_run(folder: Storage, target: Storage, *, store: Storage | None = None) -> Exported:
-    """Write the model in the `folder` of a finished run into `target`; `store` has the run's corpus.
+def export_run(
+    folder: Storage,
+    target: Storage,
+    *,
+    store: Storage | None = None,
+    card: Callable[[Exported], str] | None = None,
+) -> Exported:
+    """Write the model in the `folder` of a finished run into `target`; `store` has the run's corpus, and `card` says
+    what is written into the model card.
 
     Raises:
         StoreError: the folder is not a run's, or damaged.
@@ -82,11 +97,13 @@ def export_run(folder: Storage, target: Storage, *, store: Storage | None = None
     """
     tagger = load_tagger(folder.uri)
     run = folder.read_json(MODEL, Run.from_plain)
+    result = folder.read_json(RESULT, RunResult.from_plain)
     if isinstance(tagger.model, HFTagger):
         tagger.model.precision = "float32"  # as its graph computes
     files = deployed(tagger.model)
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
-    table = None if store is None else _sentences(store, run)
+    corpus = None if store is None else _corpus(store, run)
+    table = None if corpus is None else _sentences(corpus)
     agreement = None if table is None else _compared(tagger, sessions, *table)
     if agreement is not None and agreement.differing[ONNX]:
         wrong = f"{agreement.differing[ONNX]} of {agreement.labels} labels of {ONNX} differ from the model's"
@@ -103,23 +120,28 @@ def export_run(folder: Storage, target: Storage, *, store: Storage | None = None
     }
     for name, content in contents.items():
         target.write(name, content)
+    sizes = {name: len(content) for name, content in contents.items()}
+    report = None if corpus is None else corpus.report
+    exported = Exported(run, result, report, target.address, sizes, agreement)
+    if card is not None:
+        target.write(README, card(exported).encode())
     words = [] if table is None else sorted(set(words_of(table[1])))
     about = {"tokenizer": _tokenizer(tagger, words), "decoder": model_config(run).decoder}
     target.write_json(CARD, about | _card(run, tagger, sessions[ONNX], contents, agreement))
-    sizes = {name: len(content) for name, content in contents.items()}
-    return Exported(run.id, target.address, sizes, agreement)
+    return exported
 
 
-def _sentences(store: Storage, run: Run) -> tuple[str, pa.Table] | None:
-    """Sentences of the run's test part, or else of its dev part, from all over it; None where the store has neither."""
-    if not store.names(f"corpora/{run.corpus_id}/"):
-        return None
-    parts = corpus_of(store.uri, run.corpus_id).parts
+def _corpus(store: Storage, run: Run) -> Corpus | None:
+    return corpus_of(store.uri, run.corpus_id) if store.names(f"corpora/{run.corpus_id}/") else None
+
+
+def _sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
+    """Sentences of the test part, or else of the dev part, from all over it; None where there are neither."""
     for name in ("test", "dev"):
-        count = parts[name].num_rows
+        count = corpus.parts[name].num_rows
         if count:
             rows = np.unique(np.linspace(0, count - 1, min(count, SENTENCES)).astype(np.int64))
-            return name, parts[name].select(["tokens", "tags", "language"]).take(rows)
+            return name, corpus.parts[name].select(["tokens", "tags", "language"]).take(rows)
     return None
 
 

@@ -191,6 +191,7 @@ def run_sweep(
     measure_costs(sweep, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
+    log_teachers(sweep, teachers, tracker)
     recorder = Recorder(
         sweep.records,
         tracker,
@@ -325,6 +326,18 @@ def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
     for teacher in (each for row in rows for each in (row, *row.members)):
         listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
     return rows
+
+
+def log_teachers(sweep: Sweep, rows: Sequence[Teacher], tracker: Tracker) -> None:
+    """Show the teachers on the tracking server, with the curves of those that were trained alone."""
+    for row, (_, teachers) in zip(rows, sweep.teacher_groups, strict=True):
+        found = [] if row.members else [find_result(sweep.storage, teacher.run) for teacher in teachers]
+        results = [result for result in found if result is not None]
+        several = len(results) > 1
+        epochs = {
+            "+".join(each.scores.by_language("dev")) if several else "": each.epochs for each in results
+        }
+        tracker.log_teacher(row, epochs)
 
 
 def _labels(corpus: Corpus, part: str) -> dict[str, int]:

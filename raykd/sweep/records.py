@@ -12,7 +12,8 @@ from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
 from raykd.redact import redacted
 from raykd.results import RunResult
-from raykd.runs.run import MODEL, RESULT, Run
+from raykd.runs.run import MODEL, RESULT, Run, validated
+from raykd.runs.stated import CardConfig
 from raykd.storage import Storage
 from raykd.sweep.lease import Lease
 from raykd.trial import Teacher, Trial, set_apart
@@ -110,6 +111,11 @@ class SweepRecords:
     def objectives(self) -> Directions:
         """What the sweep searches for."""
         return self.tree().get("search", {}).get("objectives", OBJECTIVES)
+
+    @property
+    def card(self) -> CardConfig:
+        """What the sweep file states for model cards."""
+        return validated(CardConfig, self.tree().get("card", {}))
 
     def load(self) -> list[Record]:
         """All trials, in the order of their numbers."""

@@ -17,11 +17,12 @@ from raykd.objectives import Top1
 from raykd.redact import redacted
 from raykd.runs.recipe import Recipe
 from raykd.runs.recipe_faults import recipe_faults
+from raykd.runs.stated import CardConfig
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
 from raykd.sweep.records import NAME
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
-FREE = frozenset({"budget", "resources", "tracking", "store", "baseline"})
+FREE = frozenset({"budget", "resources", "tracking", "store", "baseline", "card"})
 NOT_STORED = (("store",), ("tracking", "uri"))
 """URIs that are connected to, and kept nowhere but in `sweep.json`, without their passwords."""
 PREPARED = ("corpus", "teachers", "teacher_corpus")
@@ -58,6 +59,8 @@ class TrackingConfig(Frozen):
     """Where MLflow writes."""
 
     uri: Annotated[str, Field(min_length=1)] = "sqlite:///mlflow.db"
+    models: Literal["front", "none"] = "front"
+    """Which students are logged as models that MLflow serves, and registered under the sweep's name."""
 
 
 class SweepFile(Recipe):
@@ -70,6 +73,7 @@ class SweepFile(Recipe):
     steps: `gold` on the labelled text, `top_1` also on the unlabelled text with the teacher's best labels."""
     budget: BudgetConfig = BudgetConfig()
     tracking: TrackingConfig = TrackingConfig()
+    card: CardConfig = CardConfig()
 
     def on_labels(self) -> Self:
         """The student of the baseline: trained on labels alone."""

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
-from raykd.front import front_of
+from ruamel.yaml import YAML
+
+from raykd.errors import ExportError
+from raykd.front import front_of, gold_twin
 from raykd.redact import redacted
-from raykd.runs.data import corpus_of
-from raykd.runs.models import ARCHITECTURE, FILES, MODEL
+from raykd.runs.export import Exported, export_run
 from raykd.runs.progress import Listener
-from raykd.runs.run import Run, objective_name
+from raykd.runs.run import objective_name
 from raykd.storage import Storage
 from raykd.sweep.driver import Sweep
+from raykd.sweep.exports import seeds_of
 from raykd.sweep.lease import Lease
+from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from raykd.tracking import Tracker, git_commit
 from raykd.trial import Trial
+
+Card = Callable[[Exported], str]
+"""What makes the model card of an export."""
 
 
 @contextmanager
@@ -51,6 +60,10 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
             f"{sweep.file.corpus.source} {' '.join(corpus.languages)}", corpus_id, source=source,
             schema={"tags": list(corpus.tag_set.tags)}, profile=corpus.report.to_plain(),
         )  # fmt: skip
+    tree = json.loads(redacted(json.dumps(sweep.document.tree)))
+    written = StringIO()
+    YAML().dump(tree, written)
+    tracker.log_sweep_file(tree, written.getvalue().encode())
     try:
         yield tracker
     except BaseException:
@@ -68,35 +81,76 @@ def publish(
     table: str,
     scratch: Path,
     *,
-    ship: Trial | None = None,
+    listener: Listener,
     verdict: str = "",
+    ship: Trial | None = None,
+    card: Callable[[Trial], Card] = lambda trial: lambda exported: "",
 ) -> None:
-    """Show the front on the tracking server: tags, table and files at the sweep's run, the front's students as models,
-    and which of them to `ship`.
+    """Show the front on the tracking server: tags, table and files at the sweep's run, the front's students as models
+    with their `card`, and which of them to `ship`.
 
     `scratch` holds copies of the models until the tracker is closed.
     """
     front = front_of(trials, sweep.file.objectives)
+    log_gains(tracker, trials)
     tracker.mark_front([trial.number for trial in front], ship=ship.number if ship else None, verdict=verdict)
     for name, data in files.items():
         tracker.log_file(name, data)
     tracker.describe(table)
+    if sweep.file.tracking.models == "front" and front:
+        best = max(front, key=lambda trial: trial.scores.mean("dev") or 0.0)
+        why = {ship.number: verdict} if ship else {best.number: f"the best dev {best.score_label}. {verdict}"}
+        log_models(sweep.records, tracker, front, scratch, why=why, listener=listener, card=card)
+
+
+def log_gains(tracker: Tracker, trials: Sequence[Trial]) -> None:
+    """Show what each student gains over the same student on labels alone."""
+    for trial in (each for each in trials if each.role == "search" and each.state == "COMPLETE"):
+        twin = gold_twin(trial, trials)
+        if twin is None:
+            continue
+        scores, alone = trial.scores, twin.scores
+        pairs = {
+            "over_gold": (scores.mean("dev"), alone.mean("dev")),
+            "over_gold_test": (scores.mean("test"), alone.mean("test")),
+        }
+        gains = {name: a - b for name, (a, b) in pairs.items() if a is not None and b is not None}
+        tracker.log_gain(trial.number, twin.number, gains)
+
+
+def log_models(
+    records: SweepRecords,
+    tracker: Tracker,
+    front: Sequence[Trial],
+    scratch: Path,
+    *,
+    why: Mapping[int, str],
+    listener: Listener,
+    card: Callable[[Trial], Card],
+) -> None:
+    """Export the students of the front that MLflow does not have yet, and log and register all of them; `why`: the
+    number of the one to ship, and the reason."""
+    missing = [trial for trial in front if not tracker.has_model(trial.number)]
+    listener.begin("models", len(front), done=len(front) - len(missing))
+    exported = 0
     for trial in front:
-        tracker.log_model(trial.number, model_files(sweep.storage, trial, scratch / str(trial.number)))
+        folder = scratch / str(trial.number) if trial in missing else None
+        try:
+            if folder is not None:
+                _export(records, trial, Storage(str(folder)), card(trial))
+                exported += 1
+                listener.advance("models", detail=trial.name)
+        except ExportError as error:
+            listener.warn(f"{trial.name} is not logged as a model: {error}")
+            continue
+        tracker.log_model(trial.number, folder, ship=why.get(trial.number, ""))
+    listener.end("models", f"{exported} exported, {len(front) - len(missing)} found in MLflow")
 
 
-def model_files(storage: Storage, trial: Trial, folder: Path) -> Path:
-    """A trial's student, trained from the first seed, in one local folder wherever the store is: what `raykd.load`
-    reads. Where it is one model for each language, each is a folder below, named after its language."""
-    runs = [storage.read_json(f"runs/{run_id}/{MODEL}", Run.from_plain) for run_id in trial.run_ids]
-    first = [run for run in runs if run.training["seed"] == runs[0].training["seed"]]
-    for run in first:
-        own = (
-            folder if len(first) == 1 else folder / "-".join(corpus_of(storage.uri, run.corpus_id).languages)
-        )
-        own.mkdir(parents=True)
-        source = storage.child(*run.folder)
-        for name in FILES:
-            if name != ARCHITECTURE or source.exists(name):
-                (own / name).write_bytes(source.read(name))
-    return folder
+def _export(records: SweepRecords, trial: Trial, target: Storage, card: Card) -> None:
+    """The student of the trial's first seed; where there is one for each language, each in a folder below."""
+    first, *_ = seeds_of(records, trial)
+    for model in first:
+        own = target.child(model.folder) if model.folder else target
+        folder = records.storage.child(*model.run.folder)
+        export_run(folder, own, store=records.storage, card=card)

@@ -5,18 +5,19 @@ Plain data: nothing here talks to a server.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
 from raykd.figures import COSTS, DEV, SCORES, TEST, language_values, score_values
-from raykd.trial import Trial
+from raykd.tracking.registry import StudentModel
+from raykd.trial import Scored, Trial
 
 # MLflow's limits of one key and one value.
 KEY_LENGTH, VALUE_LENGTH = 250, 6000
@@ -51,7 +52,10 @@ class Record:
     metrics: list[Metric] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
     artifacts: dict[str, bytes] = field(default_factory=dict)
-    models: dict[str, Path] = field(default_factory=dict)
+    model: StudentModel | None = None
+    model_id: str | None = None
+    """Of the run's model, where MLflow has it, whole or in part."""
+    model_is_whole: bool = False
     results: dict[str, float] = field(default_factory=dict)
     """Results added last: the same figure added twice is one point."""
     shown_points: dict[str, set[tuple[int, float | None]]] = field(default_factory=dict)
@@ -71,10 +75,11 @@ class Record:
             self.metrics,
             self.datasets,
             self.artifacts,
-            self.models,
             self.new_tags,
         )
-        return sum(len(part) for part in parts) + (self.status != self.shown_status)
+        return (
+            sum(len(part) for part in parts) + (self.status != self.shown_status) + (self.model is not None)
+        )
 
     @property
     def new_tags(self) -> dict[str, str]:
@@ -152,8 +157,8 @@ def text(value: Any) -> str:
     return plain if len(plain) <= VALUE_LENGTH else plain[: VALUE_LENGTH - 1] + "…"
 
 
-def results(trial: Trial) -> dict[str, float]:
-    """The trial's final metrics by their names in MLflow, to five digits: MLflow's pages show all digits.
+def results(trial: Scored) -> dict[str, float]:
+    """The final metrics of a trial or a teacher by their names in MLflow, to five digits: its pages show all digits.
 
     The store and the reports keep what was measured.
     """
@@ -162,8 +167,24 @@ def results(trial: Trial) -> dict[str, float]:
         known |= score_values(figure, trial)
     for figure in (DEV, TEST):
         known[f"{figure.called(trial.score_name)}_by_language"] = language_values(figure, trial)
-    exact = flatten(known)
+    return rounded(flatten(known))
+
+
+def rounded(exact: Mapping[str, float]) -> dict[str, float]:
+    """To five digits."""
     return {name: value if value.is_integer() else float(f"{value:.5g}") for name, value in exact.items()}
+
+
+def searched_params(tree: Mapping[str, Any]) -> dict[str, str]:
+    """A sweep file's values by their dotted paths; what is searched is one value, as JSON."""
+    found: dict[str, str] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and not {"choice", "int", "float"} & value.keys():
+            found |= {f"{key}.{name}": inner for name, inner in searched_params(value).items()}
+        else:
+            plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            found[clean(key)] = text(plain)
+    return found
 
 
 def trial_tags(trial: Trial) -> dict[str, str]:

@@ -17,13 +17,16 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
-from mlflow.entities import Dataset, Metric
+from mlflow.entities import Dataset, LoggedModel, LoggedModelStatus, Metric
 from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
+from raykd.figures import COLUMNS, SCORES
 from raykd.redact import redacted
 from raykd.tracking.origin import origin
 from raykd.tracking.record import (
@@ -35,17 +38,26 @@ from raykd.tracking.record import (
     epoch_values,
     flatten,
     results,
+    rounded,
+    searched_params,
     text,
     trial_tags,
 )
+from raykd.tracking.registry import StudentModel
 from raykd.tracking.server import check, experiment_of, reachable
 from raykd.tracking.views import NOTE_TAG, file_link, run_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
-from raykd.trial import Trial
+from raykd.trial import Teacher, Trial
 
 FLUSH_SECONDS = 5.0
 CLOSE_SECONDS = 120.0
 SWEEP_TAG, TRIAL_TAG, PARENT_TAG = "raykd.sweep_id", "raykd.trial", "mlflow.parentRunId"
+TEACHER_TAG = "raykd.teacher"
+LOCAL_PAGES = "http://127.0.0.1:5000"
+"""Where `mlflow ui` shows a local database."""
+PARENT_NAME = "sweep "
+MORE_FIGURES = ("bytes", "bytes_onnx", "bytes_onnx_int8", "over_gold")
+"""Beside the scores and the columns of tables, what a version in the registry shows."""
 DIGEST_LENGTH = 36  # MLflow's limit
 
 
@@ -68,7 +80,9 @@ class Tracker:
         self.uri, self.sweep_id = uri, sweep.found_by[1]
         self._writer, self._sweep, self._lock, self._warn = writer, sweep, lock, warn
         self._score_name, self._may_write = score_name, may_write
+        self._name = sweep.name.removeprefix(PARENT_NAME)
         self._trials: dict[int, Record] = {}
+        self._teachers: dict[str, Record] = {}
         self._common_tags: dict[str, str] = {}
         self._corpora: list[Dataset] = []
         self._trouble = ""
@@ -113,8 +127,8 @@ class Tracker:
             columns = score_columns(score_name, targets=targets)
             curves = charted(columns[0], run, stages)
             experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label, curves)
-            writer = Writer(client, experiment, lock)
-            record = Record(f"sweep {sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
+            writer = Writer(client, experiment, lock, warn)
+            record = Record(f"{PARENT_NAME}{sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
             self = cls(uri, writer, record, lock, warn, score_name, may_write)
             self._common_tags = {
                 clean(key): text(value)
@@ -178,6 +192,46 @@ class Tracker:
             record.add(results(trial), record.ended_ms)
             self._tag(record, trial, tags)
 
+    def log_teacher(
+        self, teacher: Teacher, epochs: Mapping[str, Iterable[Mapping[str, Any]]] = MappingProxyType({})
+    ) -> None:
+        """Show what students are compared with as a run of its own, tagged `role: teacher`. `epochs` has those of each
+        of its models, by what its curves are called (empty of a single one). Safe to repeat.
+        """
+        with self._lock:
+            record = self._teachers.get(teacher.name)
+            if record is None:
+                # A quote would end the text that the run is searched by.
+                key = f"{self.sweep_id}/{teacher.name}".replace("'", "")
+                record = Record(f"teacher {teacher.name}", (TEACHER_TAG, key), started_ms=_now_ms())
+                record.datasets = list(self._corpora)
+                self._teachers[teacher.name] = record
+            record.tags |= {**self._common_tags, PARENT_TAG: str(self._sweep.run_id), "role": "teacher"}
+            record.status, record.ended_ms = "FINISHED", _now_ms()
+            record.add(results(teacher), record.ended_ms)
+            for run, of_run in epochs.items():
+                for metrics in of_run:
+                    values = epoch_values(metrics, self._score_name, curve_prefix(run))
+                    record.metrics += [
+                        Metric(key, value, record.ended_ms, int(metrics["epoch"]))
+                        for key, value in values.items()
+                    ]
+
+    def log_gain(self, number: int, twin: int, gains: Mapping[str, float]) -> None:
+        """What a recorded trial gains over the same student on labels alone, the trial `twin`: `over_gold`, …"""
+        with self._lock:
+            record = self._trials[number]
+            record.add(rounded(gains), _now_ms())
+            record.tags["gold_twin"] = str(twin)
+
+    def log_sweep_file(self, tree: Mapping[str, Any], data: bytes) -> None:
+        """Show the sweep file at the sweep's run: as `sweep.yaml`, and its values as parameters. Parameters cannot
+        change in MLflow: of a resumed sweep the first ones stay."""
+        with self._lock:
+            if not self._sweep.inherited:
+                self._sweep.params = searched_params(tree)
+            self._sweep.artifacts["sweep.yaml"] = data
+
     def log_corpus(
         self, name: str, corpus_id: str, *, source: str, schema: Any = None, profile: Any = None
     ) -> None:
@@ -233,15 +287,25 @@ class Tracker:
         """Where the parent run is shown, as it follows the server's URI."""
         return run_link(self._writer.experiment_id, str(self._sweep.run_id))
 
-    def log_model(self, number: int, folder: str | Path, *, name: str | None = None) -> None:
-        """Log a trial's student as a model: all files of `folder` as they are.
-
-        A model of MLflow's registry of files, not a `pyfunc`: it is found, compared and downloaded
-        there and loaded by raykd. Logged once per trial and name. Raises KeyError for a trial that was
-        never recorded.
-        """
+    def has_model(self, number: int) -> bool:
+        """Whether the student of a recorded trial is a model in MLflow already."""
         with self._lock:
-            self._trials[number].models[name or f"student-{number:02d}"] = Path(folder)
+            return self._trials[number].model_is_whole
+
+    def log_model(self, number: int, export: Path | None = None, *, ship: str = "") -> None:
+        """Log a trial's student as a model that MLflow serves, and register it as a version under the sweep's name.
+
+        `export` is what `raykd export` wrote, one folder or one for each language, and is there until `close`; None
+        where `has_model`. Logged and registered once per trial. With `ship`, which says why, the registry's alias
+        `ship` names it, unless a person has set or removed that alias. Raises KeyError for a trial that was never
+        recorded.
+        """
+        scores = [figure.called(self._score_name) for figure in SCORES]
+        figures = (*scores, *(figure.name for figure in COLUMNS), *MORE_FIGURES)
+        with self._lock:
+            self._trials[number].model = StudentModel(
+                f"student-{number:02d}", export, registered_as=self._name, figures=figures, ship=ship
+            )
 
     def sync(self) -> tuple[str, ...]:
         """Write all that waits now. Returns what is still missing on the server, one line per run."""
@@ -251,7 +315,7 @@ class Tracker:
     def missing(self) -> tuple[str, ...]:
         """What the server does not show yet, one line per run; empty when it shows everything."""
         with self._lock:
-            records = [self._sweep, *self._trials.values()]
+            records = self._records
             return tuple(f"{r.name}: {r.waiting} values not written" for r in records if r.waiting)
 
     def close(self, state: Literal["COMPLETE", "FAILED", "PRUNED"] = "COMPLETE") -> tuple[str, ...]:
@@ -282,6 +346,17 @@ class Tracker:
         if not self._stop.is_set():
             self.close("COMPLETE" if kind is None else "FAILED")
 
+    @property
+    def _records(self) -> list[Record]:
+        return [self._sweep, *self._teachers.values(), *self._trials.values()]
+
+    @property
+    def link(self) -> str:
+        """Where the sweep's run is shown: below the server's address, or below that of `mlflow ui`."""
+        server = urlsplit(self.uri).scheme in ("http", "https")
+        at = redacted(self.uri).rstrip("/") if server else LOCAL_PAGES
+        return f"{at}/{self.place}"
+
     def _record(self, trial: Trial) -> Record:
         """The trial's record, made if it is new. Call with the lock held."""
         if trial.number not in self._trials:
@@ -301,11 +376,12 @@ class Tracker:
         return f"{self.sweep_id}/{number}"
 
     def _inherit(self) -> None:
-        """Take over the children that earlier drivers of this sweep wrote."""
+        """Take over the children that earlier drivers of this sweep wrote, with their models."""
+        models = self._writer.models()
         for run in self._writer.find(PARENT_TAG, str(self._sweep.run_id)):
             key = run.data.tags.get(TRIAL_TAG, "")
             if key.startswith(f"{self.sweep_id}/"):
-                self._trials[int(key.rsplit("/", 1)[1])] = _inherited(run, key)
+                self._trials[int(key.rsplit("/", 1)[1])] = _inherited(run, key, models.get(run.info.run_id))
 
     def _run(self, seconds: float) -> None:
         while not self._stop.wait(seconds):
@@ -315,7 +391,7 @@ class Tracker:
     def _flush(self) -> None:
         with self._writing:
             with self._lock:
-                records = [record for record in (self._sweep, *self._trials.values()) if record.waiting]
+                records = [record for record in self._records if record.waiting]
             if not records or not self._may_write():
                 return
             trouble = ""
@@ -323,6 +399,9 @@ class Tracker:
                 reachable(self.uri)
                 for record in records:
                     self._writer.write(record)
+                # What takes long, and a registry may refuse, comes last.
+                for record in records:
+                    self._writer.write_model(record)
             # Whatever the server or its client does must not reach the sweep.
             except Exception as error:
                 trouble = _reason(error)
@@ -338,9 +417,11 @@ class Tracker:
             self._warn(f"MLflow at {redacted(self.uri)} answers again; what it missed is written")
 
 
-def _inherited(run: MlflowRun, key: str) -> Record:
+def _inherited(run: MlflowRun, key: str, model: LoggedModel | None) -> Record:
     record = Record(str(run.info.run_name), (TRIAL_TAG, key))
     adopt(record, run)
+    if model is not None:
+        record.model_id, record.model_is_whole = model.model_id, model.status == LoggedModelStatus.READY
     return replace(record, status=run.info.status, tags={}, started_ms=run.info.start_time or 0)
 
 

@@ -62,7 +62,7 @@ def view_link(experiment_id: str, key: str) -> str:
 
 
 def run_link(experiment_id: str, run_id: str) -> str:
-    """Where a run is shown, from any page of the server."""
+    """Where a run is shown, from the address of the server."""
     return f"#/experiments/{experiment_id}/runs/{run_id}?{TRAINING}"
 
 

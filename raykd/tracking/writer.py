@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
-from mlflow.entities import DatasetInput, InputTag, LoggedModelOutput, Metric, Param, RunTag
+from mlflow.entities import DatasetInput, InputTag, LoggedModel, LoggedModelOutput, Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
+from raykd.tracking.models import save_model
 from raykd.tracking.record import CURVES, Record, point
+from raykd.tracking.registry import SHIP, StudentModel, register, ship
 from raykd.tracking.server import environment
 
 # MLflow takes 1000 values in one request, 100 of them parameters and 100 tags.
 METRICS_PER_BATCH, PAIRS_PER_BATCH = 900, 90
+FORM = MappingProxyType({"raykd.form": "python_function"})
+"""What distinguishes models that MLflow serves from the plain files that raykd logged before."""
 
 
 class Writer:
     """Writes records of one experiment. `lock` protects the records, to which the driver adds meanwhile."""
 
-    def __init__(self, client: MlflowClient, experiment_id: str, lock: Lock):
-        self.client, self.experiment_id, self._lock = client, experiment_id, lock
+    def __init__(self, client: MlflowClient, experiment_id: str, lock: Lock, warn: Callable[[str], None]):
+        self.client, self.experiment_id, self._lock, self._warn = client, experiment_id, lock, warn
 
     def find(self, tag: str, value: str) -> Iterator[MlflowRun]:
         """All runs of the experiment whose `tag` is `value`, without deleted ones."""
@@ -36,6 +41,17 @@ class Writer:
             token = page.token
             more = bool(token)
 
+    def models(self) -> dict[str, LoggedModel]:
+        """The experiment's students that are logged as models, whole or in part, by the runs that they are of."""
+        found, token, more = {}, None, True
+        while more:
+            filter_ = " AND ".join(f"tags.`{key}` = '{value}'" for key, value in FORM.items())
+            page = self.client.search_logged_models([self.experiment_id], filter_, page_token=token)
+            found |= {str(model.source_run_id): model for model in page}
+            token = page.token
+            more = bool(token)
+        return found
+
     def write(self, record: Record) -> None:
         """Write all that waits in `record`.
 
@@ -46,8 +62,28 @@ class Writer:
         self._points(record, run_id)
         self._inputs(record, run_id)
         self._files(record, run_id)
-        self._models(record, run_id)
         self._status(record, run_id)
+
+    def write_model(self, record: Record) -> None:
+        """Write the student that waits in `record`, whose run is there: as a logged model of MLflow 3, an output of the
+        run with its parameters and results, and as a version in the registry. Raises as `write`.
+        """
+        with self._lock:
+            model = record.model
+        if model is None:
+            return
+        run = self.client.get_run(self._attach(record))
+        if not record.model_is_whole:
+            self._log_model(record, model, run)
+        version = register(self.client, model, str(record.model_id), run)
+        by_hand = ship(self.client, model.registered_as, version, model.ship) if model.ship else ""
+        if by_hand:
+            self._warn(
+                f"MLflow: the alias {SHIP} of {model.registered_as} {by_hand} by hand, and stays so; "
+                f"raykd would ship version {version}"
+            )
+        with self._lock:
+            record.model = None if record.model is model else record.model
 
     def _attach(self, record: Record) -> str:
         """The id of the record's run, found again by its tag or made now."""
@@ -109,36 +145,30 @@ class Writer:
         with self._lock:
             record.artifacts = {k: v for k, v in record.artifacts.items() if v is not files.get(k)}
 
-    def _models(self, record: Record, run_id: str) -> None:
-        """Each folder as a logged model of MLflow 3, with the run's parameters and results, as an output of
-        the run.
-        """
-        with self._lock:
-            models = dict(record.models)
-        for name, folder in models.items():
-            run = self.client.get_run(run_id)
-            known = [] if run.outputs is None else [output.model_id for output in run.outputs.model_outputs]
-            if not any(self.client.get_logged_model(model_id).name == name for model_id in known):
-                self._model(run, name, folder)
-            with self._lock:
-                record.models.pop(name, None)
-
-    def _model(self, run: MlflowRun, name: str, folder: Path) -> None:
-        model = self.client.create_logged_model(
-            self.experiment_id,
-            name=name,
-            source_run_id=run.info.run_id,
-            tags=_own_tags(run.data.tags),
-            params=run.data.params,
-            model_type="sequence labeller",
-        )
-        self.client.log_model_artifacts(model.model_id, str(folder))
+    def _log_model(self, record: Record, model: StudentModel, run: MlflowRun) -> None:
+        if model.export is None:
+            raise ValueError(f"{model.name}: there are no files to log")
+        if record.model_id is None:
+            record.model_id = self.client.create_logged_model(
+                self.experiment_id,
+                name=model.name,
+                source_run_id=run.info.run_id,
+                tags=_own_tags(run.data.tags) | FORM,
+                params=run.data.params,
+                model_type="sequence labeller",
+            ).model_id
+        with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
+            save_model(model.export, Path(folder, "model"), model_id=record.model_id, run_id=run.info.run_id)
+            self.client.log_model_artifacts(record.model_id, str(Path(folder, "model")))
         values = [(key, value) for key, value in run.data.metrics.items() if not key.startswith(CURVES)]
         moment = run.info.end_time or run.info.start_time
-        shown = [Metric(key, value, moment, 0, model_id=model.model_id) for key, value in values]
+        shown = [Metric(key, value, moment, 0, model_id=record.model_id) for key, value in values]
         self.client.log_batch(run.info.run_id, metrics=shown)
-        self.client.finalize_logged_model(model.model_id, "READY")
-        self.client.log_outputs(run.info.run_id, [LoggedModelOutput(model.model_id, step=0)])
+        known = [] if run.outputs is None else [output.model_id for output in run.outputs.model_outputs]
+        if record.model_id not in known:
+            self.client.log_outputs(run.info.run_id, [LoggedModelOutput(record.model_id, step=0)])
+        self.client.finalize_logged_model(record.model_id, "READY")
+        record.model_is_whole = True
 
     def _status(self, record: Record, run_id: str) -> None:
         if record.status == record.shown_status:

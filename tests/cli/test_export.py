@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from ruamel.yaml import YAML
 
 from raykd.runs.execute import find_result
 from raykd.runs.export import FILES
 from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.storage import Storage
+from raykd.sweep.outcome import finished
 from raykd.sweep.records import Record, SweepRecords
-from raykd.trial import Trial
+from raykd.trial import Teacher, Trial
 from tests.runs.small import executed, recipe
+from tests.scores import scores
 from tests.sweep.in_process import code_of
+from tests.sweep.samples import COST
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +31,13 @@ def swept(tmp_path_factory):
         assert find_result(ready.storage, run) is not None
     records = SweepRecords(ready.storage, "small")
     records.open(sweep_id="sweep-small", text="{}", resume=False)
-    records.save(Record(Trial(7, "COMPLETE", run_ids=tuple(run.id for run in runs)), {}))
+    results = [find_result(ready.storage, run) for run in runs]
+    records.save(
+        Record(finished(Trial(7, "COMPLETE", run_ids=tuple(run.id for run in runs)), results[:1], COST), {})
+    )
     records.save(Record(Trial(8, "FAILED"), {}))
+    teacher = Teacher("bilstm_crf", scores=scores(0.75, 0.5), cost={"latency_ms": 3.0})
+    records.save_teachers([teacher], dev_labels=100)
     return ready.storage, runs
 
 
@@ -58,7 +69,45 @@ def test_the_first_seed_of_a_trial_is_exported_for_each_language(swept, export, 
         assert f"{run.id} in {tmp_path}/out/{language}" in output
         assert f'"{run.id}"' in (tmp_path / "out" / language / "export.json").read_text()
     assert "compared on 8 sentences of test" in output
-    assert "export: 2 models, one for each language, in" in output
+    assert "export: 2 models in" in output
+
+
+def card_of(folder):
+    """Metadata and text of a model card."""
+    _, metadata, text = (folder / "README.md").read_text().split("---\n", 2)
+    return YAML(typ="safe").load(metadata), text
+
+
+def test_all_is_the_front_with_a_folder_for_each_trial(swept, export, tmp_path):
+    storage, runs = swept
+    output, code = export("small", tmp_path / "out", "--all", "--store", storage.uri, "--license", "mit")
+    assert code == 0, output
+    (folder,) = (tmp_path / "out").iterdir()
+    assert folder.name.startswith("07-gold")
+    assert re.fullmatch(r"[\w.-]+", folder.name)
+    assert files_in(folder) == sorted(f"{language}/{name}" for language in ("en", "de") for name in FILES)
+
+
+def test_a_card_has_figures_data_and_the_licences_that_were_given(swept, export, tmp_path):
+    storage, runs = swept
+    words = ("small#7", tmp_path, "--store", storage.uri, "--data-license", "cc0-1.0")
+    assert export(*words)[1] == 0
+    metadata, text = card_of(tmp_path / "en")
+    assert (metadata["language"], metadata["license"]) == (["en"], "unknown")
+    assert metadata["pipeline_tag"] == "token-classification"
+    (result,) = metadata["model-index"][0]["results"]
+    test = find_result(storage, runs[0]).scores.mean("test")
+    assert result["metrics"][0]["value"] == pytest.approx(100 * test, abs=0.01)
+    for line in (
+        "trial 7 of the sweep small", "Model: not stated", "Data: cc0-1.0", f"`{runs[0].corpus_id}`", "raykd.load",
+        "teacher bilstm_crf dev F1", f"`{runs[0].id}`", "| language | train |",
+    ):  # fmt: skip
+        assert line in text
+    assert export(runs[0].id, tmp_path / "run", "--store", storage.uri)[1] == 0
+    metadata, text = card_of(tmp_path / "run")
+    assert metadata["model-index"][0]["name"] == runs[0].id
+    assert "Data: not stated" in text
+    assert "None" not in text
 
 
 def test_another_seed_is_chosen(swept, export, tmp_path):
@@ -88,19 +137,22 @@ def test_a_run_is_named_by_its_id_or_its_folder(swept, export, tmp_path):
 def test_files_of_an_export_are_replaced_on_request_alone(swept, export, tmp_path):
     storage, runs = swept
     words = (runs[0].id, tmp_path, "--store", storage.uri)
-    (tmp_path / "README.md").write_text("own")
+    (tmp_path / "notes.md").write_text("own")
     assert export(*words)[1] == 0
     output, code = export(*words)
     assert code == 4
-    assert "holds export.json already; give another folder, or --overwrite" in output
+    assert "holds README.md already; give another folder, or --overwrite" in output
     assert export(*words, "--overwrite")[1] == 0
-    assert (tmp_path / "README.md").read_text() == "own"
+    assert (tmp_path / "notes.md").read_text() == "own"
 
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (["small#8"], 4, "trial 8 is FAILED; complete trials are 7"),
+        (["small"], 4, "many trials, and none is named; its front has small#7; or give --all"),
+        (["small#7", "--all"], 2, "the whole front is asked for, and trial 7; omit one"),
+        (["other", "--all"], 4, "sweep 'other': is not in the store"),
         (["small#9"], 4, "has no trial '9'; complete trials are 7"),
         (["other#7"], 4, "sweep 'other': is not in the store"),
         (["small#7", "--seed", "2"], 2, "trial 7 has 2 seeds; choose from 0 to 1"),

@@ -42,14 +42,14 @@ def student(tmp_path_factory):
 def exported(student, tmp_path_factory):
     storage, folder = student
     target = Storage(str(tmp_path_factory.mktemp("exported") / "student"))
-    return export_run(folder, target, store=storage), Path(target.address)
+    return export_run(folder, target, store=storage, card=lambda done: done.run.id), Path(target.address)
 
 
 def test_files_are_described_and_the_weights_are_those_of_the_run(student, exported):
     done, folder = exported
     card = json.loads((folder / "export.json").read_text())
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-    assert card["run"] == done.run_id == student[1].address.rpartition("/")[2]
+    assert card["run"] == done.run.id == student[1].address.rpartition("/")[2]
     assert (card["task"], card["unit"], card["piece_limit"]) == ("ner", "word", None)
     assert card["inputs"]["first"] == ["batch", "word"]
     assert card["outputs"]["labels"] == ["batch", "word"]
@@ -79,7 +79,7 @@ def test_sentences_are_taken_from_all_over_the_part(student, tmp_path, monkeypat
     agreement = export_run(folder, Storage(str(tmp_path)), store=storage).agreement
     assert agreement.sentences == 5
     run = folder.read_json(MODEL, Run.from_plain)
-    assert set(module._sentences(storage, run)[1]["language"].to_pylist()) == {"en", "de"}
+    assert set(module._sentences(module._corpus(storage, run))[1]["language"].to_pylist()) == {"en", "de"}
 
 
 def test_the_example_of_the_documentation_runs_and_is_right(student, exported, monkeypatch, capsys):
@@ -117,7 +117,7 @@ def test_a_run_without_its_corpus_is_exported_and_not_compared(student, exported
 def test_sentences_that_are_read_in_parts_are_left_out_of_the_comparison(student, tmp_path, monkeypatch):
     storage, folder = student
     tagger = raykd.load(folder.uri)
-    _, table = module._sentences(storage, folder.read_json(MODEL, Run.from_plain))
+    _, table = module._sentences(module._corpus(storage, folder.read_json(MODEL, Run.from_plain)))
     limit = int(np.median(tagger.vocabulary.encode(table).piece_lengths))
     monkeypatch.setattr(type(tagger.model), "piece_limit", limit)
     agreement = export_run(folder, Storage(str(tmp_path)), store=storage).agreement

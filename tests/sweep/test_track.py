@@ -1,7 +1,8 @@
-"""What is logged to MLflow as a model is a folder that `raykd.load` reads, wherever it is downloaded to."""
+"""What a sweep logs of its front: every student exported, logged once, and what cannot be exported is named."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,18 +10,31 @@ from mlflow.artifacts import download_artifacts
 from mlflow.tracking import MlflowClient
 
 import raykd
-from raykd.errors import StoreError
+from raykd.errors import ExportError
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
 from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.run import Run
 from raykd.storage import Storage
-from raykd.sweep.track import model_files
+from raykd.sweep import track
+from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.track import log_gains, log_models
 from raykd.tracking import Tracker
 from raykd.trial import Trial
 from tests.runs.small import recipe
+from tests.scores import scores
 
 SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["Berlin", "."]]
+
+
+class Listener:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.lines = []
+
+    def __getattr__(self, name):
+        return lambda *words, **_: self.lines.append((name, *words))
 
 
 def finished(store: Storage, scope: str) -> list[Run]:
@@ -33,44 +47,85 @@ def finished(store: Storage, scope: str) -> list[Run]:
     return seeds
 
 
-def logged(folder: Path, uri: str) -> Path:
-    """What is downloaded of a model that was logged."""
+@pytest.fixture
+def database(empty_mlflow, tmp_path):
+    return f"sqlite:///{shutil.copy(empty_mlflow, tmp_path)}"
+
+
+def logged(store: Storage, runs: list[Run], database: str, listener: Listener, scratch: Path) -> list[Path]:
+    """What is downloaded of the models of a front of one trial."""
+    records = SweepRecords(store, "sweep")
+    trial = Trial(3, "COMPLETE", run_ids=tuple(run.id for run in runs), scores=scores(0.5))
+    if not records.exists():
+        records.open(sweep_id="sweep-1", text="{}", resume=False)
+        records.save(Record(trial, {}))
     called = {"score_name": "f1", "score_label": "F1", "flush_seconds": None}
-    tracker = Tracker.open(uri, sweep="sweep", sweep_id="sweep-1", **called)
-    tracker.finish_trial(Trial(3, "COMPLETE", {"student.decoder": "crf"}))
-    tracker.log_model(3, folder)
+    tracker = Tracker.open(database, sweep="sweep", sweep_id="sweep-1", **called)
+    tracker.finish_trial(trial)
+    card = lambda trial: lambda exported: f"{trial.number} {exported.run.id}"  # noqa: E731
+    log_models(records, tracker, [trial], scratch, why={3: "verdict"}, listener=listener, card=card)
     assert tracker.close() == ()
-    client = MlflowClient(uri)
-    experiment = client.get_experiment_by_name("sweep")
-    (model,) = client.search_logged_models([experiment.experiment_id])
-    return Path(download_artifacts(artifact_uri=model.artifact_location, tracking_uri=uri))
+    client = MlflowClient(database)
+    models = client.search_logged_models([client.get_experiment_by_name("sweep").experiment_id])
+    return [
+        Path(download_artifacts(artifact_uri=each.artifact_location, tracking_uri=database))
+        for each in models
+    ]
 
 
-def test_a_logged_model_is_the_folder_of_the_first_seed(tmp_path):
-    store = Storage(str(tmp_path / "store"))
+def test_a_logged_model_is_the_export_of_the_first_seed_and_made_once(database, tmp_path):
+    store, listener = Storage(str(tmp_path / "store")), Listener()
     runs = finished(store, "all")
-    folder = model_files(
-        store, Trial(3, "COMPLETE", run_ids=tuple(run.id for run in runs)), tmp_path / "copy"
-    )
-    own = Path(store.uri).joinpath(*runs[0].folder)
-    assert {f.name: f.read_bytes() for f in folder.iterdir()} == {
-        f.name: f.read_bytes() for f in own.iterdir()
-    }
-    expected = raykd.load(own).label(SENTENCES)
-    (tmp_path / "store").rename(tmp_path / "gone")
-    assert raykd.load(logged(folder, f"sqlite:///{tmp_path}/mlflow.db")).label(SENTENCES) == expected
+    (folder,) = logged(store, runs, database, listener, tmp_path / "scratch")
+    student = folder / "artifacts/student"
+    expected = raykd.load(Path(store.uri).joinpath(*runs[0].folder)).label(SENTENCES)
+    assert raykd.load(student).label(SENTENCES) == expected
+    assert (student / "README.md").read_text() == f"3 {runs[0].id}"
+    assert ("end", "models", "1 exported, 0 found in MLflow") in listener.lines
+    (again,) = logged(store, runs, database, listener, tmp_path / "again")
+    assert again == folder
+    assert listener.lines[-1] == ("end", "models", "0 exported, 1 found in MLflow")
+    assert not (tmp_path / "again").exists()
 
 
-def test_one_student_for_each_language_is_one_folder_for_each(tmp_path):
+def test_one_student_for_each_language_is_one_model_with_a_folder_for_each(database, tmp_path):
     store = Storage(str(tmp_path / "store"))
     runs = finished(store, "language")
     assert len(runs) == 4
-    folder = model_files(
-        store, Trial(3, "COMPLETE", run_ids=tuple(run.id for run in runs)), tmp_path / "copy"
-    )
-    assert {each.name for each in folder.iterdir()} == {"en", "de"}
+    (folder,) = logged(store, runs, database, Listener(), tmp_path / "scratch")
+    student = folder / "artifacts/student"
+    assert {each.name for each in student.iterdir()} == {"en", "de"}
     for language, run in zip(("en", "de"), runs, strict=False):
         own = raykd.load(Path(store.uri).joinpath(*run.folder))
-        assert raykd.load(folder / language).label(SENTENCES) == own.label(SENTENCES)
-    with pytest.raises(StoreError, match="load a folder below it: de, en"):
-        raykd.load(folder)
+        assert raykd.load(student / language).label(SENTENCES) == own.label(SENTENCES)
+
+
+def test_what_cannot_be_exported_is_named_and_the_sweep_goes_on(database, tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise ExportError("models that read frozen encoders have no ONNX graph")
+
+    store, listener = Storage(str(tmp_path / "store")), Listener()
+    monkeypatch.setattr(track, "_export", refused)
+    run = Run("student", "ner", "corpus-0", "vocabulary-0", {}, (), {})
+    assert logged(store, [run], database, listener, tmp_path / "scratch") == []
+    assert any(
+        name == "warn" and "is not logged as a model: models that" in words
+        for name, words, *_ in listener.lines
+    )
+
+
+def test_the_gain_over_labels_alone_is_a_figure_of_each_trial():
+    noted = {}
+
+    class Noted:
+        def log_gain(self, number, twin, gains):
+            noted[number] = (twin, gains)
+
+    settings = {"student.hidden_dim": 4}
+    trials = [
+        Trial(0, "COMPLETE", settings, objective="structural", scores=scores(0.75, 0.5), steps=8),
+        Trial(1, "FAILED", settings, objective="structural"),
+        Trial(2, "COMPLETE", settings, role="baseline", scores=scores(0.5, 0.375), steps=8),
+    ]
+    log_gains(Noted(), trials)
+    assert noted == {0: (2, {"over_gold": 0.25, "over_gold_test": 0.125})}

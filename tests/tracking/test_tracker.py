@@ -12,7 +12,7 @@ from raykd.errors import TrackingError
 from raykd.tracking import Tracker, git_commit
 from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, epoch_values, flatten, text
 from raykd.tracking.views import VIEWS
-from raykd.trial import Trial
+from raykd.trial import Teacher, Trial
 from tests.scores import score, scores
 
 SETTINGS = {
@@ -273,26 +273,6 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     assert tracker.place.startswith(f"#/experiments/{parent.info.experiment_id}/runs/{parent.info.run_id}?")
 
 
-def test_a_front_student_is_logged_as_a_model_once(database, client, name, tmp_path):
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-    (tmp_path / "run.json").write_text("{}")
-    for _ in range(2):
-        tracker = opened(database, name)
-        tracker.finish_trial(trial(1, scores=scores(0.5)))
-        tracker.log_model(1, tmp_path)
-        assert tracker.close() == ()
-    (model,) = client.search_logged_models([client.get_experiment_by_name(name).experiment_id])
-    assert (model.name, str(model.status)) == ("student-01", "READY")
-    assert {f.path for f in client.list_logged_model_artifacts(model.model_id)} == {
-        "model.safetensors",
-        "run.json",
-    }
-    assert model.params["student.decoder"] == "crf"
-    assert {m.key: m.value for m in model.metrics} == {"dev_f1": 0.5, "dev_f1_languages_sd": 0.0}
-    (output,) = runs(client, name)[1][1].outputs.model_outputs
-    assert output.model_id == model.model_id
-
-
 def test_long_and_odd_settings_are_cut_not_refused(database, client, name):
     settings = {"corpus.root (déjà)": "x" * 9000, "k" * 400: 1, "none": None}
     with opened(database, name) as tracker:
@@ -446,3 +426,48 @@ def test_the_commit_says_when_the_tree_differs(tmp_path):
     assert len(commit) == 40
     (tmp_path / "a").write_text("2")
     assert git_commit(tmp_path) == f"{commit}-dirty"
+
+
+def test_teachers_are_runs_with_curves_and_the_gain_over_labels_alone_is_a_metric(database, client, name):
+    teacher = Teacher("bilstm_crf × 2 (it's)", scores=scores(0.75, 0.5), cost={"latency_ms": 3.0})
+    for _ in range(2):
+        tracker = opened(database, name)
+        tracker.log_teacher(
+            teacher, {"en": [{"epoch": 0, "loss": 2.0, "dev": 0.5}], "de": [{"epoch": 0, "dev": 0.25}]}
+        )
+        tracker.finish_trial(trial(1, scores=scores(0.5)))
+        tracker.log_gain(1, 4, {"over_gold": 0.1234567})
+        assert tracker.close() == ()
+    experiment = client.get_experiment_by_name(name).experiment_id
+    (run,) = client.search_runs([experiment], "tags.role = 'teacher'")
+    assert run.info.run_name == f"teacher {teacher.name}"
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["test_f1"] == 0.5
+    assert points(client, run, "dev_f1") == [(0, 0.75)]
+    assert points(client, run, "epoch/de/dev_f1") == [(0, 0.25)]
+    (parent,) = client.search_runs([experiment], "tags.role = 'sweep'")
+    assert run.data.tags["mlflow.parentRunId"] == parent.info.run_id
+    (child,) = client.search_runs([experiment], "metrics.over_gold > 0.1")
+    assert (child.data.metrics["over_gold"], child.data.tags["gold_twin"]) == (0.12346, "4")
+
+
+def test_the_sweep_file_is_at_the_sweep_s_run_with_its_link(database, client, name, tmp_path):
+    tree = {
+        "name": "x",
+        "student": {"kind": "bilstm", "hidden_dim": {"choice": [4, 8]}},
+        "search": {"trials": 4},
+    }
+    with opened(database, name) as tracker:
+        tracker.log_sweep_file(tree, b"name: x")
+    with opened(database, name) as tracker:
+        tracker.log_sweep_file({**tree, "search": {"trials": 8}}, b"name: x, resumed")
+    parent, _ = runs(client, name)
+    assert parent.data.params == {
+        "name": "x", "student.kind": "bilstm", "student.hidden_dim": '{"choice": [4, 8]}', "search.trials": "4"
+    }  # fmt: skip
+    got = client.download_artifacts(parent.info.run_id, "sweep.yaml", str(tmp_path))
+    assert Path(got).read_bytes() == b"name: x, resumed"
+    experiment = client.get_experiment_by_name(name).experiment_id
+    assert tracker.link.startswith(
+        f"http://127.0.0.1:5000/#/experiments/{experiment}/runs/{parent.info.run_id}?"
+    )

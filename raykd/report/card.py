@@ -1,0 +1,258 @@
+"""The model card of an export: README.md as Hugging Face reads it, metadata above, sections for people below."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+from raykd.figures import COMPRESSION, LATENCY, PARAMETERS, SPEEDUP
+from raykd.front import gold_twin
+from raykd.report.form import count, gain, in_words, milliseconds, percent, size, spread
+from raykd.results import Scores
+from raykd.runs.export import ONNX, ONNX_INT8, Agreement, Exported
+from raykd.runs.run import Run, objective_name
+from raykd.runs.stated import CardConfig
+from raykd.tasks import TASKS
+from raykd.trial import Teacher, Trial, shape_name
+
+PIPELINES = {"word": "token-classification", "sentence": "text-classification"}
+UNKNOWN = "unknown"
+"""Hugging Face's name of a licence that is not known."""
+MEAN = "mean"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a sweep knows of one of its students."""
+
+    sweep: str
+    trial: Trial
+    teachers: Sequence[Teacher] = ()
+    twin: Trial | None = None
+    """The same student on labels alone."""
+
+
+def model_card(exported: Exported, *, stated: CardConfig, origin: Origin | None = None) -> str:
+    """The card as Markdown. Scores are those of the model that was exported, its teacher's and those of the same
+    student on labels alone are as the sweep has them."""
+    metadata = "\n".join(f"{key}: {json.dumps(value)}" for key, value in _metadata(exported, stated, origin))
+    sections = [
+        ("Figures", _figures(exported, origin)),
+        ("Data", _data(exported)),
+        ("How it was made", _made(exported, origin)),
+        ("Use", _use(exported)),
+        ("Licences", _licences(stated)),
+    ]
+    body = "\n".join(f"## {title}\n\n{_lines(lines)}\n" for title, lines in sections)
+    return f"---\n{metadata}\n---\n\n# {_title(exported, origin)}\n\n{_summary(exported, origin)}\n\n{body}"
+
+
+def trial_card(
+    trial: Trial, trials: Iterable[Trial], teachers: Sequence[Teacher], *, sweep: str, stated: CardConfig
+) -> Callable[[Exported], str]:
+    """What makes the card of each model of a trial."""
+    return partial(model_card, stated=stated, origin=Origin(sweep, trial, teachers, gold_twin(trial, trials)))
+
+
+def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> Iterator[tuple[str, Any]]:
+    # Each value as JSON, which is YAML: `no` stays a language for readers of YAML 1.1.
+    run, task = exported.run, TASKS[exported.run.task]
+    # Hugging Face takes codes of two or three letters.
+    if languages := [each for each in _languages(exported) if re.fullmatch("[a-z]{2,3}", each)]:
+        yield "language", languages
+    yield "license", stated.license or UNKNOWN
+    yield "library_name", "raykd"
+    yield "pipeline_tag", PIPELINES[task.unit]
+    taught = ["knowledge-distillation"] if run.sources else []
+    yield "tags", ["raykd", "onnx", run.task, *taught]
+    if stated.datasets:
+        yield "datasets", list(stated.datasets)
+    yield "metrics", [task.score_name]
+    data = stated.datasets[0] if stated.datasets else run.corpus_id
+    values = [
+        {
+            "type": task.score_name,
+            "name": f"test {task.score_label} {language}",
+            "value": round(100 * value, 2),
+        }
+        for language, value in _by_language(exported.result.scores, "test").items()
+    ]
+    result = {
+        "task": {"type": PIPELINES[task.unit], "name": run.task},
+        "dataset": {"type": data, "name": data, "split": "test"},
+        "metrics": values,
+    }
+    yield "model-index", [{"name": _name(exported, origin), "results": [result] if values else []}]
+
+
+def _name(exported: Exported, origin: Origin | None) -> str:
+    return exported.run.id if origin is None else f"{origin.sweep}-{origin.trial.number:02d}"
+
+
+def _title(exported: Exported, origin: Origin | None) -> str:
+    return exported.run.id if origin is None else f"{origin.sweep} {origin.trial.name}"
+
+
+def _summary(exported: Exported, origin: Origin | None) -> str:
+    run, task = exported.run, TASKS[exported.run.task]
+    kind = f"{run.model['kind']} {run.role}"
+    where = "" if origin is None else f" It is trial {origin.trial.number} of the sweep {origin.sweep}."
+    label = "each text" if task.unit == "sentence" else "words"
+    languages = ", ".join(_languages(exported))
+    return f"A {kind} that labels {label} ({run.task}) in {languages or 'text'}, made by raykd.{where}"
+
+
+def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
+    label = TASKS[exported.run.task].score_label
+    columns: dict[str, Scores] = {"": exported.result.scores}
+    if origin is not None:
+        columns |= {f"teacher {each.name} ": each.scores for each in origin.teachers}
+        columns |= {} if origin.twin is None else {"labels alone ": origin.twin.scores}
+    cells = {
+        f"{name}{part} {label}": _by_language(scores, part)
+        for name, scores in columns.items()
+        for part in ("dev", "test")
+    }  # fmt: skip
+    rows = [name for name in (*_languages(exported), MEAN) if any(name in own for own in cells.values())]
+    if len(rows) == 2:
+        rows = rows[:1]  # of one language it is its mean
+    yield from _table(
+        ["language", *cells], [[name, *(percent(own.get(name)) for own in cells.values())] for name in rows]
+    )
+    yield f"In percent. Dev selected the {exported.run.role}, test is only reported."
+    if origin is not None:
+        yield from _of_trial(origin, label)
+    yield ""
+    costs = {} if origin is None else origin.trial.cost
+    known = {
+        "parameters": (PARAMETERS.name in costs, count(costs.get(PARAMETERS.name)), COMPRESSION),
+        "ms a sentence in PyTorch": (LATENCY.name in costs, milliseconds(costs.get(LATENCY.name)), SPEEDUP),
+        "ms a sentence in ONNX Runtime": ("latency_ms_onnx" in costs, milliseconds(costs.get("latency_ms_onnx")), None),
+        "ms a sentence in 8 bits": ("latency_ms_int8" in costs, milliseconds(costs.get("latency_ms_int8")), None),
+    }  # fmt: skip
+    against = [
+        [name, value, in_words(ratio, costs[ratio.name]) if ratio and ratio.name in costs else ""]
+        for name, (there, value, ratio) in known.items()
+        if there
+    ]
+    files = [[name, size(exported.sizes[name]), ""] for name in (ONNX, ONNX_INT8)]
+    yield from _table(["", "", "than the teacher"], [*against, *files])
+    if against:
+        yield "Latency is the median of one sentence of 32 pieces on one thread, where the sweep ran."
+    if exported.agreement is not None:
+        yield _agreement(exported.agreement)
+
+
+def _of_trial(origin: Origin, label: str) -> Iterator[str]:
+    dev = origin.trial.scores.get("dev")
+    if dev is not None and dev.sd is not None:
+        yield (
+            f"One of {len(dev.by_seed)} seeds, whose mean is dev {label} {percent(dev.mean)}{spread(dev.sd)}; "
+            "the figures on labels alone are means too."
+        )
+    own, alone = origin.trial.scores.mean("dev"), origin.twin and origin.twin.scores.mean("dev")
+    if own is not None and alone is not None:
+        yield f"Against the same student on labels alone: {gain(own - alone)} on dev."
+
+
+def _agreement(agreement: Agreement) -> str:
+    different = agreement.differing[ONNX_INT8] / max(agreement.labels, 1)
+    return (
+        f"On {agreement.sentences:,} sentences of {agreement.part} `{ONNX}` gives every label that PyTorch gives; "
+        f"`{ONNX_INT8}` gives {100 * different:.2f} % others ({agreement.score_label} "
+        f"{percent(agreement.scores[ONNX])} → {percent(agreement.scores[ONNX_INT8])})."
+    )
+
+
+def _data(exported: Exported) -> Iterator[str]:
+    yield (
+        f"Corpus `{exported.run.corpus_id}`, sentences:"
+        if exported.corpus
+        else (f"Corpus `{exported.run.corpus_id}`, which was not at hand when this was exported.")
+    )
+    if exported.corpus is None:
+        return
+    parts = exported.corpus.sentences
+    used = [part for part, counts in parts.items() if any(counts.values())]
+    names = list(dict.fromkeys(name for part in used for name in parts[part]))
+    yield ""
+    yield from _table(
+        ["language", *used],
+        [[name, *(f"{parts[part].get(name, 0):,}" for part in used)] for name in names],
+    )
+
+
+def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:
+    run = exported.run
+    sources = ", ".join(dict.fromkeys(source.teacher_id for source in run.sources))
+    names = ", ".join(each.name for each in origin.teachers) if origin and origin.teachers else sources
+    yield f"- Teacher: {names if run.sources else 'none, it learnt from labels alone'}"
+    yield f"- Model: {run.model['kind']} {shape_name(run.model)}".rstrip()
+    if origin is not None:
+        yield f"- Method: {origin.trial.method}"
+    for number, stage in enumerate(run.stages, 1):
+        schedule = stage["schedule"]
+        long = [
+            f"{schedule[key]} {word}"
+            for key, word in (("epochs", "epochs"), ("max_steps", "steps"))
+            if schedule.get(key)
+        ]
+        temperature = stage["objective"].get("temperature", 1)
+        soft = [f"temperature {temperature:g}"] if temperature != 1 else []
+        told = ", ".join([f"{stage['text']} text", *soft, *long])
+        yield f"- Stage {number}: {objective_name(stage['objective'])} ({told})"
+    yield f"- Training: {', '.join(f'{key} {value}' for key, value in _plain(run))}"
+    yield f"- Run: `{run.id}`, {exported.result.steps:,} steps, raykd {version('raykd')}"
+
+
+def _plain(run: Run) -> list[tuple[str, Any]]:
+    wanted = ("optimiser", "learning_rate", "batch_tokens", "dropout", "seed")
+    return [(key.replace("_", " "), run.training[key]) for key in wanted if run.training.get(key) is not None]
+
+
+def _use(exported: Exported) -> Iterator[str]:
+    yield from (
+        "```python",
+        "import raykd",
+        'label = raykd.load("DIR")   # the folder of this file',
+        'print(label("Ada Lovelace lives in London."))',
+        "```",
+        "",
+        "Without raykd, on onnxruntime and numpy alone, in this folder: `from labeller import load` and `load(\".\")`.",
+    )  # fmt: skip
+
+
+def _licences(stated: CardConfig) -> Iterator[str]:
+    yield f"- Model: {stated.license or 'not stated'}"
+    yield f"- Data: {stated.data_license or 'not stated'}"
+
+
+def _languages(exported: Exported) -> list[str]:
+    scores = exported.result.scores
+    found = [*scores.by_language("dev"), *scores.by_language("test")]
+    return list(dict.fromkeys(found))
+
+
+def _by_language(scores: Scores, part: Any) -> Mapping[str, float]:
+    mean = scores.mean(part)
+    return {**scores.by_language(part), **({} if mean is None else {MEAN: mean})}
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield _row(heading)
+    yield _row(["---", *["---:"] * (len(heading) - 1)])
+    yield from map(_row, rows)
+    yield ""
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(lines).rstrip()

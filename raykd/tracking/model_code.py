@@ -1,0 +1,88 @@
+"""A student as MLflow loads it: this file is copied into the model and run there ("models from code"), without raykd.
+
+`artifacts/student` is what `raykd export` wrote: one folder, or one for each language that has a student of its own.
+Nothing imports this module: running it sets the model.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pandas
+from mlflow.models import set_model
+from mlflow.pyfunc.model import PythonModel, PythonModelContext
+
+TEXT, LANGUAGE = "text", "language"
+
+
+class Student(PythonModel):
+    """Labels texts: a data frame with a column `text`, or a list of strings."""
+
+    def load_context(self, context: PythonModelContext) -> None:
+        """Read the files; `model_config` says which of `model.onnx` and `model-int8.onnx`, and how many threads."""
+        folder, config = Path(context.artifacts["student"]), context.model_config or {}
+        own = [folder] if (folder / "export.json").is_file() else sorted(folder.iterdir())
+        self.several = own != [folder]
+        self.labellers = {each.name: _load(each)(each, **config) for each in own}
+
+    # The type of the input is for MLflow, which warns where there is none.
+    def predict(
+        self, context: PythonModelContext, model_input: pandas.DataFrame, params: Any = None
+    ) -> list[dict[str, Any]]:
+        """For each text an object with `text`, `words` and `spans`, or with `text`, `label` and `probability`: what
+        `raykd predict` writes."""
+        texts = _texts(model_input, several=self.several)
+        if not self.several:
+            (labeller,) = self.labellers.values()
+            return [_plain(said) for said in labeller(texts)]
+        languages = [str(language) for language in model_input[LANGUAGE]]
+        if unknown := sorted(set(languages) - set(self.labellers)):
+            raise ValueError(
+                f"no student for {', '.join(unknown)}; languages are {', '.join(self.labellers)}"
+            )
+        found: list[dict[str, Any]] = [{}] * len(texts)
+        for language, labeller in self.labellers.items():
+            rows = [row for row, own in enumerate(languages) if own == language]
+            for row, said in zip(rows, labeller(texts[row] for row in rows), strict=True):
+                found[row] = _plain(said)
+        return found
+
+
+def _texts(given: Any, *, several: bool) -> list[str]:
+    columns = list(getattr(given, "columns", [TEXT]))
+    if TEXT not in columns and (several or len(columns) != 1 or isinstance(columns[0], str)):
+        raise ValueError(f"give a data frame with a column {TEXT!r}; it has {columns}")
+    column: Iterable[Any] = (
+        given if isinstance(given, list) else given[TEXT if TEXT in columns else columns[0]]
+    )
+    texts = list(column)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"row {row}: a text is a string, got {text!r}")
+    return texts
+
+
+def _load(folder: Path) -> Callable[..., Any]:
+    """`load` of the `labeller.py` that lies beside the model: another model's may be of another version."""
+    name = f"labeller_{uuid4().hex}"
+    spec = importlib.util.spec_from_file_location(name, folder / "labeller.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{folder / 'labeller.py'} cannot be read")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # its dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module.load
+
+
+def _plain(said: Any) -> dict[str, Any]:
+    plain = {key: value for key, value in asdict(said).items() if value is not None}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
+
+
+set_model(Student())

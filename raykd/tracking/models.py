@@ -1,0 +1,95 @@
+"""A student as an MLflow model: what `raykd export` wrote, as a `python_function` that MLflow serves.
+
+    MLmodel, model_code.py, requirements.txt, …    MLflow's own; `model_code.py` is run when the model is loaded
+    artifacts/student/                             the files of the export, as they are
+
+Nothing in it is pickled, and serving it needs no raykd: `requirements.txt` names numpy, onnxruntime, pandas and mlflow.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from raykd.tracking.server import environment
+
+CARD, STUDENT = "export.json", "artifacts/student"
+CODE = Path(__file__).with_name("model_code.py")
+EXAMPLE = "Ada Lovelace lives in London."
+CONFIG = {"file": "model.onnx", "threads": 1}
+"""What `load_model(…, model_config=…)` and `mlflow models serve` may change."""
+
+
+def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: str | None = None) -> None:
+    """Write the MLflow model of an exported student, or of a folder of them by language, into the new folder `to`."""
+    # It takes seconds to import, and only a sweep that ends needs it.
+    from mlflow import pyfunc
+    from mlflow.models import Model
+
+    cards = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(export.rglob(CARD))]
+    several = not (export / CARD).is_file()
+    names = ["onnxruntime", "numpy", "pandas", "mlflow"]
+    names += ["tokenizers"] if any(card["tokenizer"] == "package" for card in cards) else []
+    # MLflow would add the project file of the working directory.
+    with environment(MLFLOW_UV_AUTO_DETECT="false"), _quiet():
+        pyfunc.save_model(
+            path=str(to),
+            python_model=str(CODE),
+            mlflow_model=Model(model_id=model_id, run_id=run_id),
+            signature=_signature(cards[0]["unit"], several=several),
+            input_example=_example(export if several else None),
+            pip_requirements=[f"{name}=={version(name)}" for name in names],
+            model_config=CONFIG,
+        )
+    shutil.copytree(export, to / STUDENT)
+    written = Model.load(str(to))
+    # MLflow copies artifacts through a temporary folder, and notes the places of this machine; names are enough.
+    flavor = written.flavors[pyfunc.FLAVOR_NAME]
+    flavor["model_code_path"] = CODE.name
+    flavor["artifacts"] = {"student": {"path": STUDENT, "uri": STUDENT}}
+    written.save(str(to / "MLmodel"))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without MLflow's line on each input example."""
+    logger = logging.getLogger("mlflow.pyfunc")
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _example(by_language: Path | None) -> Any:
+    import pandas
+
+    if by_language is None:
+        return pandas.DataFrame({"text": [EXAMPLE]})
+    first = min(folder.name for folder in by_language.iterdir())
+    return pandas.DataFrame({"text": [EXAMPLE], "language": [first]})
+
+
+def _signature(unit: str, *, several: bool) -> Any:
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, DataType, Schema
+    from mlflow.types.schema import Array, Object, Property
+
+    # One column without a name takes lists of strings too.
+    columns = [ColSpec("string", "text"), ColSpec("string", "language")] if several else [ColSpec("string")]
+    fields = {"text": DataType.string, "start": DataType.long, "end": DataType.long, "label": DataType.string}
+    span = Object(
+        [Property(name, kind) for name, kind in (fields | {"probability": DataType.double}).items()]
+    )
+    if unit == "sentence":
+        given = [ColSpec("string", "label"), ColSpec("double", "probability")]
+    else:
+        given = [ColSpec(Array(span), "words"), ColSpec(Array(span), "spans")]
+    return ModelSignature(Schema([*columns]), Schema([ColSpec("string", "text"), *given]))
