@@ -86,7 +86,9 @@ def commands(text: str) -> list[list[str]]:
 
 
 def _command(line: str) -> list[str]:
-    match = re.search(r"(?:^|\| |&& |-- |\$ )\s*raykd ((?:[a-z-]|`).*)", line.split("   #")[0].split(" # ")[0])
+    match = re.search(
+        r"(?:^|\| |&& |-- |\$ )\s*raykd ((?:[a-z-]|`).*)", line.split("   #")[0].split(" # ")[0]
+    )
     if match is None:
         return []
     words = shlex.split(match[1].replace("…", ""))
@@ -114,12 +116,19 @@ def options(command: object) -> set[str]:
 
 
 def test_commands_that_do_not_exist_are_found():
-    text = "```\ncat x | raykd predict student - --int8 > y\nraykd front a --wher 'f1 > 1'   # what --for\n```\n`raykd corpus sow F`, `raykd polish`"
+    block = (
+        "```\ncat x | raykd predict student - --int8 > y\nraykd front a --wher 'f1 > 1'   # what --for\n```"
+    )
+    text = f"{block}\n`raykd corpus sow F`, `raykd polish`"
     assert [faults(words) for words in commands(text)] == [[], ["--wher"], ["sow"], ["polish"]]
 
 
 def test_the_exit_codes_are_listed():
     """EXIT_CODES.md has a row for each code that raykd ends with, and no other."""
     rows = re.findall(r"^\| (\d+) \|", (DOCS / "EXIT_CODES.md").read_text(encoding="utf-8"), re.MULTILINE)
-    classes = [each for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "exit_code")]
-    assert sorted(map(int, rows)) == sorted({0, GAPS, NO_FRONT, cli.INTERRUPTED} | {c.exit_code for c in classes})
+    classes = [
+        each for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "exit_code")
+    ]
+    assert sorted(map(int, rows)) == sorted(
+        {0, GAPS, NO_FRONT, cli.INTERRUPTED} | {c.exit_code for c in classes}
+    )
