@@ -1,4 +1,5 @@
-# Three commands are the whole build: `make demo`, `make test`, `make check`. Each sets up what it needs.
+# Three commands are the whole build: `make demo`, `make test`, `make check`. Each sets up what it needs, and so does
+# `make docs`, which builds the site of docs/.
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -6,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := raykd tests benchmarks
 
-.PHONY: venv demo test fuzz chaos check format clean
+.PHONY: venv demo test docs fuzz chaos check format clean
 
 venv: $(READY)
 
@@ -26,6 +27,17 @@ demo: venv
 # On as many processes as there are cores, to four; each file is one process' whole, and so are all tests that need Ray.
 test: venv
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+# The pages of docs/ as a site; a link or an anchor that leads nowhere is an error.
+DOCS_READY := $(VENV)/.docs-ready
+
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "docs: the site is in site/index.html. Next: open it, or for its search too: $(BIN)/mkdocs serve"
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[docs]'
+	@touch $@
 
 # Damaged sweep files and corpora, 10,000 of each (some 15 minutes): how they end, and every one that ends otherwise
 # than in a sentence or a success. CASES and SEED choose others.
@@ -53,4 +65,4 @@ format: venv
 
 # What a sweep computed (.raykd, mlflow.db) is not touched.
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis raykd.egg-info
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .import_linter_cache .hypothesis raykd.egg-info
