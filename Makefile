@@ -23,6 +23,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: venv
 	$(BIN)/raykd sweep sweeps/quickstart.yaml --resume
+	$(BIN)/raykd export quickstart#best .raykd/demo --overwrite
+	@echo "A sentence, labelled by the best student:"
+	@echo "Marie Keller works for Arden Energy in Brighton ." | $(BIN)/raykd predict .raykd/demo -
 
 # On as many processes as there are cores, to four; each file is one process' whole, and so are all tests that need Ray.
 test: venv

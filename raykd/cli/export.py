@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -18,6 +18,7 @@ from raykd.cli.front import records_of
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.front import front_of
 from raykd.report.card import model_card, trial_card
+from raykd.report.findings import judge
 from raykd.report.form import percent, size
 from raykd.runs.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
 from raykd.runs.models import WEIGHTS
@@ -25,6 +26,7 @@ from raykd.runs.run import MODEL
 from raykd.runs.stated import CardConfig
 from raykd.storage import Storage
 from raykd.sweep.exports import TrialModel, seeds_of
+from raykd.sweep.records import SweepRecords
 from raykd.trial import Trial
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
@@ -49,8 +51,9 @@ def export(
         str,
         typer.Argument(
             metavar="SWEEP#TRIAL|SWEEP|RUN", show_default=False,
-            help="A trial of a sweep, for example quickstart#7; a sweep, with --all; the id of a run (run-…, "
-            "teacher-…); or a run's folder.",
+            help="A trial of a sweep, for example quickstart#7, or quickstart#ship for the one of the verdict and "
+            "quickstart#best for the best on dev; a sweep, with --all; the id of a run (run-…, teacher-…); or a run's "
+            "folder.",
         ),
     ],
     to: Annotated[str, typer.Argument(metavar="DIR", help="Where to write, a folder or URI.", show_default=False)],
@@ -77,7 +80,7 @@ def export(
     """Write models as ONNX (float32 and 8-bit, decoding included), safetensors, vocabulary, labels and model card."""
     target = Storage(to)
     given = {"license": license_, "data_license": data_license}
-    options = {name: value for name, value in given.items() if value is not None}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if "#" in what or all_ or _is_sweep(what, store):
         sources = _of_sweep(what, store, seed, options, every=all_)
     elif seed is not None:
@@ -131,7 +134,7 @@ def _of_sweep(
             )
         chosen = {folder_name(trial): trial for trial in front}
     elif number:
-        chosen = {"": _trial(trials, sweep, number)}
+        chosen = {"": _trial(records, trials, number)}
     else:
         named = ", ".join(f"{sweep}#{trial.number}" for trial in front)
         hint = f"its front has {named or 'no student'}" + ("; or give --all" if front else "")
@@ -150,7 +153,17 @@ def _of_sweep(
     ]
 
 
-def _trial(trials: list[Trial], sweep: str, number: str) -> Trial:
+def _trial(records: SweepRecords, trials: list[Trial], number: str) -> Trial:
+    """A complete trial by its number, `best` for the best of the front on dev, `ship` for the one of the verdict."""
+    sweep, front = records.name, front_of(trials, records.objectives)
+    if number == "best" and front:
+        return max(front, key=lambda trial: trial.scores.mean("dev") or 0.0)
+    if number == "ship" and front:
+        labels = records.dev_labels()
+        verdict = judge(trials, records.teachers(), objectives=records.objectives, dev_labels=labels).verdict
+        if verdict.ship is None:
+            raise StoreError(f"sweep {sweep!r}", verdict.text, f"or name a trial: {sweep}#best, {sweep}#0, …")
+        return verdict.ship
     trial = next((trial for trial in trials if str(trial.number) == number), None)
     if trial is None or trial.state != "COMPLETE":
         problem = f"has no trial {number!r}" if trial is None else f"trial {number} is {trial.state}"

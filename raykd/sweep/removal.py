@@ -18,7 +18,9 @@ from raykd.sweep.lease import held
 from raykd.sweep.records import NAME
 from raykd.sweep.uses import Part, refuse_if_running, sweeps_in, unused, used_alone
 
-RECORDS = re.compile(r"sweep\.json|teachers\.json|tracking\.json|trials/\d+\.json|trials\.parquet|front\.(html|csv)")
+RECORDS = re.compile(
+    r"sweep\.json|teachers\.json|tracking\.json|trials/\d+\.json|trials\.parquet|front\.(html|csv)"
+)
 """The files of a sweep's folder, without its lease."""
 
 

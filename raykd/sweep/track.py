@@ -98,8 +98,7 @@ def publish(
         tracker.log_file(name, data)
     tracker.describe(table)
     if sweep.file.tracking.models == "front" and front:
-        best = max(front, key=lambda trial: trial.scores.mean("dev") or 0.0)
-        why = {ship.number: verdict} if ship else {best.number: f"the best dev {best.score_label}. {verdict}"}
+        why = {ship.number: verdict} if ship else {}
         log_models(sweep.records, tracker, front, scratch, why=why, listener=listener, card=card)
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 from ruamel.yaml import YAML
 
+from raykd.errors import StoreError
 from raykd.runs.execute import find_result
 from raykd.runs.export import FILES
 from raykd.runs.prepare import prepare, student_runs, with_seed
@@ -72,6 +73,17 @@ def test_the_first_seed_of_a_trial_is_exported_for_each_language(swept, export, 
     assert "export: 2 models in" in output
 
 
+def test_the_best_of_the_front_and_the_one_to_ship_have_names(swept, export, tmp_path):
+    storage, _ = swept
+    output, code = export("small#best", tmp_path / "out", "--store", storage.uri)
+    assert code == 0, output
+    assert "trial 7 has 2 seeds" in output
+    output, code = export("small#ship", tmp_path / "ship", "--store", storage.uri)
+    assert code == StoreError.exit_code
+    assert "Do not ship" in output
+    assert "small#best" in output
+
+
 def card_of(folder):
     """Metadata and text of a model card."""
     _, metadata, text = (folder / "README.md").read_text().split("---\n", 2)
@@ -79,7 +91,7 @@ def card_of(folder):
 
 
 def test_all_is_the_front_with_a_folder_for_each_trial(swept, export, tmp_path):
-    storage, runs = swept
+    storage, _ = swept
     output, code = export("small", tmp_path / "out", "--all", "--store", storage.uri, "--license", "mit")
     assert code == 0, output
     (folder,) = (tmp_path / "out").iterdir()
