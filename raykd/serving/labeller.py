@@ -26,13 +26,17 @@ import numpy as np
 
 FLOAT32, INT8 = "model.onnx", "model-int8.onnx"
 CARD, LABELS, VOCABULARY, WEIGHTS = "export.json", "labels.json", "vocabulary.json", "model.safetensors"
+_MARKS = "".join(
+    sign for sign in map(chr, range(0x300, 0x20000)) if unicodedata.category(sign)[0] == "M"
+) + "\u200c\u200d"  # fmt: skip
 WORDS = re.compile(
     # Ideographs, kana and the scripts of South-East Asia have no spaces: each character is a word.
-    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
-    r"|[^\W_]+(?:['’.,\-·][^\W_]+)*"
-    r"|[^\s\w]|_+"
+    rf"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff][{_MARKS}]*"
+    rf"|(?:[^\W_][{_MARKS}]*)+(?:['’.,\-·](?:[^\W_][{_MARKS}]*)+)*"
+    rf"|[^\s\w][{_MARKS}]*|_+"
 )
-"""What is a word in text: letters and digits, with what joins them (O'Neill, 3.5, Jean-Luc); any other sign alone."""
+"""What is a word in text: letters and digits, with what joins them (O'Neill, 3.5, Jean-Luc); any other sign alone.
+Accents, vowel signs and joiners belong to the character before them."""
 READ_AHEAD = 32
 """Batches whose texts are sorted by length together."""
 
@@ -133,7 +137,9 @@ class Labeller:
 
     def _of_texts(self, texts: Iterable[str | Sequence[str]], batch: int) -> Iterator[Labelled]:
         texts = iter(texts)
-        while own := [_divided(text) for text in islice(texts, READ_AHEAD * batch)]:
+        # Texts with one label each are split at white space in training too.
+        word = re.compile(r"\S+") if self.unit == "sentence" else WORDS
+        while own := [_divided(text, word) for text in islice(texts, READ_AHEAD * batch)]:
             words = [[text[a:b] for a, b in places] for text, places in own]
             found = iter(self._sorted([each for each in words if each], batch))
             for text, places in own:
@@ -302,10 +308,10 @@ def _checked(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     return list(sentences)
 
 
-def _divided(text: str | Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+def _divided(text: str | Sequence[str], word: re.Pattern[str]) -> tuple[str, list[tuple[int, int]]]:
     """A text and where its words are in it; of words, the text that they make with a space between them."""
     if isinstance(text, str):
-        return text, [(found.start(), found.end()) for found in WORDS.finditer(text)]
+        return text, [(found.start(), found.end()) for found in word.finditer(text)]
     ends = list(accumulate(len(word) + 1 for word in text))
     places = [(end - 1 - len(word), end - 1) for word, end in zip(text, ends, strict=True)]
     return " ".join(text), places

@@ -160,6 +160,8 @@ def test_spans_are_those_that_raykd_reads(labels):
         ("Ada O'Neill lives in St. Gallen, 3.5 km away.", "Ada|O'Neill|lives|in|St|.|Gallen|,|3.5|km|away|."),
         ("„Jean-Luc“ sagte: ja!", "„|Jean-Luc|“|sagte|:|ja|!"),
         ("a__b 中文 ok", "a|__|b|中|文|ok"),
+        ("தமிழ் ஆனால், café", "தமிழ்|ஆனால்|,|café"),
+        ("می\u200cخواهم I ❤️ NY", "می\u200cخواهم|I|❤️|NY"),
         ("  ", ""),
     ],
 )
