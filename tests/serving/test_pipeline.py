@@ -69,6 +69,17 @@ def test_of_one_label_for_a_text_too(folder, texts):
     )
 
 
+def test_a_text_with_one_label_is_split_at_white_space_as_in_training(texts):
+    label = raykd.load(texts)
+    (said,) = label(["a dull,film !"])
+    as_trained, apart = (
+        label.probabilities([words])[0].max()
+        for words in (["a", "dull,film", "!"], ["a", "dull", ",", "film", "!"])
+    )
+    assert said.probability == pytest.approx(as_trained)
+    assert said.probability != pytest.approx(apart)
+
+
 def test_entries_are_those_of_the_labeller(names):
     label = raykd.load(names)
     words = raykd.pipeline("token-classification", names)(TEXTS)
