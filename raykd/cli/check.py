@@ -21,8 +21,7 @@ CORPUS: TypeAdapter[CorpusConfig] = TypeAdapter(CorpusConfig)
 
 
 def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
-    """Validate FILE, every alternative and, where none is named, every variant; show the first with its defaults. Then
-    look at the files of the corpus: whether they are there, and their first sentences can be read."""
+    """Validate FILE, every alternative and, where none is named, every variant, look at its corpus, show the first."""
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
     if not variant and not small:

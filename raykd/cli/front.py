@@ -34,7 +34,6 @@ from raykd.report.form import costs_in_words
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
 from raykd.storage import Storage
-from raykd.sweep.importance import importance
 from raykd.sweep.records import NAME, SweepRecords
 from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
@@ -120,6 +119,8 @@ def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRec
     with ThreadPoolExecutor(READERS) as pool:
         curves = dict(pool.map(lambda trial: (trial.number, curves_of(records.runs(trial))), students))
         labels = dict(pool.map(lambda trial: (trial.number, records.training_labels(trial)), students))
+    from raykd.sweep.importance import importance  # Optuna takes seconds to import, and `compare` needs none
+
     found = importance(records.tree(), records.load(), records.objectives)
     return {
         "front.html": front_html(

@@ -353,8 +353,10 @@ class Tracker:
     @property
     def link(self) -> str:
         """Where the sweep's run is shown: below the server's address, or below that of `mlflow ui`."""
-        server = urlsplit(self.uri).scheme in ("http", "https")
-        at = redacted(self.uri).rstrip("/") if server else LOCAL_PAGES
+        parts = urlsplit(self.uri)
+        # A browser asks for user and password itself.
+        server = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        at = server.rstrip("/") if parts.scheme in ("http", "https") else LOCAL_PAGES
         return f"{at}/{self.place}"
 
     def _record(self, trial: Trial) -> Record:

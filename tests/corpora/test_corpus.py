@@ -351,5 +351,7 @@ def test_every_source_has_its_reader_and_its_name():
         assert ("most" in signature(READERS[name]).parameters) == issubclass(source, FilesConfig), name
     for name, kind in SOURCES.items():
         assert kind.model_fields["source"].annotation.__args__ == (name,)
-    with pytest.raises(ValueError, match="'builtin', 'conll', 'conllu', 'tsv', 'parquet', 'huggingface'"):
+    with pytest.raises(
+        ValueError, match="'builtin', 'conll', 'conllu', 'tsv', 'parquet', 'jsonl', 'huggingface'"
+    ):
         TypeAdapter(CorpusConfig).validate_json('{"source": "excel"}')

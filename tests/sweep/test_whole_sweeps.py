@@ -21,9 +21,10 @@ from raykd.runs.run import Run
 from raykd.spec import load
 from raykd.storage import Storage
 from raykd.sweep import settings as settings_module
-from raykd.sweep.doctor import examine, unused
+from raykd.sweep.doctor import examine
 from raykd.sweep.driver import Sweep
 from raykd.sweep.records import SweepRecords
+from raykd.sweep.uses import unused
 from raykd.trial import Trial
 from tests.sweep.in_process import call, without_ray
 
@@ -352,7 +353,7 @@ def test_what_students_start_from_is_used(students):
     """Though no signal of their teacher is."""
     assert students.storage.names("embeddings/")
     assert not any(run.sources for run in students.done)
-    assert unused(students.storage) == {}
+    assert unused(students.storage) == []
     assert not examine(students.storage).damages
 
 
