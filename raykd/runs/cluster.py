@@ -134,7 +134,7 @@ def _start() -> None:
         try:
             ray.init(address="local", **how, **_quietly())
             return
-        except (OSError, RuntimeError, ValueError, RayError) as error:
+        except Exception as error:  # Ray raises many kinds, and Exception itself where a node starts too slowly
             ray.shutdown()
             if not again:
                 raise PlacementError(

@@ -138,6 +138,19 @@ def test_ray_on_this_machine_listens_here_alone_and_lets_in_only_who_has_its_tok
     assert not (tmp_path / ".ray").exists(), "no token is left in the home folder"
 
 
+def test_ray_that_starts_too_slowly_is_tried_again_and_then_one_sentence(monkeypatch):
+    tried = []
+
+    def slow(**how):
+        tried.append(how)
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr("ray.init", slow)
+    with pytest.raises(PlacementError, match="timed out during startup"), connected():
+        pass
+    assert len(tried) == 2
+
+
 @pytest.mark.timeout(100)
 def test_ray_that_does_not_start_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
