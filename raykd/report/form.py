@@ -80,7 +80,10 @@ def shown(figure: Figure, scored: Scored) -> str:
 
 
 def in_words(figure: Figure, value: float) -> str:
-    """A value of the figure as part of a sentence: `0.83 ms`, `11.9× faster`."""
+    """A value of the figure as part of a sentence: `0.83 ms`, `11.9× faster`, `1.47× slower`."""
+    if figure.form == "times" and 0 < value < 1:
+        words = figure.words.replace("faster", "slower").replace("smaller", "larger")
+        return f"{times(1 / value)} {words}"
     return f"{FORMS[figure.form](value)} {figure.words}".rstrip()
 
 

@@ -134,7 +134,9 @@ def _start() -> None:
         try:
             ray.init(address="local", **how, **_quietly())
             return
-        except Exception as error:  # Ray raises many kinds, and Exception itself where a node starts too slowly
+        except (
+            Exception
+        ) as error:  # Ray raises many kinds, and Exception itself where a node starts too slowly
             ray.shutdown()
             if not again:
                 raise PlacementError(

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from raykd.figures import FIGURES
 from raykd.report import front_markdown, front_rows, front_table
-from raykd.report.form import count, gain, milliseconds, percent, size, spread, times
+from raykd.report.form import count, gain, in_words, milliseconds, percent, size, spread, times
 from raykd.trial import Trial
 from tests.report.fake_sweep import TEACHER, fake_trials, with_targets
 from tests.scores import scores
@@ -115,3 +116,14 @@ def test_sources_are_never_shown_without_targets_however_narrow_the_terminal(wid
     assert "test F1, source" in shown[1]
     assert "target" in shown[1]
     assert all(len(line) <= width for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "words"),
+    [
+        ("speedup", 11.9, "11.9× faster"), ("speedup", 0.68, "1.47× slower"), ("speedup", 1.0, "1.00× faster"),
+        ("compression_pruned", 0.5, "2.00× larger, both pruned"), ("latency_ms", 0.83, "0.83 ms"),
+    ],
+)  # fmt: skip
+def test_figures_in_words(figure, value, words):
+    assert in_words(next(each for each in FIGURES if each.name == figure), value) == words
