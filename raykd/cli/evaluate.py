@@ -15,6 +15,7 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.options import refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
 from raykd.errors import CorpusError
@@ -68,8 +69,10 @@ def evaluate(
     threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the JSON there too.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:  # fmt: skip
     """Score the exported model in DIR on labelled files: figures by label and language, and its errors."""
+    refuse_existing(out, overwrite)
     for each in (folder, *(against or ())):
         if not any(each.glob(f"*/{CARD}")):  # one for each language is read together
             refuse_no_export(each, f"raykd evaluate {{}} {shlex.join(files)}")
@@ -115,6 +118,8 @@ def _file(written: str, languages: str | None) -> LabelledFile:
 def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> None:
     first, words = found[0], sum(map(len, text.sentences))
     stdout.print(_table(found))
+    if text.skipped:
+        _warn(f"{text.skipped:,} sentences could not be read and were left out")
     if text.repairs:
         _warn(f"{text.repairs:,} tags were not valid in the files' scheme and were repaired, as for training")
     for each in found:
@@ -233,6 +238,7 @@ def _plain(found: Sequence[Evaluated], text: LabelledText, score_name: str) -> d
     words = sum(map(len, text.sentences))
     return {
         "score": score_name, "sentences": len(text.sentences), "words": words, "repairs": text.repairs,
+        "skipped": text.skipped,
         "exports": [_plain_one(each, text) for each in found],
     }  # fmt: skip
 

@@ -10,10 +10,11 @@ import typer
 from rich.table import Table
 
 from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.options import refuse_existing
 from raykd.corpora import PARTS, Corpus, read_corpus
 from raykd.corpora.describe import describe, examples
 from raykd.corpora.detect import Detected, detect
-from raykd.errors import CorpusError, StoreError
+from raykd.errors import CorpusError
 from raykd.sweep.draft import draft, task_of
 
 MOST_LABELS, MOST_UNUSED = 8, 4
@@ -27,8 +28,8 @@ def init(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Look at the corpus in DIR and write a first sweep file for it: format, columns, languages, parts are found."""
-    if out.exists() and not overwrite:
-        raise StoreError(str(out), "exists already", "give another name with --out, or add --overwrite")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    refuse_existing(out, overwrite)
     found = detect(folder)
     languages = ", ".join(found.settings["languages"])
     stdout.print(f"init: reading {languages} from {folder}", highlight=False, soft_wrap=True)
@@ -36,7 +37,6 @@ def init(
     figures = describe(corpus)
     stdout.print(corpus_table(found, figures))
     _say(found, figures, examples(corpus))
-    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(draft(found, figures, shlex.quote(str(out))), encoding="utf-8")
     file = shlex.quote(str(out))
     stdout.print(

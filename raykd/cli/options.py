@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from raykd.errors import Fault, SpecError
+from raykd.errors import Fault, SpecError, StoreError
 from raykd.redact import expanded
 from raykd.spec import SMALL, Document, load
 
@@ -42,6 +42,16 @@ def document(
     if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # set by Ray for a job's command
         _refuse_relative(loaded)
     return loaded
+
+
+def refuse_existing(out: Path | None, overwrite: bool) -> None:
+    """Raises StoreError where a file to write is there already, or its folder is not."""
+    if out is not None and out.exists() and not overwrite:
+        raise StoreError(str(out), "exists already", "give another name with --out, or add --overwrite")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise StoreError(
+            str(out), "its folder does not exist", "make the folder, or give another name with --out"
+        )
 
 
 def again(

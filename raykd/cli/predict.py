@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from raykd.cli.console import stderr
+from raykd.cli.options import refuse_existing
 from raykd.corpora.conll import starts_document
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import CARD, FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
@@ -49,6 +50,7 @@ def predict(
         typer.Option(min=0, help="The column of the words in CoNLL, from 0. Default: 0; 1 after numbers."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
     batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
@@ -56,6 +58,9 @@ def predict(
     """Label FILE with the exported model in DIR: CoNLL gets a column of labels, other lines become JSON Lines."""
     form = _format(file) if format_ == "auto" else format_
     refuse_no_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
+    refuse_existing(out, overwrite)
+    if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
+        raise StoreError(str(out), "is the file to label", "give another name with --out")
     try:
         labeller = load(folder, file=INT8 if int8 else FLOAT32, threads=threads)
     except LabellerError as error:

@@ -10,6 +10,7 @@ import typer
 
 from raykd.cli.console import stdout
 from raykd.errors import Fault, RaykdError, SpecError, StoreError
+from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS
 from raykd.serving.labeller import FLOAT32, INT8, LabellerError, load
 
 GRACE_S = 10
@@ -24,10 +25,10 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
     threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
     int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
-    max_batch: Annotated[int, typer.Option(min=1, help="Texts that are labelled together.")] = 32,
+    max_batch: Annotated[int, typer.Option(min=1, help="Texts that are labelled together.")] = MAX_BATCH,
     max_wait_ms: Annotated[
         float, typer.Option(min=0, help="Milliseconds that a text may wait for others.")
-    ] = 2.0,
+    ] = MAX_WAIT_MS,
 ) -> None:  # fmt: skip
     """Serve the exported model in DIR: POST /predict, GET /health, GET /metrics."""
     try:
@@ -59,8 +60,8 @@ def _bound(host: str, port: int) -> Any:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        reason = str(error.strerror).partition(" (")[0]
+    except (OSError, UnicodeError) as error:
+        reason = str(getattr(error, "strerror", error)).partition(" (")[0]
         problem = f"cannot listen on {host}:{port} ({reason}); choose another --host or --port"
         raise SpecError((Fault("--port", None, "", problem),)) from None
 

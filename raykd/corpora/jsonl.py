@@ -79,9 +79,12 @@ def _objects(lines: Iterator[str], file: str, keys: list[str]) -> Iterator[Any]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                yield _object(line, file, number, keys)
+                found = _object(line, file, number, keys)
             except CorpusError as fault:
                 yield fault
+            else:
+                if found[keys[0]]:  # a row without words would have no type
+                    yield found
 
 
 def _object(line: str, file: str, number: int, keys: list[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import escape
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ import numpy as np
 
 from raykd.corpora.config import READERS, SOURCES, CorpusConfig
 from raykd.corpora.conversion import convert
+from raykd.corpora.faults import Faults
 from raykd.corpora.files import read_lines
 from raykd.corpora.pool import read_pool
 from raykd.corpora.sentence import Unit
+from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import FileScheme
 from raykd.spec import Document, Frozen, check, overridden
 from raykd.storage import Storage
@@ -52,6 +55,8 @@ class LabelledText:
     """`bioes` or `flat`."""
     repairs: int
     """Tags that were not valid in the files' scheme as they stood."""
+    skipped: int
+    """Sentences that could not be read and were left out, with `corpus.on_error=skip`."""
 
 
 class _File(Frozen):
@@ -75,8 +80,12 @@ def read_labelled(
     configs = [_config(file, unit, scheme, overrides) for file in files]
     stream = chain.from_iterable(READERS[config.source](config) for config in configs)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
-        pool = read_pool(stream, Path(folder))
-        rows = np.arange(len(pool.labelled))
+        faults = Faults(configs[0].on_error)
+        pool = read_pool(stream, Path(folder), faults)
+        columns = pool.columns
+        if faults.on_error == "skip":
+            columns = without_unknown_tags(pool, configs[0], faults)
+        rows = np.flatnonzero(columns.part >= 0)
         converted = convert(pool, {"test": rows}, configs[0])
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [
@@ -91,6 +100,7 @@ def read_labelled(
         converted.unit,
         names.scheme,
         sum(converted.repairs["test"].values()),
+        sum(sum(own.values()) for own in faults.skipped.counts.values()),
     )
 
 
@@ -98,7 +108,7 @@ def _config(file: LabelledFile, unit: Unit, scheme: FileScheme, overrides: Seque
     folder, _, name = file.name.rpartition("/")
     source = _source(Storage(folder or "."), name, unit)
     tree: dict[str, Any] = {
-        "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": name,
+        "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": escape(name),
         "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1},
     }  # fmt: skip
     if source not in ("conllu", "tsv"):  # these are flat by themselves

@@ -63,7 +63,7 @@ def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> 
     # Each value as JSON, which is YAML: `no` stays a language for readers of YAML 1.1.
     run, task = exported.run, TASKS[exported.run.task]
     # Hugging Face takes codes of two or three letters.
-    if languages := [each for each in _languages(exported) if re.fullmatch("[a-z]{2,3}", each)]:
+    if languages := [each for each in exported.languages if re.fullmatch("[a-z]{2,3}", each)]:
         yield "language", languages
     yield "license", stated.license or UNKNOWN
     yield "library_name", "raykd"
@@ -103,7 +103,7 @@ def _summary(exported: Exported, origin: Origin | None) -> str:
     kind = f"{run.model['kind']} {run.role}"
     where = "" if origin is None else f" It is trial {origin.trial.number} of the sweep {origin.sweep}."
     label = "each text" if task.unit == "sentence" else "words"
-    languages = ", ".join(_languages(exported))
+    languages = ", ".join(exported.languages)
     return f"A {kind} that labels {label} ({run.task}) in {languages or 'text'}, made by raykd.{where}"
 
 
@@ -118,7 +118,7 @@ def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
         for name, scores in columns.items()
         for part in ("dev", "test")
     }  # fmt: skip
-    rows = [name for name in (*_languages(exported), MEAN) if any(name in own for own in cells.values())]
+    rows = [name for name in (*exported.languages, MEAN) if any(name in own for own in cells.values())]
     if len(rows) == 2:
         rows = rows[:1]  # of one language it is its mean
     yield from _table(
@@ -230,12 +230,6 @@ def _use(exported: Exported) -> Iterator[str]:
 def _licences(stated: CardConfig) -> Iterator[str]:
     yield f"- Model: {stated.license or 'not stated'}"
     yield f"- Data: {stated.data_license or 'not stated'}"
-
-
-def _languages(exported: Exported) -> list[str]:
-    scores = exported.result.scores
-    found = [*scores.by_language("dev"), *scores.by_language("test")]
-    return list(dict.fromkeys(found))
 
 
 def _by_language(scores: Scores, part: Any) -> Mapping[str, float]:

@@ -79,6 +79,15 @@ class Exported:
     agreement: Agreement | None
     """None where the sentences of the run are not at hand."""
 
+    @property
+    def languages(self) -> list[str]:
+        """Of its scores."""
+        return _languages(self.result)
+
+
+def _languages(result: RunResult) -> list[str]:
+    return list(dict.fromkeys([*result.scores.by_language("dev"), *result.scores.by_language("test")]))
+
 
 def export_run(
     folder: Storage,
@@ -127,7 +136,7 @@ def export_run(
         target.write(README, card(exported).encode())
     words = [] if table is None else sorted(set(words_of(table[1])))
     about = {"tokenizer": _tokenizer(tagger, words), "decoder": model_config(run).decoder}
-    target.write_json(CARD, about | _card(run, tagger, sessions[ONNX], contents, agreement))
+    target.write_json(CARD, about | _card(run, result, tagger, sessions[ONNX], contents, agreement))
     return exported
 
 
@@ -205,12 +214,18 @@ def _labelled(
 
 
 def _card(
-    run: Run, tagger: Tagger, session: Session, contents: Mapping[str, bytes], agreement: Agreement | None
+    run: Run,
+    result: RunResult,
+    tagger: Tagger,
+    session: Session,
+    contents: Mapping[str, bytes],
+    agreement: Agreement | None,
 ) -> dict[str, Any]:
     return {
         "run": run.id,
         "task": run.task,
         "unit": tagger.task.unit,
+        "languages": _languages(result),
         "parameters": sum(parameter.numel() for parameter in tagger.model.all_parameters()),
         "inputs": session.inputs,
         "outputs": session.outputs,

@@ -1,6 +1,7 @@
 """An exported model on labelled files: the task's score, the figures of every label and language, and its errors.
 
-The score is what a run's test score is: the task's metric of each language, and their mean.
+The score is what a run's test score is: the task's metric of each language, and their mean (over all of them: an export
+does not know which languages had no labels).
 """
 
 from __future__ import annotations
@@ -33,8 +34,6 @@ class Evaluated:
     """All sentences as if they were of one language."""
     confusions: tuple[Confusion, ...]
     """Their examples count the sentences of the text."""
-    predicted: tuple[tuple[str, ...], ...]
-    """The labels of every sentence."""
     unknown: Mapping[str, int]
     """Span types, or labels, of the text that the model does not know, with how many there are: it cannot find them."""
 
@@ -47,7 +46,11 @@ class Exported:
         self.folder = folder
         file = INT8 if int8 else FLOAT32
         own = (folder / CARD).is_file()
-        places = {"": folder} if own else {each.parent.name: each.parent for each in folder.glob(f"*/{CARD}")}
+        places = (
+            {"": folder}
+            if own
+            else {each.parent.name: each.parent for each in sorted(folder.glob(f"*/{CARD}"))}
+        )
         try:
             # Without any the folder itself says what it lacks.
             self._models = {
@@ -128,7 +131,6 @@ def evaluate(
         by_language,
         together,
         tuple(confuse(text.labels, predicted, examples=examples)),
-        tuple(map(tuple, predicted)),
         _unknown(together, exported.known),
     )
 

@@ -13,6 +13,8 @@ from raykd.serving.labeller import Labelled, Labeller
 
 Text = str | Sequence[str]
 """A text, or its words."""
+MAX_BATCH, MAX_WAIT_MS = 32, 2.0
+"""Texts that are labelled together, and how many milliseconds one may wait for others."""
 WAITING = 10_000
 """So many texts may wait; requests beyond are refused."""
 CHARACTERS = 2**16
@@ -68,6 +70,8 @@ class Batcher:
         with ThreadPoolExecutor(1, thread_name_prefix="raykd-labels") as thread:
             while True:
                 batch = await self._next()
+                if not batch:
+                    continue
                 self.on_batch(len(batch))
                 found = await loop.run_in_executor(thread, self._labelled, [each.text for each in batch])
                 for each, result in zip(batch, found, strict=True):
@@ -89,6 +93,10 @@ class Batcher:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
                     await self._arrived.wait()
+        # Those whose client has gone are not labelled.
+        self._waiting = deque(each for each in self._waiting if not each.found.done())
+        if not self._waiting:
+            return []
         batch, longest = [self._waiting.popleft()], 0
         while self._waiting and len(batch) < self.max_batch:
             longest = max(longest, batch[-1].characters, self._waiting[0].characters)

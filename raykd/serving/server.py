@@ -21,7 +21,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from raykd.serving.batching import Batcher, BusyError
+from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS, Batcher, BusyError
 from raykd.serving.labeller import Labelled, Labeller, LabellerError, load
 from raykd.serving.monitoring import Counted, Monitor
 
@@ -29,7 +29,6 @@ MODEL = "RAYKD_MODEL"
 """The environment variable that has the folder of the model where `create_app` is given none."""
 MAX_TEXTS, MAX_CHARACTERS, MAX_BODY = 1000, 20_000, 4 * 2**20
 """Of one request: texts, characters of each, bytes of its body."""
-MAX_BATCH, MAX_WAIT_MS = 32, 2.0
 EXAMPLE: dict[str, Any] = {"texts": ["Ada Lovelace lives in London."]}
 
 

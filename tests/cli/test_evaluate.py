@@ -156,3 +156,18 @@ def test_what_is_wrong_in_files(small, tmp_path, capsys, content, words, code, m
 def test_a_folder_that_is_no_export(tmp_path, capsys):
     assert code_of("evaluate", str(tmp_path), "x.conll") == 4
     assert "give a folder that raykd export wrote" in said(capsys)
+
+
+def test_sentences_that_cannot_be_read_are_left_out_where_asked(small, tmp_path, capsys):
+    folder, _, _ = small
+    whole = (folder / "en.conll").read_text()
+    source = tmp_path / "en.conll"
+    source.write_text(whole + "\nword\n\nAnna FOO\n\n")
+    calls = [str(folder / "student"), "--json"]
+    call("evaluate", *calls, f"en={folder / 'en'}.conll")
+    clean = json.loads(capsys.readouterr().out)
+    call("evaluate", *calls, f"en={source}", "--set", "corpus.on_error=skip")
+    found = json.loads(capsys.readouterr().out)
+    assert found["skipped"] == 2
+    assert found["sentences"] == clean["sentences"]
+    assert found["exports"][0]["mean"] == clean["exports"][0]["mean"]

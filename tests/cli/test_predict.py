@@ -11,6 +11,7 @@ import pytest
 
 import raykd
 from raykd.cli.predict import _sentences
+from raykd.errors import StoreError
 from raykd.runs.export import export_run
 from raykd.runs.prepare import prepare
 from raykd.storage import Storage
@@ -59,7 +60,7 @@ def test_numbers_of_words_are_no_words(student, tmp_path):
     numbered[2] = "1-2\tZoëist\t_\n" + numbered[2].replace("3\t", "2.1\tleer\t_\n3\t")
     for name, blocks, column in (("a.conllu", numbered, 1), ("a.conll", map("\n".join, SENTENCES), 0)):
         (tmp_path / name).write_text("\n\n".join(block.strip() for block in blocks) + "\n")
-        call("predict", student, str(tmp_path / name), "--out", str(tmp_path / "out"))
+        call("predict", student, str(tmp_path / name), "--out", str(tmp_path / "out"), "--overwrite")
         read = [block.split("\n") for block in (tmp_path / "out").read_text().strip().split("\n\n")]
         cells = [[line.split("\t") for line in block if line[:3] not in ("1-2", "2.1")] for block in read]
         assert [[row[column] for row in block] for block in cells] == SENTENCES
@@ -92,7 +93,7 @@ def test_json_lines_keep_what_they_have(student, tmp_path):
     rows = [{"id": 1, "text": "London"}, {"id": 2, "tokens": SENTENCES[0]}, {"id": 3, "text": "Ada lives."}]
     source.write_text("\n".join(map(json.dumps, rows)) + "\n")
     for extra in ((), ("--int8",)):
-        call("predict", student, str(source), "--out", str(out), *extra)
+        call("predict", student, str(source), "--out", str(out), "--overwrite", *extra)
         said = [json.loads(line) for line in out.read_text().splitlines()]
         assert [each["id"] for each in said] == [1, 2, 3]
         assert len(said[1]["labels"]) == 5
@@ -137,3 +138,14 @@ def test_what_lies_near_an_export_says_what_to_write(student, tmp_path, capsys):
     assert code_of("predict", str(tmp_path / "both"), "a.txt") == 4
     said = " ".join(capsys.readouterr().err.split())
     assert f"holds one model for each language (de); write raykd predict {tmp_path}/both/de a.txt" in said
+
+
+def test_a_file_is_not_written_over_and_never_over_itself(student, tmp_path, capsys):
+    source = tmp_path / "in.txt"
+    source.write_text("London\n")
+    for words in ((), ("--overwrite",)):
+        assert code_of("predict", student, str(source), "--out", str(source), *words) == StoreError.exit_code
+        assert source.read_text() == "London\n"
+    assert "is the file to label" in capsys.readouterr().err
+    assert code_of("predict", student, str(source), "--out", str(tmp_path / "no/out")) == StoreError.exit_code
+    assert "its folder does not exist" in capsys.readouterr().err

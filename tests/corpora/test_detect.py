@@ -302,3 +302,35 @@ def test_names_say_part_and_language(name, part, language):
     assert no_corpus(name) is None
     (found,) = named([name])
     assert (found.part, found.language) == (part, language)
+
+
+def test_a_file_of_one_class_that_is_called_train_is_not_left_for_the_test(tmp_path):
+    (tmp_path / "train.tsv").write_text("a fine old film\tpos\n" * 30)
+    (tmp_path / "test.tsv").write_text("a fine old film\tpos\na dull old film\tneg\n" * 30)
+    with pytest.raises(CorpusError, match="called train"):
+        detect(str(tmp_path))
+
+
+def test_where_some_files_are_utf_8_they_are_read_as_such(tmp_path):
+    for name, text in (("train", "Zürich B-LOC"), ("dev", "it\x92s B-LOC"), ("test", "Köln B-LOC")):
+        encoding = "latin-1" if name == "dev" else "utf-8"
+        (tmp_path / f"{name}.conll").write_bytes(f"{text}\nin O\n\n".encode(encoding) * 9)
+    found = detect(str(tmp_path))
+    assert found.settings.get("encoding", "utf-8") == "utf-8"
+
+
+def test_a_language_that_begins_late_in_json_lines_is_found(tmp_path):
+    row = '{"tokens": ["Anna", "sleeps"], "ner_tags": ["B-PER", "O"], "lang": "%s"}\n'
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.jsonl").write_text(row % "en" * 4500 + row % "de" * 5)
+    assert sorted(detect(str(tmp_path)).settings["languages"]) == ["de", "en"]
+
+
+def test_a_damaged_file_and_a_test_without_labels_are_left_out(tmp_path):
+    for part in ("train", "dev"):
+        (tmp_path / f"{part}.conll").write_text("Anna B-PER\nsleeps O\n\n" * 9)
+    (tmp_path / "test.conll").write_text("Anna\nsleeps\n\n" * 9)
+    (tmp_path / "old.conll.gz").write_bytes(b"\x1f\x8bnothing")
+    found = detect(str(tmp_path))
+    assert {"test.conll", "old.conll.gz"} <= set(found.unused)
+    assert "unlabelled" not in found.settings

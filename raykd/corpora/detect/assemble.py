@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from raykd.corpora.detect.columns import Column, tag_columns
-from raykd.corpora.detect.names import UNKNOWN, Named, pieces_of, with_lang
+from raykd.corpora.detect.names import UNKNOWN, Named, part_of, pieces_of, with_lang
 from raykd.corpora.detect.seen import Seen
+from raykd.errors import CorpusError
 
 Parts = dict[str, dict[str, list[Seen]]]
 """Language → part → files."""
@@ -38,6 +39,8 @@ def by_language(files: Sequence[tuple[Named, Seen]], notes: list[str], unused: d
         language = named.language or alone
         if language is None:
             unused[seen.name] = "its name says no language, and those of others do"
+        elif not seen.labelled and named.part in ("dev", "test"):
+            unused[seen.name] = f"it is called {named.part}, and no labels are seen in it"
         elif not seen.labelled:
             parts[language]["unlabelled"].append(seen)
         elif named.part is None:
@@ -103,6 +106,12 @@ def roles(parts: Parts, notes: list[str], unused: dict[str, str]) -> tuple[dict[
 def _without_train(parts: Parts, notes: list[str]) -> None:
     taken: list[Seen] = []
     for own in parts.values():
+        for seen in own.get("unlabelled", ()):
+            if part_of(seen.name) == "train" and {"dev", "test"} & own.keys():
+                hint = (
+                    "label it; where its first lines have one class only, shuffle it; or call it unlabelled"
+                )
+                raise CorpusError(seen.name, None, "no labels are seen in what is called train", hint)
         if part := next((part for part in ("dev", "test") if part in own), None):
             own["train"] = own.pop(part)
             taken += own["train"]
@@ -310,7 +319,8 @@ def encodings(parts: Parts, notes: list[str]) -> dict[str, Any]:
     for language, own in parts.items():
         files = {seen.name: seen.encoding for part in own for seen in own[part]}
         found = sorted(set(files.values()) - {"ascii"})
-        each[language] = found[0] if found else "utf-8"
+        # Where some are UTF-8, the lines of the others that are not are named when they are read.
+        each[language] = "utf-8" if "utf-8" in found or not found else found[0]
         if len(found) > 1:
             shown = ", ".join(f"{name} {encoding}" for name, encoding in files.items() if encoding != "ascii")
             notes.append(

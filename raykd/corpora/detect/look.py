@@ -13,8 +13,9 @@ from raykd.corpora.conll import DOCUMENT_START, cut_at_tabs
 from raykd.corpora.conllu import COLUMNS as CONLLU_COLUMNS
 from raykd.corpora.detect.columns import ALMOST, Column, Rows, columns_of, text_columns
 from raykd.corpora.detect.seen import LABEL_WORDS, MOST_CLASSES, TEXT_WORDS, Seen, Unclear
-from raykd.corpora.detect.tables import look_at_json, look_at_parquet
-from raykd.corpora.files import opened
+from raykd.corpora.detect.tables import languages_in, look_at_json, look_at_parquet
+from raykd.corpora.files import opened, read_lines
+from raykd.errors import CorpusError
 from raykd.storage import Storage
 from raykd.streams import BLOCK
 
@@ -28,11 +29,14 @@ LONGEST = 200
 
 
 def look_at(storage: Storage, name: str) -> Seen | Unclear:
-    """What the file is.
+    """What the file is."""
+    try:
+        return _look_at(storage, name)
+    except CorpusError as error:  # a damaged .gz, a file without rights
+        return Unclear(name, error.problem)
 
-    Raises:
-        CorpusError: it cannot be read.
-    """
+
+def _look_at(storage: Storage, name: str) -> Seen | Unclear:
     if storage.size(name) == 0:
         return Unclear(name, "empty")
     if name.endswith(".parquet") or _head(storage, name)[:4] == b"PAR1":
@@ -47,6 +51,9 @@ def look_at(storage: Storage, name: str) -> Seen | Unclear:
     found = _of_lines(name, lines)
     if isinstance(found, Unclear):
         return found
+    if found.format == "jsonl" and found.languages:
+        columns = dict(found.settings)["columns"]
+        found = replace(found, languages=languages_in(read_lines(storage, name, "utf-8"), columns))
     doubts = (*found.doubts, doubt) if doubt else found.doubts
     return replace(found, encoding=encoding, doubts=doubts)
 

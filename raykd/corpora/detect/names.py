@@ -101,7 +101,7 @@ def no_corpus(name: str) -> str | None:
 
 def named(names: Sequence[str]) -> list[Named]:
     """Part and language of each file, by its own name and, where no name has a language, by what differs."""
-    found = [Named(name, _part(name), _language(name)) for name in names]
+    found = [Named(name, part_of(name), _language(name)) for name in names]
     if any(each.language for each in found):
         return found
     return [replace(each, language=language) for each, language in zip(found, _differing(found), strict=True)]
@@ -112,7 +112,8 @@ def with_lang(name: str, language: str) -> str:
     return "".join("{lang}" if piece == language else piece for piece in pieces_of(name))
 
 
-def _part(name: str) -> str | None:
+def part_of(name: str) -> str | None:
+    """Which part a file is called, if any."""
     folders, _, file = name.rpartition("/")
     words = [piece.lower() for piece in pieces_of(file)]
     if any(PART_WORDS.get(word) == "unlabelled" for word in words):

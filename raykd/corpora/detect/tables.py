@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -51,6 +52,15 @@ def look_at_json(name: str, lines: Sequence[str]) -> Seen | Unclear:
     return _table(name, "jsonl", table, {}, languages)
 
 
+def languages_in(lines: Iterable[str], columns: Mapping[str, str]) -> tuple[str, ...]:
+    """Every language of JSON Lines: one may begin after what was looked at."""
+    found = set()
+    for line in lines:
+        with suppress(ValueError, AttributeError):
+            found.add(json.loads(line).get(columns["language"]))
+    return tuple(sorted(each for each in found if isinstance(each, str) and each))
+
+
 def _table(
     name: str, kind: Any, table: pa.Table, features: dict[str, Any], languages: list[str]
 ) -> Seen | Unclear:
@@ -94,7 +104,11 @@ def _table(
         return Unclear(name, f"no column of texts or of lists of words ({shown})")
     labels = [
         column for column in table.column_names
-        if column not in (text, language) and _is_class(table, column, min(MOST_CLASSES, max(2, table.num_rows // 3)))
+        if column not in (text, language) and _is_class(
+            table, column, min(MOST_CLASSES, max(2, table.num_rows // 3)),
+            # A file may be sorted by class.
+            least=1 if column.lower() in LABEL_WORDS or class_names(features.get(column)) else 2,
+        )
     ]  # fmt: skip
     label = _named_like(labels, LABEL_WORDS) or (labels[0] if labels else None)
     if label is None:
@@ -158,10 +172,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _is_class(table: pa.Table, name: str, most: int) -> bool:
+def _is_class(table: pa.Table, name: str, most: int, least: int) -> bool:
     kind = table.schema.field(name).type
     plain = _is_text(kind) or pa.types.is_integer(kind) or pa.types.is_dictionary(kind)
-    return plain and table[name].null_count == 0 and 1 < len(table[name].unique()) <= most
+    return plain and table[name].null_count == 0 and least <= len(table[name].unique()) <= most
 
 
 def _mean_words(table: pa.Table, name: str) -> float:
