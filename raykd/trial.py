@@ -14,6 +14,8 @@ from raykd.results import Part, Scores
 
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
 Role = Literal["search", "baseline"]
+UNFINISHED = ("RUNNING", "FAILED")
+"""The states of trials that the next driver begins again."""
 
 STRATEGY = "strategy.name"
 """The setting that names how a trial is trained, where its stages have a name of their own."""

@@ -35,7 +35,7 @@ def clean(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Remove what no sweep in STORE (default: .raykd) uses, runs of raykd distill included, after asking."""
+    """Remove what no sweep in STORE (default: .raykd) uses, what distill and precompute made included, after asking."""
     storage, before = opened(store), _changed_before(older_than, sweep)
     with stderr.status("reading …") as status:
         from raykd.sweep.removal import nothing_runs, plan_removal, remove  # torch takes seconds to import

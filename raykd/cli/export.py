@@ -81,6 +81,9 @@ def export(
     target = Storage(to)
     given = {"license": license_, "data_license": data_license}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name in (name for name, value in options.items() if not value.strip()):
+        message = "is empty; name a licence as Hugging Face does (cc-by-4.0), or omit it"
+        raise SpecError((Fault(f"--{name.replace('_', '-')}", None, "", message),))
     if "#" in what or all_ or _is_sweep(what, store):
         sources = _of_sweep(what, store, seed, options, every=all_)
     elif seed is not None:

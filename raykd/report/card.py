@@ -128,7 +128,9 @@ def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
     if origin is not None:
         yield from _of_trial(origin, label)
     yield ""
-    costs = {} if origin is None else origin.trial.cost
+    # Where each language has a student of its own, a trial's costs are those of all together.
+    alone = origin is not None and origin.trial.settings.get("student.scope") != "language"
+    costs = origin.trial.cost if origin is not None and alone else {}
     known = {
         "parameters": (PARAMETERS.name in costs, count(costs.get(PARAMETERS.name)), COMPRESSION),
         "ms a sentence in PyTorch": (LATENCY.name in costs, milliseconds(costs.get(LATENCY.name)), SPEEDUP),
@@ -151,10 +153,9 @@ def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
 def _of_trial(origin: Origin, label: str) -> Iterator[str]:
     dev = origin.trial.scores.get("dev")
     if dev is not None and dev.sd is not None:
-        yield (
-            f"One of {len(dev.by_seed)} seeds, whose mean is dev {label} {percent(dev.mean)}{spread(dev.sd)}; "
-            "the figures on labels alone are means too."
-        )
+        means = "; the figures on labels alone are means too" if origin.twin else ""
+        mean = f"{percent(dev.mean)}{spread(dev.sd)}"
+        yield f"One of {len(dev.by_seed)} seeds, whose mean is dev {label} {mean}{means}."
     own, alone = origin.trial.scores.mean("dev"), origin.twin and origin.twin.scores.mean("dev")
     if own is not None and alone is not None:
         yield f"Against the same student on labels alone: {gain(own - alone)} on dev."
@@ -190,7 +191,8 @@ def _data(exported: Exported) -> Iterator[str]:
 def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:
     run = exported.run
     sources = ", ".join(dict.fromkeys(source.teacher_id for source in run.sources))
-    names = ", ".join(each.name for each in origin.teachers) if origin and origin.teachers else sources
+    # Of several teachers a sweep's names do not say which one taught this student.
+    names = origin.teachers[0].name if origin and len(origin.teachers) == 1 else sources
     yield f"- Teacher: {names if run.sources else 'none, it learnt from labels alone'}"
     yield f"- Model: {run.model['kind']} {shape_name(run.model)}".rstrip()
     if origin is not None:

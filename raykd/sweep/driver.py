@@ -30,13 +30,13 @@ from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import SweepRecords, TrainingLabels
-from raykd.sweep.scheduler import UNFINISHED, RunList, Trials
+from raykd.sweep.scheduler import RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
 from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import Text, signal_id
-from raykd.trial import Teacher, Trial, scores_of
+from raykd.trial import UNFINISHED, Teacher, Trial, scores_of
 
 T = TypeVar("T")
 

@@ -89,8 +89,8 @@ def remove(storage: Storage, planned: Removal, *, note: Callable[[str], None]) -
     Raises:
         StoreError: a driver has begun to work on a sweep of the store; nothing is removed then.
     """
+    refuse_if_running(storage, note=note)
     if planned.sweep is None:
-        refuse_if_running(storage, note=note)
         free = {part.name for part in unused(storage)}
     else:
         free = {part.name for part in used_alone(storage, planned.sweep)}

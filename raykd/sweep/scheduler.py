@@ -17,10 +17,7 @@ from raykd.sweep.records import Record
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
 from raykd.tasks import TASKS
-from raykd.trial import STRATEGY, Role, Trial
-
-UNFINISHED = ("RUNNING", "FAILED")
-"""The states of trials that the next driver begins again."""
+from raykd.trial import STRATEGY, UNFINISHED, Role, Trial
 
 # A sampler that proposes only settings that were tried has exhausted the space, or nearly so.
 MOST_REPEATS = 100

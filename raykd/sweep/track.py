@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from raykd.errors import ExportError
 from raykd.front import front_of, gold_twin
 from raykd.redact import redacted
 from raykd.runs.export import Exported, export_run
@@ -139,7 +138,8 @@ def log_models(
                 _export(records, trial, Storage(str(folder)), card(trial))
                 exported += 1
                 listener.advance("models", detail=trial.name)
-        except ExportError as error:
+        # Whatever it is, the sweep is complete without it.
+        except Exception as error:
             listener.warn(f"{trial.name} is not logged as a model: {error}")
             continue
         tracker.log_model(trial.number, folder, ship=why.get(trial.number, ""))

@@ -6,6 +6,7 @@ raykd writes (`WRITTEN`): what else lies in a store stays.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,14 +27,15 @@ from raykd.runs.encoded import encoded_id
 from raykd.runs.models import FILES, MODEL, RESULT
 from raykd.runs.run import Run
 from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
-from raykd.storage import DOCTOR, Stamp, Storage
+from raykd.storage import Stamp, Storage
 from raykd.sweep.lease import refuse_if_held
 from raykd.sweep.records import SweepRecords
 from raykd.transfer import read_manifest, signal_id
 from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
-from raykd.trial import Trial
+from raykd.trial import UNFINISHED, Trial
 
 ID = "[0-9a-f]{16,64}"
+RUN_ID = re.compile(rf"run-{ID}")
 _RUN = "|".join(map(re.escape, (*FILES, CHECKPOINT)))
 WRITTEN: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
@@ -87,7 +89,8 @@ class Part:
 
 def sweeps_in(storage: Storage) -> list[SweepRecords]:
     """Every sweep that has records, by name."""
-    names = {name.split("/")[1] for name in storage.names("sweeps/") if name.count("/") > 1}
+    own = re.compile(r"sweeps/([^/]+)/(sweep\.json|trials/.+)")
+    names = {found[1] for name in storage.names("sweeps/") if (found := own.fullmatch(name))}
     return [SweepRecords(storage, name) for name in sorted(names)]
 
 
@@ -134,9 +137,14 @@ def used_alone(storage: Storage, name: str) -> list[Part]:
     """
     others = [records for records in sweeps_in(storage) if records.name != name]
     own = used_by(storage, [SweepRecords(storage, name)], ended=False)
-    kinds = list(WRITTEN) if all(has_ended(records.trials()) for records in others) else ["runs"]
+    kinds = ["runs"] if any(may_go_on(records.trials()) for records in others) else list(WRITTEN)
     free = _free(storage, used_by(storage, others, ended=False))
     return [part for part in free if part.kind in kinds and part.name in own[part.kind]]
+
+
+def may_go_on(trials: Sequence[Trial]) -> bool:
+    """Whether `--resume` would begin a trial: what these need is not known before they are complete."""
+    return not trials or any(trial.state in UNFINISHED for trial in trials)
 
 
 def has_ended(trials: Sequence[Trial]) -> bool:
@@ -149,7 +157,10 @@ def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
     names of what it was made from are not known either."""
     if named := sorted(used[MISNAMED]):
         problem = "is not what its name says: another version of raykd wrote it, or it is damaged"
-        raise StoreError(f"{storage.address}/{named[0]}", problem, DOCTOR)
+        hint = (
+            "use the raykd that wrote the store, or `raykd doctor STORE`, which looks whether it is damaged"
+        )
+        raise StoreError(f"{storage.address}/{named[0]}", problem, hint)
     return [part for part in parts_of(storage) if part.kind not in KEPT and part.name not in used[part.kind]]
 
 
@@ -166,10 +177,15 @@ def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = T
     used: dict[str, set[str]] = defaultdict(set)
     for records in sweeps:
         trials = [record.trial for record in records.load()]
-        if ended and not has_ended(trials):
+        if ended and may_go_on(trials):
             hint = f"end it with raykd sweep FILE --resume, or remove it: raykd clean STORE --sweep {records.name}"
-            raise StoreError(records.folder.address, "the sweep has not ended", hint)
-        for run_id in (run_id for trial in trials for run_id in trial.run_ids):
+            failed = all(trial.state != "RUNNING" for trial in trials) and bool(trials)
+            problem = (
+                "trials of the sweep failed, and may be tried again" if failed else "the sweep has not ended"
+            )
+            raise StoreError(records.folder.address, problem, hint)
+        named = RUN_ID.findall(json.dumps(records.tree())) if records.folder.exists("sweep.json") else []
+        for run_id in (*named, *(run_id for trial in trials for run_id in trial.run_ids)):
             _use_stored(storage, used, "runs", run_id)
     for signal in {name.split("/")[1] for name in storage.names("transfer/") if name.endswith(MANIFEST)}:
         for name in storage.names(f"transfer/{signal}/"):
@@ -226,6 +242,5 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
             for name in storage.names(f"transfer/{signal}/"):
                 if name.endswith(MANIFEST):
                     used["transfer"].add(read_manifest(storage.child(*name.split("/")[:-1])).origin.text_id)
-    if run.start_from and run.start_from["folder"].startswith(storage.uri):
-        name = run.start_from["folder"].rstrip("/").rpartition("/")[2]
-        _use_stored(storage, used, "runs", name)
+    if run.start_from:  # by its name: the store may have moved
+        _use_stored(storage, used, "runs", run.start_from["folder"].rstrip("/").rpartition("/")[2])

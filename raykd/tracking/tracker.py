@@ -401,12 +401,15 @@ class Tracker:
                 reachable(self.uri)
                 for record in records:
                     self._writer.write(record)
-                # What takes long, and a registry may refuse, comes last.
-                for record in records:
-                    self._writer.write_model(record)
             # Whatever the server or its client does must not reach the sweep.
             except Exception as error:
                 trouble = _reason(error)
+            # What takes long, and a registry may refuse, comes last, each by itself.
+            for record in [] if trouble else records:
+                try:
+                    self._writer.write_model(record)
+                except Exception as error:
+                    trouble = trouble or _reason(error)
             self._report(trouble)
 
     def _report(self, trouble: str) -> None:

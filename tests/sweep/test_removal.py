@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from raykd.errors import StoreError
 from raykd.report.form import size
 from raykd.runs.prepare import student_runs
 from raykd.storage import Storage
@@ -17,7 +18,7 @@ from raykd.sweep.doctor import KINDS, examine
 from raykd.sweep.lease import held
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.removal import plan_removal, remove
-from raykd.sweep.uses import KEPT, WRITTEN, parts_of, unused
+from raykd.sweep.uses import KEPT, WRITTEN, parts_of, sweeps_in, unused
 from raykd.trial import Trial
 from tests.runs.small import executed, prepared, recipe
 from tests.scores import score, scores
@@ -227,3 +228,30 @@ def test_a_kill_in_between_leaves_a_store_that_is_whole(store, monkeypatch, swee
         assert runs_of(copy, "doctored") == {path.name for path in (Path(copy) / "runs").iterdir()}
         assert unused(at) == []
         shutil.rmtree(copy)
+
+
+def test_what_a_failed_trial_needs_stays_until_its_sweep_goes(store):
+    storage = Storage(str(store))
+    failed = Trial(1, "FAILED", objective="structural", run_ids=("run-0000000000000000",))
+    SweepRecords(storage, "doctored").save(Record(failed, {}))
+    with pytest.raises(StoreError, match="may be tried again"):
+        unused(storage)
+    remove(storage, plan_removal(storage, "doctored"), note=lambda text: None)
+    assert "teachers" in {part.kind for part in parts_of(storage)}, "the other sweep's"
+
+
+def test_a_run_that_a_sweep_file_starts_from_is_used(store):
+    storage = Storage(str(store))
+    (started,) = (run for run in SweepRecords(storage, "doctored").trials()[1].run_ids)
+    records = SweepRecords(storage, "third")
+    records.open(sweep_id="sweep-third", text=json.dumps({"start_from": started}), resume=False)
+    assert started not in {part.name for part in plan_removal(storage, "doctored").parts}
+
+
+def test_a_file_of_somebody_in_a_sweeps_folder_is_no_sweep(store):
+    storage = Storage(str(store))
+    (store / "sweeps/doctored/notes.md").write_text("mine")
+    remove(storage, plan_removal(storage, "doctored"), note=lambda text: None)
+    assert (store / "sweeps/doctored/notes.md").exists()
+    assert [records.name for records in sweeps_in(storage)] == ["other"]
+    assert {part.kind for part in unused(storage)} <= {"runs"}

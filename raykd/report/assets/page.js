@@ -75,7 +75,7 @@ function drawLanguages() {
   const many = names.length > (narrow() ? 10 : 20);
   draw("languages", {data: traces, layout: frame(380, {
     hovermode: "x unified", margin: {l: 60, r: labels ? 64 : 16, t: 44, b: 30},
-    xaxis: {showgrid: false, dtick: 1, ticklabelstandoff: 4, tickangle: many ? -90 : 0,
+    xaxis: {type: "category", showgrid: false, dtick: 1, ticklabelstandoff: 4, tickangle: many ? -90 : 0,
       categoryorder: "array", categoryarray: names},
     // Bars are on the axis below the other one, so that points are never behind them.
     yaxis: {...AXIS, side: "right", title: {...AXIS.title, text: "training labels"}, showgrid: false, visible: !!labels},
