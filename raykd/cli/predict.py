@@ -21,6 +21,7 @@ from raykd.cli.options import refuse_existing
 from raykd.corpora.conll import starts_document
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import CARD, FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
+from raykd.storage import Storage
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 """The name of a run's folder."""
@@ -38,16 +39,17 @@ def predict(
         str, typer.Argument(metavar="FILE", help="What to label; - reads the standard input.", show_default=False)
     ],
     format_: Annotated[
-        Literal["auto", "text", "conll", "jsonl"],
+        Literal["auto", "text", "tsv", "conll", "jsonl"],
         typer.Option(
             "--format",
-            help="text: one text a line. conll: a word a line, an empty line after a sentence. jsonl: lines of "
-            '{"text": …} or {"tokens": […]}. auto: by the end of the name, text for -.',
+            help="text: one text a line. tsv: one text a line, in the --column. conll: a word a line, an empty line "
+            'after a sentence. jsonl: lines of {"text": …} or {"tokens": […]}. auto: by the end of the name, else by how '
+            "the file begins; text for -.",
         ),
     ] = "auto",
     column: Annotated[
         int | None,
-        typer.Option(min=0, help="The column of the words in CoNLL, from 0. Default: 0; 1 after numbers."),
+        typer.Option(min=0, help="Of the words (CoNLL) or of the text (TSV), from 0. Default: 0; 1 after numbers."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
@@ -56,7 +58,6 @@ def predict(
     threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
 ) -> None:  # fmt: skip
     """Label FILE with the exported model in DIR: CoNLL gets a column of labels, other lines become JSON Lines."""
-    form = _format(file) if format_ == "auto" else format_
     refuse_no_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
     refuse_existing(out, overwrite)
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
@@ -65,6 +66,7 @@ def predict(
         labeller = load(folder, file=INT8 if int8 else FLOAT32, threads=threads)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
+    form = _format(file, labeller) if format_ == "auto" else format_
     with ExitStack() as opened:
         lines = _lines(file, opened)
         target = opened.enter_context(out.open("w", encoding="utf-8")) if out else sys.stdout
@@ -91,9 +93,22 @@ def refuse_no_export(folder: Path, write: str) -> None:
         raise StoreError(str(folder), f"holds one model for each language ({', '.join(names)})", hint)
 
 
-def _format(file: str) -> str:
-    ends = {".jsonl": "jsonl", ".conll": "conll", ".conllu": "conll", ".iob2": "conll", ".tsv": "conll"}
-    return ends.get(Path(file).suffix, "text")
+def _format(file: str, labeller: Labeller) -> str:
+    """By the end of the name; where that says nothing, by what `raykd init` would take the file for."""
+    ends = {".jsonl": "jsonl", ".conll": "conll", ".conllu": "conll", ".iob2": "conll"}
+    ends[".tsv"] = "tsv" if labeller.unit == "sentence" else "conll"
+    path = Path(file)
+    if path.suffix in ends or not path.is_file():
+        return ends.get(path.suffix, "text")
+    from raykd.corpora.detect.look import look_at  # the readers of corpora take a while to import
+
+    seen = look_at(Storage(str(path.parent)), path.name)
+    form = getattr(seen, "format", "text").replace("conllu", "conll")
+    # Lines of one word each may be texts: columns are known by their labels.
+    form = "text" if form == "conll" and not getattr(seen, "labelled", False) else form
+    if form not in FORMATS:
+        raise CorpusError(file, None, f"the file is {form}", "write it as JSON Lines, or give --format")
+    return form
 
 
 def _lines(file: str, opened: ExitStack) -> Numbered:
@@ -115,6 +130,21 @@ def _decoded(source: Iterable[bytes], name: str) -> Numbered:
 def _of_text(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
     for said in labeller((text for _, text in lines), batch=batch):
         yield _json_line(said)
+
+
+def _of_tsv(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
+    for said in labeller(_cells(lines, file, column or 0), batch=batch):
+        yield _json_line(said)
+
+
+def _cells(lines: Numbered, file: str, column: int) -> Iterator[str]:
+    for number, line in lines:
+        cells = line.split("\t")
+        if line.strip() and len(cells) <= column:
+            problem = f"the line has {len(cells)} columns, and the text is expected in column {column}"
+            raise CorpusError(file, number, problem, "set --column to the column of the text, from 0")
+        if line.strip():
+            yield cells[column]
 
 
 def _of_json(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
@@ -219,5 +249,5 @@ def _blocks(lines: Numbered) -> Iterator[list[tuple[int, str]]]:
 
 
 FORMATS: MappingProxyType[str, Callable[[Labeller, Numbered, str, int | None, int], Iterator[str]]] = (
-    MappingProxyType({"text": _of_text, "jsonl": _of_json, "conll": _of_conll})
+    MappingProxyType({"text": _of_text, "tsv": _of_tsv, "jsonl": _of_json, "conll": _of_conll})
 )

@@ -149,3 +149,37 @@ def test_a_file_is_not_written_over_and_never_over_itself(student, tmp_path, cap
     assert "is the file to label" in capsys.readouterr().err
     assert code_of("predict", student, str(source), "--out", str(tmp_path / "no/out")) == StoreError.exit_code
     assert "its folder does not exist" in capsys.readouterr().err
+
+
+def test_columns_and_texts_are_told_apart_where_the_name_says_nothing(student, tmp_path):
+    labels = raykd.load(student).label(SENTENCES)
+    columns = "\n\n".join("\n".join(f"{word}\tO\tNIL" for word in words) for words in SENTENCES)
+    (tmp_path / "en-test.txt").write_text(columns * 9)
+    call("predict", student, str(tmp_path / "en-test.txt"), "--out", str(tmp_path / "out"))
+    block = (tmp_path / "out").read_text().split("\n\n")[0].split("\n")
+    assert [line.split("\t")[-1] for line in block] == labels[0]
+    (tmp_path / "names.txt").write_text("London\nAda Lovelace lives\n")
+    call("predict", student, str(tmp_path / "names.txt"), "--out", str(tmp_path / "texts"))
+    assert [json.loads(line)["text"] for line in (tmp_path / "texts").read_text().splitlines()] == [
+        "London",
+        "Ada Lovelace lives",
+    ]
+
+
+def test_a_column_of_texts_is_labelled(student, tmp_path):
+    (tmp_path / "in.tsv").write_text("1\tLondon\n2\tAda lives\n")
+    call(
+        "predict",
+        student,
+        str(tmp_path / "in.tsv"),
+        "--format",
+        "tsv",
+        "--column",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    )
+    assert [json.loads(line)["text"] for line in (tmp_path / "out").read_text().splitlines()] == [
+        "London",
+        "Ada lives",
+    ]
