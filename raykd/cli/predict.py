@@ -43,8 +43,8 @@ def predict(
         typer.Option(
             "--format",
             help="text: one text a line. tsv: one text a line, in the --column. conll: a word a line, an empty line "
-            'after a sentence. jsonl: lines of {"text": …} or {"tokens": […]}. auto: by the end of the name, else by how '
-            "the file begins; text for -.",
+            'after a sentence. jsonl: lines of {"text": …} or {"tokens": […]}. auto: by the end of the name, else by '
+            "how the file begins; text for -.",
         ),
     ] = "auto",
     column: Annotated[
