@@ -17,6 +17,7 @@ from rich.table import Table
 from raykd.cli.console import marked, stderr, stdout
 from raykd.cli.options import refuse_existing
 from raykd.cli.predict import refuse_no_export
+from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
 from raykd.errors import CorpusError
 from raykd.report.form import gain, percent
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from raykd.metrics.confusions import Confusion, Example, Place
     from raykd.runs.exported import Evaluated
 
-UNKNOWN = "und"
-"""The language of files of which none is named: BCP 47's for undetermined."""
 LANGUAGE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)=(.+)")
 SHOWN = 10
 """Most confusions that are shown; JSON has all."""
@@ -47,7 +46,7 @@ def evaluate(
     ],
     language: Annotated[
         str | None,
-        typer.Option(help="Of the files that do not name theirs; several, with commas, where a column tells them."),
+        typer.Option(help="Of the files that do not name theirs; several, with commas, where a column names them."),
     ] = None,
     against: Annotated[
         list[Path] | None,

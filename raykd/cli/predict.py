@@ -19,14 +19,13 @@ import typer
 from raykd.cli.console import stderr
 from raykd.cli.options import refuse_existing
 from raykd.corpora.conll import starts_document
+from raykd.corpora.conllu import NO_WORD
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import CARD, FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
 from raykd.storage import Storage
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 """The name of a run's folder."""
-NO_WORD = re.compile(r"\d+[-.]\d+")
-"""The number of a line of CoNLL-U that is no word: a multiword token, whose words follow, or an empty node."""
 Numbered = Iterator[tuple[int, str]]
 """(line from 1, its text without the line end)."""
 

@@ -23,6 +23,7 @@ from raykd.errors import CorpusError
 COLUMNS = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
 WIDTH = 10
 NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+"""The number of a line that is no word: a multiword token, whose words follow, or an empty node."""
 HINT = "correct the line; for other column files set corpus.source: conll"
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from raykd.corpora.config import READERS, SOURCES, CorpusConfig
+from raykd.corpora.conllu import WIDTH
 from raykd.corpora.conversion import convert
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import read_lines
@@ -30,7 +31,6 @@ from raykd.storage import Storage
 
 BY_NAME = {".parquet": "parquet", ".jsonl": "jsonl"}
 """The source of a file by the end of its name, where that decides."""
-CONLLU_COLUMNS = 10
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _source(storage: Storage, name: str, unit: Unit) -> str:
     if unit == "sentence":
         return "tsv"
     # Some call any columns CoNLL-U.
-    return "conllu" if end == ".conllu" and _columns(storage, name) == CONLLU_COLUMNS else "conll"
+    return "conllu" if end == ".conllu" and _columns(storage, name) == WIDTH else "conll"
 
 
 def _columns(storage: Storage, name: str) -> int:

@@ -206,8 +206,8 @@ def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:
         ]
         temperature = stage["objective"].get("temperature", 1)
         soft = [f"temperature {temperature:g}"] if temperature != 1 else []
-        told = ", ".join([f"{stage['text']} text", *soft, *long])
-        yield f"- Stage {number}: {objective_name(stage['objective'])} ({told})"
+        details = ", ".join([f"{stage['text']} text", *soft, *long])
+        yield f"- Stage {number}: {objective_name(stage['objective'])} ({details})"
     yield f"- Training: {', '.join(f'{key} {value}' for key, value in _plain(run))}"
     yield f"- Run: `{run.id}`, {exported.result.steps:,} steps, raykd {version('raykd')}"
 

@@ -277,7 +277,7 @@ def _fits(seen: Seen, words: int, kind: str, tag: int) -> bool:
 
 
 def _scheme(column: Column) -> str:
-    """`auto` but for what cannot be told from the tags of all sentences."""
+    """`auto`, but for schemes that are not found from the tags of all sentences together."""
     if column.kind == "runs":
         return "io"
     if column.kind == "spans" and column.letters & {"L", "U"} and not column.letters & {"E", "S"}:
