@@ -154,7 +154,8 @@ def _refuse_other_labels(task: Task, text: LabelledText) -> None:
         problem = (
             f"its tags are {kinds[text.scheme]}, and the model (task {task.name}) gives {kinds[task.scheme]}"
         )
-        hint = f"the tags begin with {_some(text.labels)}: give --set corpus.columns.tag=2 (the column of the labels, from 0), or --set corpus.scheme=…"
+        column = "--set corpus.columns.tag=2 (the column of the labels, from 0)"
+        hint = f"the tags begin with {_some(text.labels)}: give {column}, or --set corpus.scheme=…"
         raise CorpusError(file, line, problem, hint)
 
 
