@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from raykd.errors import ExportError
+from raykd.layers.dropout import Dropout
 from raykd.layers.heads import full_precision
 from raykd.structures import Spans, SpanTags
 
@@ -38,7 +39,7 @@ class BiaffineHead(nn.Module):
     def __init__(self, inputs: int, tags: SpanTags, *, size: int, dropout: float = 0.0):
         super().__init__()
         self.first, self.last = (
-            nn.Sequential(nn.Linear(inputs, size), nn.ReLU(), nn.Dropout(dropout)) for _ in range(2)
+            nn.Sequential(nn.Linear(inputs, size), nn.ReLU(), Dropout(dropout)) for _ in range(2)
         )
         self.weights = nn.Parameter(torch.zeros(tags.labels, size + 1, size + 1))
         self.tags = tags

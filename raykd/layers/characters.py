@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from raykd.layers.bilstm import BiLSTM
+from raykd.layers.dropout import Dropout, hashed_rows
 from raykd.layers.embedding import TokenEmbedding
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class CharacterEncoder(nn.Module):
     def __init__(self, characters: int, size: int, hidden: int, *, dropout: float = 0.0):
         super().__init__()
         self.embedding = TokenEmbedding(characters, size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.lstm = BiLSTM(size, hidden)
         self.output_size = 2 * hidden
 
@@ -69,7 +70,8 @@ class CharacterEncoder(nn.Module):
         return torch.cat([self._encode_group(characters, lengths) for characters, lengths in groups])
 
     def _encode_group(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
-        inputs_NCD = self.dropout(self.embedding(characters_NC[:, : int(lengths_N.max())]))
+        characters_NC = characters_NC[:, : int(lengths_N.max())]
+        inputs_NCD = self.dropout(self.embedding(characters_NC), keys_N=hashed_rows(characters_NC))
         forward_NCH, backward_NCH = self.lstm(inputs_NCD, lengths_N).chunk(2, dim=-1)
         words_N = torch.arange(len(lengths_N), device=lengths_N.device)
         return torch.cat([forward_NCH[words_N, lengths_N - 1], backward_NCH[:, 0]], dim=-1)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from raykd.layers.dropout import of_sentences
+
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
@@ -62,8 +64,13 @@ def in_windows(
     windows = [window for row in rows for window in row]
     lengths_W = torch.tensor([len(window) for window in windows], device=lengths_B.device)
     pieces_WV = torch.nn.utils.rnn.pad_sequence(windows, batch_first=True)
-    chunks = zip(pieces_WV.split(len(pieces_BP)), lengths_W.split(len(pieces_BP)), strict=True)
-    logits_WVL = torch.cat([read(pieces, lengths) for pieces, lengths in chunks])
+    counts_B = torch.tensor([len(row) for row in rows], device=lengths_B.device)
+    sentence_W = torch.arange(len(rows), device=lengths_B.device).repeat_interleave(counts_B)
+    read_W = []
+    for chunk in torch.arange(len(windows), device=lengths_B.device).split(len(pieces_BP)):
+        with of_sentences(sentence_W[chunk]):
+            read_W.append(read(pieces_WV[chunk], lengths_W[chunk]))
+    logits_WVL = torch.cat(read_W)
     out_BPL = logits_WVL.new_zeros(*pieces_BP.shape, logits_WVL.shape[-1])
     first = 0
     for b, (row, n) in enumerate(zip(rows, lengths_B.tolist(), strict=True)):

@@ -7,8 +7,8 @@ Every worker walks the same deterministic plan of global batches and takes its s
 divided by the size of the *global* batch and multiplied by the number of workers, because DDP averages gradients: so
 one worker or four take the same step, up to rounding.
 
-Randomness is a function of the position (seed, epoch, batch, worker): a checkpoint that holds the position holds the
-state of every worker's generator, and a resumed run ends where an undisturbed one does.
+Randomness is a function of the position (seed, epoch, batch), and of a sentence's row in the global batch: a checkpoint
+that holds the position holds the state of every generator, and a resumed run ends where an undisturbed one does.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from torch.nn.parallel import DistributedDataParallel
 from raykd.corpora.batching import language_sampling, worker_slice
 from raykd.errors import RunError
 from raykd.layers import Model
+from raykd.layers.dropout import masks_of
 from raykd.results import Score
 from raykd.runs.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
 from raykd.runs.data import Batch
@@ -148,7 +149,7 @@ class Distiller:
         layers = objective.student_layers
         projected = frozenset(layer for layer in layers if self.model.projected(layer))
         student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in layers}, projected)
-        torch.manual_seed(_seed(self.stage.training.seed, index, 0, 0))
+        torch.manual_seed(_seed(self.stage.training.seed, index, 0))
         labelled = labelled_share(
             self.data.part, self._rows, per_token=self._per_token, alpha=self.plan.sampling_alpha
         )
@@ -157,7 +158,7 @@ class Distiller:
     def _begin_stage(self, index: int) -> None:
         """What happens once, when nothing of the stage is trained yet; a run that is taken up within it has it."""
         if self.stage.head == "new":
-            torch.manual_seed(_seed(self.stage.training.seed, index, 1, 0))
+            torch.manual_seed(_seed(self.stage.training.seed, index, 1))
             self.model.draw_head()
 
     def _open_step(self, groups: Sequence[str] | None, state: dict[str, Any] | None) -> None:
@@ -246,11 +247,16 @@ class Distiller:
     def _train_batch(self, epoch: int, number: int, rows: np.ndarray) -> dict[str, float]:
         """One optimiser step on one global batch; returns this worker's sums of each loss."""
         training, worker = self.stage.training, self.worker
-        torch.manual_seed(_seed(training.seed, epoch, number, worker.rank))
+        seed = _seed(training.seed, epoch, number)
+        torch.manual_seed(seed)
         own = worker_slice(rows, worker.rank, worker.world)
         # A batch smaller than the number of workers leaves some with nothing: they run one sentence at weight 0.
         batch = self.data.gather(own if len(own) else rows[:1], worker.device)
-        losses = self._learner(batch, self._kd_weight(epoch), training.precision)
+        places = (
+            worker_slice(np.arange(len(rows)), worker.rank, worker.world) if len(own) else np.zeros(1, int)
+        )
+        with masks_of(seed, torch.from_numpy(places).to(worker.device)):
+            losses = self._learner(batch, self._kd_weight(epoch), training.precision)
         weight = (worker.world if len(own) else 0.0) / self._size(rows)
         self._optimiser.zero_grad(set_to_none=True)
         total = losses[TOTAL].sum()
@@ -362,5 +368,5 @@ def _copy(module: nn.Module) -> dict[str, Tensor]:
     return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
 
 
-def _seed(seed: int, epoch: int, step: int, rank: int) -> int:
-    return int(np.random.SeedSequence([seed, epoch, step, rank]).generate_state(1, np.uint32)[0])
+def _seed(seed: int, epoch: int, step: int) -> int:
+    return int(np.random.SeedSequence([seed, epoch, step]).generate_state(1, np.uint32)[0])

@@ -9,13 +9,14 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import torch
 from torch import nn
 
 from raykd.errors import StoreError
 from raykd.layers import Model, Output
+from raykd.layers.dropout import OwnDropout
 from raykd.layers.model import checked_layer
 from raykd.layers.windows import in_windows
 from raykd.structures import Chain
@@ -57,19 +58,28 @@ class HFTagger(Model):
         self._labels, self._limit, self._prefix, self._suffix = labels, limit, prefix, suffix
         self.precision: Literal["float32", "bf16"] = precision
         self._freeze = tuple(freeze)
+        self._attention: str = model.config._attn_implementation
 
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
         depth = self.model.config.num_hidden_layers
         wanted = {layer: checked_layer(layer, depth, "the checkpoint") for layer in layers}
         bf16 = self.precision == "bf16" and not self.training
         device = batch.pieces_BP.device.type
-        with torch.autocast(device, torch.bfloat16) if bf16 else nullcontext():
+        with (
+            torch.autocast(device, torch.bfloat16) if bf16 else nullcontext(),
+            OwnDropout() if self.training else nullcontext(),
+        ):
             read_BTD = (self._of_sentences if self.pools else self._of_labels)(batch, tuple(wanted.values()))
         sizes = [self.model.config.num_labels, *(self.model.config.hidden_size for _ in wanted)]
         logits_BTL, *states = read_BTD.split(sizes, dim=-1)
         lengths_B = batch.lengths_B if self.unit == "word" else torch.ones_like(batch.lengths_B)
         chain = Chain(self._labels.emissions(logits_BTL.float(), lengths_B), lengths_B)
         return Output(chain, dict(zip(wanted, states, strict=True)))
+
+    def train(self, mode: bool = True) -> Self:
+        # The fused kernels of attention draw their dropout themselves, by the rows that one worker has.
+        self.model.set_attn_implementation("eager" if mode else self._attention)
+        return super().train(mode)
 
     def keep_rows(self, kept: Sequence[int]) -> None:
         """Keep these rows alone of the embedding of pieces: ids are then places in `kept`."""

@@ -1,6 +1,11 @@
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from raykd.layers import VariationalDropout, WordDropout
+from raykd.layers.dropout import OwnDropout, hashed_rows, kept, masks_of, of_sentences
+
+CPU = torch.device("cpu")
 
 
 def test_variational_dropout_has_one_mask_per_sentence():
@@ -29,3 +34,52 @@ def test_word_dropout_makes_a_share_of_pieces_unknown():
     dropped_BP = WordDropout(0.25, unknown=1)(torch.full((100, 100), 9))
     assert set(dropped_BP.unique().tolist()) == {1, 9}
     assert abs((dropped_BP == 1).double().mean() - 0.25) < 0.02
+
+
+def test_a_worker_draws_the_masks_of_its_sentences():
+    rows = torch.arange(6)
+    with masks_of(3, rows):
+        first, second = kept((6, 9, 10), 0.4, CPU), kept((6, 9, 10), 0.4, CPU)
+    assert not torch.equal(first, second), "every mask of a step is another"
+    with masks_of(3, rows[1::3]):  # shorter sentences, so less padding
+        own = kept((2, 7, 10), 0.4, CPU)
+        # What is keyed by its content is not counted: another worker may have more of it.
+        kept((5, 4), 0.4, CPU, keys_N=rows[:5])
+        assert torch.equal(own, first[1::3, :7])
+        assert torch.equal(kept((2, 9, 10), 0.4, CPU), second[1::3])
+
+
+def test_windows_of_a_sentence_have_its_masks():
+    with masks_of(3, torch.tensor([4, 5])):
+        whole = kept((2, 3, 8), 0.5, CPU)
+    with masks_of(3, torch.tensor([4, 5])), of_sentences(torch.tensor([1, 1, 0])):
+        assert torch.equal(kept((3, 3, 8), 0.5, CPU), whole[[1, 1, 0]])
+
+
+@settings(max_examples=30, deadline=None)
+@given(rate=st.floats(0.02, 0.98), seed=st.integers(0, 2**62), size=st.integers(1, 9))
+def test_elements_are_kept_independently_with_the_stated_probability(rate, seed, size):
+    with masks_of(seed, torch.arange(4000)):
+        stays = kept((4000, 3, size), rate, CPU).double()
+    count = stays.numel()
+    spread = (rate * (1 - rate)) ** 0.5
+    assert abs(stays.mean() - (1 - rate)) < 6 * spread / count**0.5
+    centred = stays - (1 - rate)
+    pairs = [centred[1:] * centred[:-1], centred[:, 1:] * centred[:, :-1]]
+    pairs += [centred[..., 1:] * centred[..., :-1]] if size > 1 else []
+    for products in pairs:
+        assert abs(products.mean()) < 6 * spread**2 / products.numel() ** 0.5
+
+
+def test_a_word_has_one_mask_wherever_it_stands():
+    narrow, wide = torch.tensor([[5, 6, 0], [6, 5, 0]]), torch.tensor([[7, 7, 7, 7], [5, 6, 0, 0]])
+    assert hashed_rows(narrow)[0] == hashed_rows(wide)[1] != hashed_rows(narrow)[1]
+
+
+def test_dropout_of_another_library_draws_here():
+    module, inputs = torch.nn.Dropout(0.5), torch.ones(4, 3, 8)
+    with masks_of(1, torch.arange(4)), OwnDropout():
+        whole = module(inputs)
+    with masks_of(1, torch.tensor([2])), OwnDropout():
+        assert torch.equal(module(inputs[2:3]), whole[2:3])
+    assert set(whole.unique().tolist()) == {0.0, 2.0}

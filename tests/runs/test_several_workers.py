@@ -1,4 +1,4 @@
-"""One worker, two or four: the same gradients, weights, losses and predictions, up to the order of a sum."""
+"""One worker, two or four: the same gradients with dropout, weights, losses and predictions, but for rounding."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import torch
 import torch.multiprocessing
 
 from raykd.runs.distil import Worker
+from raykd.runs.prepare import prepare
+from raykd.runs.run import Run
+from raykd.storage import Storage
 from raykd.transfer.windows import WINDOW_BYTES
 from tests.runs.loops import distiller, first_batches
 from tests.runs.small import prepared, recipe, student_of
 from tests.runs.workers import WORLDS, trained, work
+from tests.teachers.checkpoints import make_checkpoint
 
 # SGD without clipping: Adam would hide a wrong scale of the gradient.
-EXACT = {"optimiser": "sgd", "learning_rate": 0.05, "gradient_clip": 1e9, "dropout": 0.0, "batch_tokens": 250}
+EXACT = {"optimiser": "sgd", "learning_rate": 0.05, "gradient_clip": 1e9, "dropout": 0.3, "batch_tokens": 250}
 CORPUS = {"train": 7, "unlabelled": 3}
 SHORT = {"epochs": 2, "anneal_horizon": 2, "anneal_rate": 2.0}
 # λ is 0 in the second epoch, so the projection then gets no gradient.
@@ -52,7 +56,27 @@ RUNS = {
     "a window for each teacher": (
         recipe(corpus=CORPUS, training={**EXACT, "batch_tokens": 249}, schedule={"epochs": 1}), False, 1
     ),
+    "characters and words": (
+        recipe(
+            corpus=CORPUS, training=EXACT, schedule={"epochs": 1},
+            student={"character_dim": 5, "character_hidden": 4, "word_dropout": 0.2, "layers": 2},
+        ), False, WINDOW_BYTES,
+    ),
 }  # fmt: skip
+TRAINED = {"epochs": 1, "scope": "all", "training": {**EXACT, "learning_rate": 0.2}}
+TEACHERS = {
+    "spans": {"kind": "biaffine_ner", "embedding_dim": 6, "hidden_dim": 6, **TRAINED},
+    # It reads 16 pieces at once: longer sentences come in windows.
+    "a checkpoint": {"kind": "hf_token_classifier", "fine_tune": True, **TRAINED},
+}
+EVERY = (*RUNS, *TEACHERS)
+
+
+def teacher_run(store: Storage, config: dict, folder: Path) -> Run:
+    """The run that trains a teacher on the corpus of `RUNS`."""
+    if config["kind"] == "hf_token_classifier":
+        config = {**config, "path": make_checkpoint(folder / "checkpoint", longest=16)}
+    return prepare(recipe(corpus=CORPUS, teachers=config, objective={"kind": "top_1"}), store).teachers[0].run
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +85,8 @@ def seen(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workers")
     preparation = prepared(str(folder / "store"), *(asked for asked, *_ in RUNS.values()))
     runs = [(student_of(preparation, asked), *options) for asked, *options in RUNS.values()]
+    own = [teacher_run(preparation.storage, config, folder) for config in TEACHERS.values()]
+    runs += [(run, False, WINDOW_BYTES) for run in own]
     batches = [len(batch) for batch in first_batches(distiller(preparation.storage, runs[0][0]))]
     assert min(batches) < max(WORLDS) <= max(batches), "no batch leaves a worker without a sentence"
     # The server imports torch once for all workers.
@@ -73,17 +99,17 @@ def seen(tmp_path_factory):
     )
     found = {
         (name, 1): [trained(preparation.storage, run, Worker(), projected=projected, window_bytes=most)]
-        for name, (run, projected, most) in zip(RUNS, runs, strict=True)
+        for name, (run, projected, most) in zip(EVERY, runs, strict=True)
     }
     for world in WORLDS:
-        for n, name in enumerate(RUNS):
+        for n, name in enumerate(EVERY):
             paths = [Path(folder, f"{n}-{world}-{rank}.pt") for rank in range(world)]
             found[name, world] = [torch.load(path, weights_only=True) for path in paths]
     return found
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", EVERY)
 def test_steps_and_losses_do_not_depend_on_the_number_of_workers(seen, run, world):
     (alone,) = seen[run, 1]
     assert min(float(gradient.abs().max()) for gradient in alone["gradients"]) > 1e-4
