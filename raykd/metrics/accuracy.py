@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from operator import eq
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,9 +17,7 @@ def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
     """
     check_aligned(gold, predicted)
     words = sum(map(len, gold))
-    correct = sum(
-        g == p for one, other in zip(gold, predicted, strict=True) for g, p in zip(one, other, strict=True)
-    )
+    correct = sum(map(eq, chain.from_iterable(gold), chain.from_iterable(predicted)))
     return correct / words if words else 0.0
 
 

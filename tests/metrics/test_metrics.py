@@ -6,6 +6,8 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seqeval.metrics.v1 import precision_recall_fscore_support
+from seqeval.scheme import IOBES
 
 from raykd.metrics import accuracy, entity_f1, score_languages
 from raykd.results import Score
@@ -38,6 +40,20 @@ def test_entity_f1_counts_exact_well_formed_spans(gold, data):
     assert score.precision == pytest.approx(right / found if found else 0)
     assert score.recall == pytest.approx(right / wanted if wanted else 0)
     assert score.f1 == pytest.approx(2 * right / (found + wanted) if right else 0)
+    assert entity_f1([], []) == entity_f1([[]], [[]]) == (0, 0, 0)
+
+
+@untimed
+@given(sentences, st.data())
+def test_entity_f1_is_that_of_seqeval(gold, data):
+    gold = [tags for tags in gold if tags] or [["O"]]
+    predicted = [
+        data.draw(st.lists(st.sampled_from(TAGS), min_size=len(tags), max_size=len(tags))) for tags in gold
+    ]
+    expected = precision_recall_fscore_support(
+        gold, predicted, average="micro", scheme=IOBES, zero_division=0
+    )
+    assert entity_f1(gold, predicted) == pytest.approx(tuple(map(float, expected[:3])))
 
 
 def test_an_entity_counts_only_whole_and_of_its_type():
