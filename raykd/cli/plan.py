@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
 
 from rich import box
 from rich.table import Table
@@ -24,6 +26,7 @@ from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.sweep.driver import Sweep, measure_costs
 from raykd.sweep.forecast import Forecast, forecast
+from raykd.sweep.records import SweepRecords
 from raykd.sweep.settings import known_cost
 from raykd.trial import shape_name
 
@@ -47,9 +50,8 @@ def plan(
     for line in (*_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
-    stdout.print(
-        _last_line(again(file, variant, small, set_), sweep, found, at_once), highlight=False, soft_wrap=True
-    )
+    next_ = _next(sweep, file, set_, variant, small)
+    stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)
 
 
 def _duration(expected: Forecast) -> str:
@@ -104,9 +106,22 @@ def _signals(found: Estimate | None) -> Iterator[str]:
         yield f"signal: {name}: {of} ({missing} to compute)"
 
 
-def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) -> str:
-    known = [record.trial for record in sweep.records.load()] if sweep.records.exists() else []
-    ended = sum(trial.role == "search" and trial.state != "RUNNING" for trial in known)
+def _next(
+    sweep: Sweep, file: Path, overrides: list[str] | None, variants: list[str] | None, small: bool
+) -> str:
+    """The command that starts the sweep or goes on with it: one that is not refused."""
+    if sweep.resumable:
+        return f"Next: raykd sweep {again(file, variants, small, overrides)} --resume"
+    name, why = sweep.file.name, ""
+    if sweep.records.exists():
+        names = (f"{name}-{number}" for number in count(2))
+        new = next(each for each in names if not SweepRecords(sweep.storage, each).exists())
+        why = f"Sweep {name!r} searched something else (corpus, teachers or space differ), so this one needs a name. "
+        overrides = [*(overrides or ()), f"name={new}"]
+    return f"{why}Next: raykd sweep {again(file, variants, small, overrides)}"
+
+
+def _summary(sweep: Sweep, found: Estimate | None, at_once: int) -> str:
     sets = "no transfer set"
     if found is not None:
         cached, missing = found.cached_bytes / 2**20, found.missing_bytes / 2**20
@@ -115,8 +130,7 @@ def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) ->
             f"{found.sets} transfer {word} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
             f"{missing:.1f} MiB to compute)"
         )
-    trials = f"{sweep.trials} trials ({ended} done), {at_once} at once"
-    return f"plan: {trials}, {sets}. Next: raykd sweep {file}{' --resume' if known else ''}"
+    return f"plan: {sweep.trials} trials ({len(sweep.earlier())} done), {at_once} at once, {sets}"
 
 
 def _corpus(sweep: Sweep) -> Table:

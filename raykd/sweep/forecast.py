@@ -47,13 +47,11 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     A baseline is counted with as many students as the search has; how many there are shows when it has ended.
     """
     todo = [run for _, run in missing_results(sweep.storage, sweep.members)]
-    records = sweep.records.load() if sweep.records.exists() else []
-    ended = sum(record.trial.role == "search" and record.trial.state == "COMPLETE" for record in records)
     settings = [sweep.settings.of(tree) for trees in sweep.settings.covering.values() for tree in trees]
     every = [setting.seeds[0] for setting in settings]
     seconds = fmean(sum(_training_s(sweep, run) for run in runs) for runs in every)
     one = seconds * sweep.file.search.runs_per_setting
-    trials = (sweep.trials - ended) * one
+    trials = max(0, sweep.trials - len(sweep.earlier())) * one
     models = sweep.models()
     unread = readings(sweep.storage, models, sweep.teacher_texts())
     phases = {

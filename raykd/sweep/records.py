@@ -85,13 +85,19 @@ class SweepRecords:
         else:
             self._write("sweep.json", {"sweep_id": sweep_id, "file": redacted(text)})
 
+    def started_as(self, sweep_id: str) -> bool:
+        """Whether a sweep of this name was started, and searches the same: `--resume` goes on with it."""
+        return self.exists() and self._sweep_id() == sweep_id
+
+    def _sweep_id(self) -> str:
+        return self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
+
     def refuse(self, *, sweep_id: str, resume: bool) -> None:
         """Raises StoreError where a sweep of this name exists, and `resume` was not asked for or it searches something
         else."""
         if not self.exists():
             return
-        there = self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
-        if there != sweep_id:
+        if self._sweep_id() != sweep_id:
             raise StoreError(
                 f"sweep {self.name!r}", "was started with another search (corpus, teachers or space differ)",
                 "give this one another name: --set name=…",
