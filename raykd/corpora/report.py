@@ -46,7 +46,7 @@ class Spaced:
         share, some = 100 * self.count / self.words, ", ".join(map(repr, self.examples))
         return (
             f"{share:.1f} % of the words of {language} have a space inside (for example {some}): text that is served "
-            "is split at white space, so these words are not found in it; where the words are known, give them as a list"
+            "is split at white space, so these words are not found in it; where words are known, give them as a list"
         )
 
 

@@ -151,7 +151,8 @@ def _variant_hint(parts: tuple[str, ...], text: str) -> str:
         return "use --variant NAME"
     name, key = parts[1], ".".join(parts[2:])
     variant = f"--{SMALL}" if name == SMALL else f"--variant {name}"
-    return f"--set changes the file with its variants laid over it: write {variant} --set {shlex.quote(f'{key}={text}')}"
+    override = shlex.quote(f"{key}={text}")
+    return f"--set changes the file with its variants laid over it: write {variant} --set {override}"
 
 
 def _put(tree: Any, parts: tuple[str, ...], value: Any) -> KeyPath:

@@ -58,11 +58,17 @@ def words(sweep: Sweep, *parts: str) -> int:
 def share_of(sweep: Sweep) -> float:
     """Pieces of a word for the students."""
     vocabulary = open_vocabulary(sweep.storage, sweep.shapes()[0].vocabulary_id).pieces
-    every = [word for sentence in sweep.preparation.corpus.parts["train"]["tokens"].to_pylist() for word in sentence]
+    every = [
+        word
+        for sentence in sweep.preparation.corpus.parts["train"]["tokens"].to_pylist()
+        for word in sentence
+    ]
     return len(vocabulary.pieces(every).values) / len(every)
 
 
-def run_s(sweep: Sweep, pieces: float, *, batch: int = 100, epochs: float, share: float | None = None) -> float:
+def run_s(
+    sweep: Sweep, pieces: float, *, batch: int = 100, epochs: float, share: float | None = None
+) -> float:
     """A student that trains on so many pieces, at 1,024 a second, with its scores."""
     share = share_of(sweep) if share is None else share
     scored = share * ((1 + epochs) * words(sweep, "dev") + words(sweep, "test"))
