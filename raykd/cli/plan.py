@@ -14,6 +14,7 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora.pretrained import HFVocabulary
+from raykd.counted import counted
 from raykd.figures import COSTS
 from raykd.report.form import FORMS, percent
 from raykd.results import Scores
@@ -100,9 +101,7 @@ def _signals(found: Estimate | None) -> Iterator[str]:
         whole, missing = (f"{size / 2**20:.1f} MiB" for size in (signal.bytes, signal.missing_bytes))
         of = "once per teacher"
         if signal.sentences:
-            of = (
-                f"{signal.sentences:,} sentences × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
-            )
+            of = f"{counted(signal.sentences, 'sentence')} × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
         yield f"signal: {name}: {of} ({missing} to compute)"
 
 
@@ -125,12 +124,11 @@ def _summary(sweep: Sweep, found: Estimate | None, at_once: int) -> str:
     sets = "no transfer set"
     if found is not None:
         cached, missing = found.cached_bytes / 2**20, found.missing_bytes / 2**20
-        word = "set" if found.sets == 1 else "sets"
         sets = (
-            f"{found.sets} transfer {word} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
+            f"{counted(found.sets, 'transfer set')} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
             f"{missing:.1f} MiB to compute)"
         )
-    return f"plan: {sweep.trials} trials ({len(sweep.earlier())} done), {at_once} at once, {sets}"
+    return f"plan: {counted(sweep.trials, 'trial')} ({len(sweep.earlier())} done), {at_once} at once, {sets}"
 
 
 def _corpus(sweep: Sweep) -> Table:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from raykd.corpora.faults import MOST_EXAMPLES
 from raykd.corpora.source import Role
 from raykd.corpora.tags import OUTSIDE, TagSet
+from raykd.counted import counted
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
@@ -109,27 +110,42 @@ class CorpusReport:
         for part, languages in self.repairs.items():
             for language, count in languages.items():
                 scheme = self.schemes[language]
-                what = f"{count} tags of {part} {language} were not valid in their scheme ({scheme}) and were repaired"
+                one = count == 1
+                what = (
+                    f"{counted(count, 'tag')} of {part} {language} {'was' if one else 'were'} not valid in "
+                    f"{'its' if one else 'their'} scheme ({scheme}) and {'was' if one else 'were'} repaired"
+                )
                 yield what + self._some("repairs", part, language)
         for part, languages in self.skipped.items():
             for language, count in languages.items():
-                what = f"{count} sentences of {part} {language} have faults and were left out"
+                one = count == 1
+                what = (
+                    f"{counted(count, 'sentence')} of {part} {language} {'has' if one else 'have'} faults and "
+                    f"{'was' if one else 'were'} left out"
+                )
                 yield what + self._some("skipped", part, language)
         keep = "set corpus.overlaps: keep to keep them"
         for part, languages in self.overlaps.items():
-            where = f"they are also in dev or test{self._shares('overlaps', part, languages)}"
+            count = sum(languages.values())
+            what, were, they = (
+                counted(count, "sentence"),
+                *(("was", "it is") if count == 1 else ("were", "they are")),
+            )
+            where = f"{they} also in dev or test{self._shares('overlaps', part, languages)}"
             if languages and self.overlaps_kept:
-                count = sum(languages.values())
-                yield f"{count} sentences of {part} were kept, and {where}; scores of these are too high"
+                yield f"{what} of {part} {were} kept, and {where}; scores of these are too high"
             elif languages:
-                yield f"{sum(languages.values())} sentences were dropped from {part}: {where}; {keep}"
+                yield f"{what} {were} dropped from {part}: {where}; {keep}"
         keep = "set corpus.duplicates: keep to keep them"
         for part, languages in self.duplicates.items():
             if languages:
                 shares = self._shares("duplicates", part, languages)
-                yield f"{sum(languages.values())} repeated sentences were dropped from {part}{shares}; {keep}"
+                count = sum(languages.values())
+                were = "was" if count == 1 else "were"
+                yield f"{counted(count, 'repeated sentence')} {were} dropped from {part}{shares}; {keep}"
         if self.dev_in_test:
-            yield f"{self.dev_in_test} sentences of dev are also in test"
+            are = "is" if self.dev_in_test == 1 else "are"
+            yield f"{counted(self.dev_in_test, 'sentence')} of dev {are} also in test"
 
     def _some(self, kind: str, part: str, language: str) -> str:
         found = self.examples.get(kind, {}).get(part, {}).get(language, ())

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
+from raykd.counted import counted
 from raykd.errors import RunError
 from raykd.figures import DEPLOYED
 from raykd.identity import identity
@@ -284,7 +285,7 @@ def measure_costs(sweep: Sweep, listener: Listener) -> None:
     todo = [run for run in runs if find_cost(sweep.storage, run) is None]
     listener.begin("latency", len(runs), done=len(runs) - len(todo))
     measure_all(sweep.storage.uri, todo, lambda: listener.advance("latency"))
-    listener.end("latency", f"{len(runs)} shapes")
+    listener.end("latency", counted(len(runs), "shape"))
     refuse_unknown(sweep, shapes)
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from raykd.corpora.corpus import MANIFEST
+from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
 from raykd.redact import redacted
@@ -105,7 +106,7 @@ class SweepRecords:
         if not resume:
             ended = sum(record.trial.state != "RUNNING" for record in self.load())
             raise StoreError(
-                f"sweep {self.name!r}", f"exists with {ended} trials",
+                f"sweep {self.name!r}", f"exists with {counted(ended, 'trial')}",
                 "--resume goes on with it, --set name=… starts another",
             )  # fmt: skip
 

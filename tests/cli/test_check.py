@@ -60,8 +60,8 @@ def test_the_files_of_the_corpus_are_looked_at(tmp_path, capsys):
     (text / "u").write_text("a\n\n")
     assert code_of("check", str(path)) == 3
     shown = capsys.readouterr().err
-    assert f"{text}/t:2: 1 columns where 2 are expected" in shown
-    assert f"{text}/t:6: 1 columns" in shown
+    assert f"{text}/t:2: 1 column where 2 are expected" in shown
+    assert f"{text}/t:6: 1 column" in shown
     # What is after the first sentences is for `raykd corpus show`.
     (text / "t").write_text("a O\n\n" * FIRST + "b\n")
     call("check", str(path))
