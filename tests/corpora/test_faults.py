@@ -99,7 +99,7 @@ def test_what_is_skipped_is_left_out_of_every_part_counted_and_shown(tmp_path, k
     assert words(found) == ["Ada King", "Eva King"]
     assert words(found, "dev") == ["dev King"]
     assert found.report.skipped == {"train": {"en": 1}, "dev": {"en": 1}}
-    warning = next(each for each in found.report.warnings() if "of train en have faults" in each)
+    warning = next(each for each in found.report.warnings() if "of train en has faults" in each)
     assert f"1 sentence of train en has faults and was left out, for example {tmp_path}/train:" in warning
 
 
