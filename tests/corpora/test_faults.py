@@ -188,8 +188,7 @@ def test_overlaps_are_dropped_or_kept_and_told_by_language(tmp_path):
     assert words(kept) == ["Ada King", "Eva King", "Eva King"]
     assert (kept.report.overlaps["train"], kept.report.duplicates["train"]) == ({"en": 1}, {})
     assert any(
-        "1 sentence of train was kept, and it is also in dev or test" in w
-        for w in kept.report.warnings()
+        "1 sentence of train was kept, and it is also in dev or test" in w for w in kept.report.warnings()
     )
 
 
