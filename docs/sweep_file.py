@@ -12,7 +12,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from raykd.corpora.config import SOURCES
+from raykd.corpora.conll import Columns as ConllColumns
 from raykd.corpora.source import Split
+from raykd.corpora.tables import TableColumns
+from raykd.corpora.tsv import Columns as TsvColumns
 from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConfig
 from raykd.layers.frozen_encoder import EncoderConfig
 from raykd.layers.word_vectors import WordVectorsConfig
@@ -141,6 +144,11 @@ GRAMMAR = """\
 
 SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`corpus`": {f"source: {name}": model for name, model in SOURCES.items()} | {"split": Split},
+    "`corpus.columns`": {
+        "source: conll": ConllColumns,
+        "source: tsv": TsvColumns,
+        "source: jsonl, parquet, huggingface": TableColumns,
+    },
     "`teachers`": {f"kind: {name}": model for name, model in TEACHERS.items()},
     "`contextual`": {"an encoder": EncoderConfig, "word vectors": WordVectorsConfig},
     "`teacher_corpus`": {"": TeacherCorpus},

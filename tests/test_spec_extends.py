@@ -234,7 +234,19 @@ class TestFaults:
     @pytest.mark.usefixtures("write")
     @pytest.mark.parametrize(
         ("override", "hint"),
-        [("extends=base.yaml", "write it in the file"), ("variants.small={}", "use --variant NAME")],
+        [
+            ("extends=base.yaml", "write it in the file"),
+            ("variants.small={}", "use --variant NAME"),
+            (
+                "variants.small.corpus.cap=100",
+                "--set changes the file with its variants laid over it: write --small --set corpus.cap=100",
+            ),
+            (
+                "variants.tiny.student={kind: bilstm}",
+                "--set changes the file with its variants laid over it: write --variant tiny --set "
+                "'student={kind: bilstm}'",
+            ),
+        ],
     )
     def test_what_the_grammar_reads_cannot_be_set_by_hand(self, override, hint):
         key = override.partition("=")[0].partition(".")[0]

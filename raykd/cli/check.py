@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from io import StringIO
+from typing import Any
 
 from pydantic import TypeAdapter
 from rich.syntax import Syntax
+from ruamel.yaml import YAML, CommentedMap
 
-from raykd.cli.console import stdout
+from raykd.cli.console import marked, stderr, stdout
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora import CorpusConfig
 from raykd.corpora.glance import glance
+from raykd.counted import counted
 from raykd.errors import SpecError
 from raykd.redact import redacted
 from raykd.spec import Document, covering, grid_size
 from raykd.sweep.spec import check_sweep, plain_sweep
 
+WIDTH = 100
+"""Of the lines in which the resolved file is shown, in a terminal and in a file alike."""
 CORPUS: TypeAdapter[CorpusConfig] = TypeAdapter(CorpusConfig)
 
 
@@ -29,24 +36,52 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
         # variant may have another corpus.
         for name in loaded.variants:
             _check_variant(document(file, None, [name]), name)
-    resolved = plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json")
-    shown = redacted(json.dumps(resolved, indent=2, ensure_ascii=False))
-    stdout.print(Syntax(shown, "json", background_color="default"))
     size = grid_size(loaded.tree)
-    files = _look_at_files(loaded)
+    settings = "infinitely many settings" if size is None else counted(size, "setting")
+    heading = f"check: {settings}; the first, with defaults, without what is null or empty:"
+    stdout.print(heading, highlight=False, soft_wrap=True)
+    shown = as_yaml(plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json"))
+    stdout.print(Syntax(redacted(shown), "yaml", background_color="default"), soft_wrap=True)
+    files, notes = _look_at_files(loaded)
+    for note in notes:
+        stderr.print(marked("warning", note), highlight=False, soft_wrap=True)
     if files:
-        stdout.print(f"corpus: the first sentences of {files} files can be read", highlight=False)
-    settings = "infinitely many" if size is None else size
+        stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read", highlight=False)
     stdout.print(
-        f"check: {file} is valid, {settings} settings. Next: raykd plan {again(file, variant, small, set_)}",
+        f"check: {file} is valid, {settings}. Next: raykd plan {again(file, variant, small, set_)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 
 
-def _look_at_files(loaded: Document) -> int:
-    """Read the beginnings of all files of every alternative of the corpus; how many there are."""
+def as_yaml(resolved: Mapping[str, Any]) -> str:
+    """A resolved sweep file as people read it: the name first, each section on as few lines as it takes."""
+    sections = CommentedMap({"name": resolved["name"], **_filled(resolved)})
+    for section in sections.values():
+        if isinstance(section, CommentedMap):
+            section.fa.set_flow_style()
+    yaml, text = YAML(), StringIO()
+    yaml.width = WIDTH
+    yaml.dump(sections, text)
+    return text.getvalue().rstrip()
+
+
+def _filled(value: Any) -> Any:
+    """Without keys whose value is null or empty."""
+    if not isinstance(value, Mapping):
+        return value
+    filled = {key: _filled(each) for key, each in value.items()}
+    kept = [(key, each) for key, each in filled.items() if each not in (None, [], {})]
+    # Its kind is what the other values belong to.
+    return CommentedMap(sorted(kept, key=lambda each: each[0] not in ("kind", "source")))
+
+
+def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
+    """Read the beginnings of all files of every alternative of the corpus: how many there are, and what to know."""
     alternatives = dict.fromkeys(json.dumps(plain.tree) for plain in covering(loaded.tree["corpus"]))
-    return sum(glance(CORPUS.validate_json(text)) for text in alternatives)
+    looks = [glance(CORPUS.validate_json(text)) for text in alternatives]
+    return sum(look.files for look in looks), list(
+        dict.fromkeys(note for look in looks for note in look.notes)
+    )
 
 
 def _check_variant(loaded: Document, name: str) -> None:

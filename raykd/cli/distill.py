@@ -5,6 +5,7 @@ from __future__ import annotations
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.counted import counted
 from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
 from raykd.sweep.driver import Sweep, missing_results, teach, train
@@ -35,7 +36,7 @@ def distill(
             scored = Teacher(name, result.scores, score_label=TASKS[run.task].score_label)
             stdout.print(f"{name}: {scores_of(scored)}, best epoch {result.best_epoch + 1}", highlight=False)
     stdout.print(
-        f"distill: {len(runs)} runs in {sweep.storage.child('runs').address}. "
+        f"distill: {counted(len(runs), 'run')} in {sweep.storage.child('runs').address}. "
         f"Next: raykd sweep {again(file, variant, small, set_)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from raykd.cli.options import refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
+from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.report.form import gain, percent
 from raykd.serving.labeller import CARD
@@ -135,7 +136,7 @@ def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> 
         _line(
             f"{each.address} ({', '.join(each.run_ids)}): {score_label} {percent(each.score.mean)}{_over(each)}"
         )
-    _line(f"evaluate: {len(text.sentences):,} sentences, {words:,} words.{other}")
+    _line(f"evaluate: {counted(len(text.sentences), 'sentence')}, {counted(words, 'word')}.{other}")
 
 
 def _over(found: Evaluated) -> str:

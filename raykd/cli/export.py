@@ -15,6 +15,7 @@ from rich.table import Table
 
 from raykd.cli.console import marked, stdout
 from raykd.cli.front import records_of
+from raykd.counted import counted
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.front import front_of
 from raykd.report.card import model_card, trial_card
@@ -94,7 +95,7 @@ def export(
     targets = [target.child(source.name) if source.name else target for source in sources]
     for source, own in zip(sources, targets, strict=True):
         _print(export_run(source.folder, own, store=source.store, card=source.card))
-    count = "1 model" if len(sources) == 1 else f"{len(sources)} models"
+    count = counted(len(sources), "model")
     _line(
         f"export: {count} in {target.address}. Next: raykd predict {targets[0].address} FILE "
         "(or three lines of Python: docs/EXPORT.md)"
@@ -222,7 +223,8 @@ def _print(exported: Exported) -> None:
         )
     else:
         _line(
-            f"compared on {agreement.sentences:,} sentences of {agreement.part}, {agreement.labels:,} labels"
+            f"compared on {counted(agreement.sentences, 'sentence')} of {agreement.part}, "
+            f"{counted(agreement.labels, 'label')}"
         )
     if agreement is not None and agreement.too_long:
         _warn(

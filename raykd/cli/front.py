@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -35,6 +38,7 @@ from raykd.report.where import best as best_first
 from raykd.report.where import parse
 from raykd.storage import Storage
 from raykd.sweep.records import NAME, SweepRecords
+from raykd.sweep.uses import sweeps_in
 from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
 READERS = 16
@@ -63,7 +67,7 @@ def front(
     small: Small = False,
 ) -> None:
     """Show the front of SWEEP, and with --where and --best the student to ship."""
-    records = records_of(sweep, store, variant, small, set_)
+    records = records_of(sweep, store, variant, small, set_, command="raykd front ")
     trials, teachers = records.trials(), records.teachers()
     score_name = score_name_of([*teachers, *trials])
     condition = parse(where, score_name) if where else None
@@ -162,14 +166,17 @@ def records_of(
     variants: list[str] | None,
     small: bool,
     overrides: list[str] | None = None,
+    *,
+    command: str = "",
 ) -> SweepRecords:
-    """The records of a sweep that is named, or given as its file with its variants and overrides.
+    """The records of a sweep that is named, or given as its file with its variants and overrides. `command` stands
+    before what to write instead, where the store has another form of the sweep.
 
     Raises:
         SpecError: variants or overrides are given for a name.
         StoreError: the store does not have it.
     """
-    name, uri = sweep, store or ".raykd"
+    name, uri, others = sweep, store or ".raykd", ()
     if Path(sweep).suffix not in (".yaml", ".yml"):
         if variants or small:
             wanted = "-".join([sweep, *(variants or ()), *(["small"] if small else ())])
@@ -179,13 +186,30 @@ def records_of(
             message = f"only a file has keys to override, and {sweep} is a name; omit --set, or give the file"
             raise SpecError((Fault("--set", None, "", message),))
     else:
-        tree = document(Path(sweep), overrides, variants, small).tree
-        name, uri = str(tree.get("name")), store or str(tree.get("store", ".raykd"))
+        loaded = document(Path(sweep), overrides, variants, small)
+        name, uri = str(loaded.tree.get("name")), store or str(loaded.tree.get("store", ".raykd"))
+        # A file without its variant is another sweep, and the other way round.
+        others = tuple([each] for each in loaded.variants) if not (variants or small) else ([],)
     if re.fullmatch(NAME, name) and (records := SweepRecords(Storage(uri), name)).exists():
         return records
-    raise StoreError(
-        f"sweep {name!r}", f"is not in the store {uri}", "run raykd sweep first, or give --store"
-    )
+    hint = "run raykd sweep first, or give --store"
+    if instead := _instead(sweep, name, Storage(uri), others, overrides):
+        hint = f"it has {instead[0]}: write {command}{instead[1]}{at(store)}"
+    raise StoreError(f"sweep {name!r}", f"is not in the store {uri}", hint)
+
+
+def _instead(
+    given: str, name: str, storage: Storage, others: Iterable[list[str]], overrides: list[str] | None
+) -> tuple[str, str] | None:
+    """The name of a sweep that the store has in the place of `name`, and how it is given. `others`: variants with
+    which the given file may have been run."""
+    for variants in others:
+        other = str(document(Path(given), overrides, variants).tree.get("name"))
+        if re.fullmatch(NAME, other) and SweepRecords(storage, other).exists():
+            return other, again(given, variants, False, overrides)
+    names = [each.name for each in sweeps_in(storage)]
+    near = [each for each in names if each.startswith(f"{name}-")] or get_close_matches(name, names, n=1)
+    return (near[0], shlex.quote(near[0])) if near else None
 
 
 def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float | None) -> None:

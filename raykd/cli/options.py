@@ -58,7 +58,10 @@ def again(
     file: str | Path, variants: list[str] | None, small: bool, overrides: list[str] | None = None
 ) -> str:
     """The file with its variants and overrides, as arguments of the next command."""
-    options = [f"--variant {name}" for name in _names(variants, small)]
+    options = [
+        f"--{SMALL}" if name == SMALL else f"--variant {shlex.quote(name)}"
+        for name in _names(variants, small)
+    ]
     options += [f"--set {shlex.quote(override)}" for override in overrides or ()]
     return " ".join([shlex.quote(str(file)), *options])
 

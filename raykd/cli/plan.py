@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
 
 from rich import box
 from rich.table import Table
@@ -12,6 +14,7 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora.pretrained import HFVocabulary
+from raykd.counted import counted
 from raykd.figures import COSTS
 from raykd.report.form import FORMS, percent
 from raykd.results import Scores
@@ -24,6 +27,7 @@ from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.sweep.driver import Sweep, measure_costs
 from raykd.sweep.forecast import Forecast, forecast
+from raykd.sweep.records import SweepRecords
 from raykd.sweep.settings import known_cost
 from raykd.trial import shape_name
 
@@ -47,9 +51,8 @@ def plan(
     for line in (*_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
-    stdout.print(
-        _last_line(again(file, variant, small, set_), sweep, found, at_once), highlight=False, soft_wrap=True
-    )
+    next_ = _next(sweep, file, set_, variant, small)
+    stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)
 
 
 def _duration(expected: Forecast) -> str:
@@ -98,25 +101,34 @@ def _signals(found: Estimate | None) -> Iterator[str]:
         whole, missing = (f"{size / 2**20:.1f} MiB" for size in (signal.bytes, signal.missing_bytes))
         of = "once per teacher"
         if signal.sentences:
-            of = (
-                f"{signal.sentences:,} sentences × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
-            )
+            of = f"{counted(signal.sentences, 'sentence')} × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
         yield f"signal: {name}: {of} ({missing} to compute)"
 
 
-def _last_line(file: str, sweep: Sweep, found: Estimate | None, at_once: int) -> str:
-    known = [record.trial for record in sweep.records.load()] if sweep.records.exists() else []
-    ended = sum(trial.role == "search" and trial.state != "RUNNING" for trial in known)
+def _next(
+    sweep: Sweep, file: Path, overrides: list[str] | None, variants: list[str] | None, small: bool
+) -> str:
+    """The command that starts the sweep or goes on with it: one that is not refused."""
+    if sweep.resumable:
+        return f"Next: raykd sweep {again(file, variants, small, overrides)} --resume"
+    name, why = sweep.file.name, ""
+    if sweep.records.exists():
+        names = (f"{name}-{number}" for number in count(2))
+        new = next(each for each in names if not SweepRecords(sweep.storage, each).exists())
+        why = f"Sweep {name!r} searched something else (corpus, teachers or space differ), so this one needs a name. "
+        overrides = [*(overrides or ()), f"name={new}"]
+    return f"{why}Next: raykd sweep {again(file, variants, small, overrides)}"
+
+
+def _summary(sweep: Sweep, found: Estimate | None, at_once: int) -> str:
     sets = "no transfer set"
     if found is not None:
         cached, missing = found.cached_bytes / 2**20, found.missing_bytes / 2**20
-        word = "set" if found.sets == 1 else "sets"
         sets = (
-            f"{found.sets} transfer {word} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
+            f"{counted(found.sets, 'transfer set')} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
             f"{missing:.1f} MiB to compute)"
         )
-    trials = f"{sweep.trials} trials ({ended} done), {at_once} at once"
-    return f"plan: {trials}, {sets}. Next: raykd sweep {file}{' --resume' if known else ''}"
+    return f"plan: {counted(sweep.trials, 'trial')} ({len(sweep.earlier())} done), {at_once} at once, {sets}"
 
 
 def _corpus(sweep: Sweep) -> Table:

@@ -20,6 +20,7 @@ from raykd.cli.console import stderr
 from raykd.cli.options import refuse_existing
 from raykd.corpora.conll import starts_document
 from raykd.corpora.conllu import NO_WORD
+from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import CARD, FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
 from raykd.storage import Storage
@@ -76,7 +77,7 @@ def predict(
             count += 1
             if count % 1000 == 0:
                 status.update(f"labelling … {count:,}")
-    stderr.print(f"predict: {count:,} {'sentences' if form == 'conll' else 'texts'}", highlight=False)
+    stderr.print(f"predict: {counted(count, 'sentence' if form == 'conll' else 'text')}", highlight=False)
 
 
 def refuse_no_export(folder: Path, write: str) -> None:
@@ -140,7 +141,9 @@ def _cells(lines: Numbered, file: str, column: int) -> Iterator[str]:
     for number, line in lines:
         cells = line.split("\t")
         if line.strip() and len(cells) <= column:
-            problem = f"the line has {len(cells)} columns, and the text is expected in column {column}"
+            problem = (
+                f"the line has {counted(len(cells), 'column')}, and the text is expected in column {column}"
+            )
             raise CorpusError(file, number, problem, "set --column to the column of the text, from 0")
         if line.strip():
             yield cells[column]
@@ -221,7 +224,9 @@ def _sentences(
             is_word = of_word and not (column and NO_WORD.fullmatch(own[0]))
             rows.append((text, is_word))
             if is_word and len(own) <= (column or 0):
-                problem = f"the line has {len(own)} columns, and words are expected in column {column}"
+                problem = (
+                    f"the line has {counted(len(own), 'column')}, and words are expected in column {column}"
+                )
                 raise CorpusError(file, number, problem, "set --column to the column of the words, from 0")
             words += [own[column or 0]] if is_word else []
         yield rows, words

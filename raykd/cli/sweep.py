@@ -13,6 +13,7 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.front import report_files, show_front
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.counted import counted
 from raykd.errors import RaykdError
 from raykd.front import front_of
 from raykd.redact import redacted
@@ -55,7 +56,7 @@ def sweep(
         raise
     show_front(trials, teachers, judged, sweep=planned.file.name, objectives=objectives)
     stdout.print(
-        f"sweep: {len(trials)} trials. The front is in {planned.records.folder.address}/front.html\n"
+        f"sweep: {counted(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
         f"--where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
         f"      {_shown(planned.file.tracking.uri, link)}",
@@ -66,8 +67,8 @@ def sweep(
         raise typer.Exit(NO_FRONT)
     if failed:
         stdout.print(
-            f"The front has gaps: {len(failed)} trials failed ({', '.join(failed[:3])}{', …' if failed[3:] else ''}). "
-            f"{command} tries them again",
+            f"The front has gaps: {counted(len(failed), 'trial')} failed ({', '.join(failed[:3])}"
+            f"{', …' if failed[3:] else ''}). {command} tries them again",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         raise typer.Exit(GAPS)

@@ -20,6 +20,7 @@ from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.corpora.tags import TagSet, from_bioes
 from raykd.corpora.text_files import read_text_files
+from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -42,7 +43,9 @@ class Columns(Frozen):
     """The columns of the word and its tag."""
 
     token: int = 0
+    """The column of the word, from 0; from the right where it is negative."""
     tag: int = -1
+    """The column of the tag, likewise."""
 
 
 ColumnsOfEach = Annotated[
@@ -192,7 +195,7 @@ def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -
             found.append(CorpusError(file, number, row.problem, row.hint))
         elif len(row) < needed or (layout.exact and len(row) != layout.width):
             expected = f"{layout.width}" if layout.exact else f"at least {needed}"
-            problem = f"{len(row)} columns where {expected} are expected: {'  '.join(row)[:60]!r}"
+            problem = f"{counted(len(row), 'column')} where {expected} are expected: {'  '.join(row)[:60]!r}"
             found.append(CorpusError(file, number, problem, layout.hint))
         elif not row[layout.token]:
             found.append(CorpusError(file, number, "the word is empty", "correct the line"))

@@ -18,6 +18,7 @@ from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.tags import FileScheme
 from raykd.corpora.text_files import read_text_files
+from raykd.counted import counted
 from raykd.errors import CorpusError
 
 COLUMNS = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
@@ -87,7 +88,7 @@ def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str) ->
     # Cells of a file with spaces between them are found too.
     cells = row if len(row) > 1 else row[0].split()
     first = int(len(cells) > 2 and cells[0].isdecimal())
-    problem = f"{len(row)} columns between tabs where CoNLL-U has {WIDTH}: {'  '.join(row)[:60]!r}"
+    problem = f"{counted(len(row), 'column')} between tabs where CoNLL-U has {WIDTH}: {'  '.join(row)[:60]!r}"
     if len(cells) > 1:
         hint = f"set corpus.source: conll and corpus.columns: {{token: {first}, tag: {len(cells) - 1}}}"
     else:

@@ -18,7 +18,7 @@ from raykd.corpora.conversion import convert
 from raykd.corpora.digest import table_digest
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.pool import Pool, read_pool
-from raykd.corpora.report import CorpusReport, sentence_counts, unseen_labels
+from raykd.corpora.report import CorpusReport, sentence_counts, spaced_words, unseen_labels
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.source import SourceConfig, Stream
@@ -123,6 +123,7 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
         unseen=unseen_labels(converted.tables, converted.tag_set),
         roles={language: config.role(language) for language in config.languages},
         overlaps_kept=config.overlaps == "keep",
+        spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
         examples={name: tally.examples for name, tally in found.items() if tally.examples},
         **{name: tally.counts for name, tally in found.items()},
     )

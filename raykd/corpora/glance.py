@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import dataclass
 
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import files_of
+from raykd.corpora.report import Spaced
 from raykd.corpora.source import FilesConfig
 
 FIRST = 100
 """The sentences of each file that are read."""
 
 
-def glance(config: CorpusConfig) -> int:
-    """Read the first sentences of every file of `config`; the number of files, 0 for a source without files.
+@dataclass(frozen=True)
+class Glance:
+    """What was looked at."""
+
+    files: int = 0
+    notes: tuple[str, ...] = ()
+    """What to know before training."""
+
+
+def glance(config: CorpusConfig) -> Glance:
+    """Read the first sentences of every file of `config`; nothing of a source without files.
 
     Raises:
         CorpusError: files are missing, or sentences have faults that may not be skipped; the first ones together.
     """
     if not isinstance(config, FilesConfig):
-        return 0
-    deque(Faults(config.on_error).sentences(READERS[config.source](config, most=FIRST)), maxlen=0)
-    return len(files_of(config))
+        return Glance()
+    found: dict[str, Spaced] = {}
+    for part, sentence in Faults(config.on_error).sentences(READERS[config.source](config, most=FIRST)):
+        if part == "train" and sentence.unit == "word":
+            own = found.get(sentence.language, Spaced())
+            spaced = [word for word in sentence.tokens if len(word.split()) > 1]
+            found[sentence.language] = own.with_words(len(sentence.tokens), spaced)
+    notes = (own.message(language) for language, own in found.items())
+    return Glance(len(files_of(config)), tuple(note for note in notes if note))

@@ -11,15 +11,44 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from raykd.corpora.faults import MOST_EXAMPLES
 from raykd.corpora.source import Role
 from raykd.corpora.tags import OUTSIDE, TagSet
+from raykd.counted import counted
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
+SPACED_SHARE = 0.001
+"""The share of words with white space inside from which on it is told: numbers like `10 000` are rarer."""
 WANTED: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {"labelled": ("train", "dev", "test"), "unlabelled": ("unlabelled", "test"), "zero-shot": ("test",)}
 )
 """The parts in which a language of each role should have sentences."""
+
+
+@dataclass(frozen=True)
+class Spaced:
+    """Words of a language that have white space inside, as in Vietnamese; text that is served is split there."""
+
+    count: int = 0
+    words: int = 0
+    """Those that were looked at."""
+    examples: Sequence[str] = ()
+
+    def with_words(self, words: int, spaced: Sequence[str]) -> Spaced:
+        """The same with further `words`, of which those in `spaced` have white space inside."""
+        examples = dict.fromkeys([*self.examples, *spaced[: 10 * MOST_EXAMPLES]])
+        return Spaced(self.count + len(spaced), self.words + words, tuple(examples)[:MOST_EXAMPLES])
+
+    def message(self, language: str) -> str:
+        """What to know of it; empty where there are few."""
+        if self.count < max(1, SPACED_SHARE * self.words):
+            return ""
+        share, some = 100 * self.count / self.words, ", ".join(map(repr, self.examples))
+        return (
+            f"{share:.1f} % of the words of {language} have a space inside (for example {some}): text that is served "
+            "is split at white space, so these words are not found in it; where words are known, give them as a list"
+        )
 
 
 @dataclass(frozen=True)
@@ -44,6 +73,8 @@ class CorpusReport:
     skipped: Counts = field(default_factory=dict)
     """Sentences that were left out because of a fault."""
     overlaps_kept: bool = False
+    spaced: Mapping[str, Spaced] = field(default_factory=dict)
+    """Language → its words with white space inside, if any."""
     examples: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
     """Of `repairs`, `skipped`, `overlaps` and `duplicates` some, by part and language."""
 
@@ -53,7 +84,11 @@ class CorpusReport:
 
     def warnings(self) -> list[str]:
         """One sentence for each thing to know before training."""
-        return [*self._missing(), *self._unseen(), *self._changed()]
+        return [*self._missing(), *self._unseen(), *self._changed(), *self.spaced_words()]
+
+    def spaced_words(self) -> list[str]:
+        """One sentence for each language in which many words have white space inside."""
+        return [message for name, own in self.spaced.items() if (message := own.message(name))]
 
     def _missing(self) -> Iterable[str]:
         for language in self.sentences["train"]:
@@ -75,27 +110,42 @@ class CorpusReport:
         for part, languages in self.repairs.items():
             for language, count in languages.items():
                 scheme = self.schemes[language]
-                what = f"{count} tags of {part} {language} were not valid in their scheme ({scheme}) and were repaired"
+                one = count == 1
+                what = (
+                    f"{counted(count, 'tag')} of {part} {language} {'was' if one else 'were'} not valid in "
+                    f"{'its' if one else 'their'} scheme ({scheme}) and {'was' if one else 'were'} repaired"
+                )
                 yield what + self._some("repairs", part, language)
         for part, languages in self.skipped.items():
             for language, count in languages.items():
-                what = f"{count} sentences of {part} {language} have faults and were left out"
+                one = count == 1
+                what = (
+                    f"{counted(count, 'sentence')} of {part} {language} {'has' if one else 'have'} faults and "
+                    f"{'was' if one else 'were'} left out"
+                )
                 yield what + self._some("skipped", part, language)
         keep = "set corpus.overlaps: keep to keep them"
         for part, languages in self.overlaps.items():
-            where = f"they are also in dev or test{self._shares('overlaps', part, languages)}"
+            count = sum(languages.values())
+            what, were, they = (
+                counted(count, "sentence"),
+                *(("was", "it is") if count == 1 else ("were", "they are")),
+            )
+            where = f"{they} also in dev or test{self._shares('overlaps', part, languages)}"
             if languages and self.overlaps_kept:
-                count = sum(languages.values())
-                yield f"{count} sentences of {part} were kept, and {where}; scores of these are too high"
+                yield f"{what} of {part} {were} kept, and {where}; scores of these are too high"
             elif languages:
-                yield f"{sum(languages.values())} sentences were dropped from {part}: {where}; {keep}"
+                yield f"{what} {were} dropped from {part}: {where}; {keep}"
         keep = "set corpus.duplicates: keep to keep them"
         for part, languages in self.duplicates.items():
             if languages:
                 shares = self._shares("duplicates", part, languages)
-                yield f"{sum(languages.values())} repeated sentences were dropped from {part}{shares}; {keep}"
+                count = sum(languages.values())
+                were = "was" if count == 1 else "were"
+                yield f"{counted(count, 'repeated sentence')} {were} dropped from {part}{shares}; {keep}"
         if self.dev_in_test:
-            yield f"{self.dev_in_test} sentences of dev are also in test"
+            are = "is" if self.dev_in_test == 1 else "are"
+            yield f"{counted(self.dev_in_test, 'sentence')} of dev {are} also in test"
 
     def _some(self, kind: str, part: str, language: str) -> str:
         found = self.examples.get(kind, {}).get(part, {}).get(language, ())
@@ -118,6 +168,7 @@ class CorpusReport:
             schemes={language: scheme for language, scheme in self.schemes.items() if language in kept},
             unseen={label: counts for label, counts in unseen.items() if any(counts.values())},
             roles={language: role for language, role in self.roles.items() if language in kept},
+            spaced={language: own for language, own in self.spaced.items() if language in kept},
             **{
                 name: _only(getattr(self, name), kept)
                 for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates")
@@ -136,7 +187,8 @@ class CorpusReport:
             for name in ("overlaps", "duplicates")
             if any(isinstance(count, int) for count in plain[name].values())
         }
-        return cls(**{**plain, **earlier})
+        spaced = {language: Spaced(**own) for language, own in plain.get("spaced", {}).items()}
+        return cls(**{**plain, **earlier, "spaced": spaced})
 
 
 def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) -> dict[str, dict[str, int]]:
@@ -146,6 +198,19 @@ def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) ->
         found = {entry["values"]: entry["counts"] for entry in table["language"].value_counts().to_pylist()}
         counts[part] = {language: found.get(language, 0) for language in languages}
     return counts
+
+
+def spaced_words(table: pa.Table) -> dict[str, Spaced]:
+    """Language → its words with white space inside, of those that have any."""
+    found: dict[str, Spaced] = {}
+    for batch in table.select(["tokens", "language"]).to_batches():
+        for language in batch["language"].unique().to_pylist():
+            own = pc.call_function("equal", [batch["language"], pa.scalar(language)])
+            words = batch["tokens"].filter(own).flatten()
+            inside = pc.call_function("match_substring_regex", [words], pc.MatchSubstringOptions(r"[\s\pZ]"))
+            spaced = words.filter(inside)
+            found[language] = found.get(language, Spaced()).with_words(len(words), spaced.to_pylist())
+    return {language: own for language, own in found.items() if own.count}
 
 
 def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:

@@ -68,8 +68,11 @@ class SourceConfig(Frozen):
     """Most labelled training sentences of each class per language, where a sentence has one class: 500, or a mapping
     like `cap`. It limits train alone, after `cap` and `split`."""
     unlabelled_cap: Cap | None = None
+    """Most sentences without labels per language, drawn at random: a number, or a mapping like `cap`."""
     dev_cap: Cap | None = None
+    """Most sentences of dev per language, likewise; not where `split` draws it."""
     test_cap: Cap | None = None
+    """Most sentences of test per language, likewise; not where `split` draws it."""
     split: Split | None = None
     """Draw dev and test from the training sentences instead of reading them."""
     on_error: OnError = "repair"

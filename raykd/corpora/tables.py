@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from raykd.corpora.sentence import Faulty, Sentence, Unit
 from raykd.corpora.source import Name, PartsConfig
+from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -19,12 +20,15 @@ class TableColumns(Frozen):
     """The names of the columns: words and tags, or a text and its class; the language where one table has several."""
 
     token: Name = "tokens"
+    """The column of lists of words."""
     tag: Name = "ner_tags"
+    """The column of lists of tags, or of their numbers (`tag_names`)."""
     text: Name | None = None
     """Texts with one class each, instead of words with tags; their words are separated by white space."""
     label: Name = "label"
     """The class of a text."""
     language: Name | None = None
+    """The column of the language, where a file has several."""
 
     @property
     def unit(self) -> Unit:
@@ -41,6 +45,7 @@ class TableSource(PartsConfig):
     """A source whose parts are tables: one row for each sentence."""
 
     columns: TableColumns = TableColumns()
+    """The names of its columns."""
     tag_names: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     """The names of the numbers in a tag column, where the data do not have them."""
 
@@ -111,7 +116,7 @@ def _rows(
         if language not in languages or not words:
             continue
         if row_tags is not None and len(words) != len(row_tags) and unit == "word":
-            problem = f"row {row} has {len(words)} words and {len(row_tags)} tags"
+            problem = f"row {row} has {counted(len(words), 'word')} and {counted(len(row_tags), 'tag')}"
             yield Faulty(language, (CorpusError(file, None, problem, "give one tag per word"),))
             continue
         yield Sentence(words, row_tags, language, (f"{file} row {row}", None), unit)

@@ -11,6 +11,7 @@ from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, Sentence, Unit
 from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.corpora.text_files import read_text_files
+from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
@@ -21,7 +22,9 @@ class Columns(Frozen):
     """The columns of the text and its class, from 0."""
 
     text: Place = 0
+    """The column of the text."""
     label: Place = 1
+    """The column of its class."""
 
 
 ColumnsOfEach = Annotated[
@@ -73,7 +76,7 @@ def parse(
         try:
             tokens, tags = _cells(columns, cells, file, number, labelled)
             if len(cells) != width:
-                problem = f"{len(cells)} columns between tabs where the first line has {width}"
+                problem = f"{counted(len(cells), 'column')} between tabs where the first line has {width}"
                 raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
         except CorpusError as error:
             yield Faulty(language, (error,))
@@ -86,7 +89,7 @@ def _cells(
 ) -> tuple[list[str], list[str] | None]:
     needed = max(columns.text, columns.label if labelled else 0) + 1
     if len(cells) < needed:
-        problem = f"{len(cells)} columns between tabs where at least {needed} are expected"
+        problem = f"{counted(len(cells), 'column')} between tabs where at least {needed} are expected"
         raise CorpusError(file, number, problem, "correct the line, or set corpus.columns")
     tokens = cells[columns.text].split()
     tags = [cells[columns.label].strip()] if labelled else None

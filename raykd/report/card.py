@@ -186,6 +186,8 @@ def _data(exported: Exported) -> Iterator[str]:
         ["language", *used],
         [[name, *(f"{parts[part].get(name, 0):,}" for part in used)] for name in names],
     )
+    # Raw text does not show such words, and the model learnt them.
+    yield from (f"- {message}" for message in exported.corpus.spaced_words())
 
 
 def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from raykd.errors import Fault, SpecError
 from raykd.spec.extends import EXTENDS, read
-from raykd.spec.layers import VARIANTS, with_variants
+from raykd.spec.layers import SMALL, VARIANTS, with_variants
 from raykd.spec.places import KeyPath, Place, dotted
 from raykd.spec.strategies import STRATEGIES, resolved
 from raykd.spec.yaml12 import BadYamlError, parse
@@ -133,7 +134,7 @@ def _parse_override(override: str) -> tuple[tuple[str, ...], Any]:
     if not equals or not all(parts):
         raise ValueError("write key=value with dots between keys, as in student.hidden_dim=64")
     if parts[0] in (EXTENDS, VARIANTS):
-        hint = "use --variant NAME" if parts[0] == VARIANTS else "write it in the file"
+        hint = _variant_hint(parts, text) if parts[0] == VARIANTS else "write it in the file"
         raise ValueError(f"{parts[0]} cannot be set on the command line; {hint}")
     try:
         parsed = parse(text)
@@ -142,6 +143,16 @@ def _parse_override(override: str) -> tuple[tuple[str, ...], Any]:
     if parsed.faults:
         raise ValueError(parsed.faults[0][2])
     return parts, parsed.value
+
+
+def _variant_hint(parts: tuple[str, ...], text: str) -> str:
+    """What to write instead of `--set variants.small.corpus.cap=100`: --set comes after variants are laid out."""
+    if len(parts) < 3:
+        return "use --variant NAME"
+    name, key = parts[1], ".".join(parts[2:])
+    variant = f"--{SMALL}" if name == SMALL else f"--variant {name}"
+    override = shlex.quote(f"{key}={text}")
+    return f"--set changes the file with its variants laid over it: write {variant} --set {override}"
 
 
 def _put(tree: Any, parts: tuple[str, ...], value: Any) -> KeyPath:

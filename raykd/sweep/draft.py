@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from raykd.corpora.detect import Detected
@@ -73,7 +75,7 @@ def _head(root: str, file: str, name: str) -> str:
 #            raykd plan {file} --small
 # Try:       raykd sweep {file} --small    (some sentences, three students: minutes)
 # Search:    raykd sweep {file}            (raykd plan {file} says how long)
-# Choose:    raykd front {name}"""
+# Choose:    raykd front {file}            (after the try: raykd front {file} --small)"""
 
 
 def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
@@ -233,8 +235,11 @@ def _others(task: str) -> str:
 
 
 def _name(root: str) -> str:
-    last = root.rstrip("/").rpartition("/")[2]
-    return re.sub(r"[^A-Za-z0-9]+", "_", last).strip("_").lower() or "sweep"
+    """What the sweep is called: the name of the corpus' folder, in the letters that a name may have."""
+    path = root if "://" in root else str(Path(root).resolve())  # `.` has no name
+    plain = unicodedata.normalize("NFKD", path.rstrip("/").rpartition("/")[2])
+    letters = "".join(sign for sign in plain if not unicodedata.combining(sign))
+    return re.sub(r"[^A-Za-z0-9]+", "_", letters).strip("_").lower() or "sweep"
 
 
 def _line(text: str, comment: str) -> str:

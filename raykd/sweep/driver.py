@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
+from raykd.counted import counted
 from raykd.errors import RunError
 from raykd.figures import DEPLOYED
 from raykd.identity import identity
@@ -29,7 +30,7 @@ from raykd.sweep.baseline import train_twins
 from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
-from raykd.sweep.records import SweepRecords, TrainingLabels
+from raykd.sweep.records import Record, SweepRecords, TrainingLabels
 from raykd.sweep.scheduler import RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
 from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
@@ -76,6 +77,18 @@ class Sweep:
     def refuse(self, *, resume: bool) -> None:
         """Raises StoreError as `begin` would, before anything is read."""
         self.records.refuse(sweep_id=search_identity(self.document), resume=resume)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether `--resume` goes on with a sweep of this name: one was started, and it searches the same."""
+        return self.records.started_as(search_identity(self.document))
+
+    def earlier(self) -> list[Record]:
+        """The trials of the search that need not be made again."""
+        records = self.records.load() if self.resumable else []
+        return [
+            each for each in records if each.trial.role == "search" and each.trial.state not in UNFINISHED
+        ]
 
     def begin(self, lease: Lease, *, resume: bool) -> None:
         """Start the sweep in the store, or resume it; only with the `lease` are its records written.
@@ -272,7 +285,7 @@ def measure_costs(sweep: Sweep, listener: Listener) -> None:
     todo = [run for run in runs if find_cost(sweep.storage, run) is None]
     listener.begin("latency", len(runs), done=len(runs) - len(todo))
     measure_all(sweep.storage.uri, todo, lambda: listener.advance("latency"))
-    listener.end("latency", f"{len(runs)} shapes")
+    listener.end("latency", counted(len(runs), "shape"))
     refuse_unknown(sweep, shapes)
 
 

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from math import ceil
 from statistics import fmean
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from raykd.corpora.vocabulary import count_words
 from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
 from raykd.runs.data import corpus_of
 from raykd.runs.features import Reading, readings
 from raykd.runs.latency import BATCH, PIECES
 from raykd.runs.run import Run
 from raykd.runs.stored_features import encoder_ids
+from raykd.runs.vocabularies import open_vocabulary
+from raykd.storage import Storage
 from raykd.sweep.driver import Sweep, missing_results
 from raykd.sweep.settings import known_cost
 
 WORD_PIECES = 1.35
-"""Pieces of a word, where the text has not been cut into pieces yet."""
-RUN_S = 3.0
-"""What a run takes beside its training: its start, and the scores of dev and test."""
+"""Pieces of a word of a frozen encoder, whose text has not been cut into pieces yet."""
+SAMPLE = 1000
+"""Sentences by which the pieces of a word are counted for the vocabulary of a model that is trained."""
+
+# What is the same for a model of any size, in seconds of a core, as measured on 2 cores with sweeps/quickstart.yaml.
+START_S = 12.0
+"""Of a sweep: imports, and the start of Ray."""
+PHASE_S = 6.0
+"""Of a phase that has something to do: the start of its processes, each of which imports PyTorch."""
+RUN_S = 2.0
+"""Of a run: its start, reading its text, writing its model."""
+STEP_S = 0.005
+"""Of an optimiser step beside what `runs/cost.py` times: its batch is gathered, its objective computed."""
+REPORT_S = 10.0
+"""Of the end of a sweep: the front's page and the models of its students for MLflow."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +64,22 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     A baseline is counted with as many students as the search has; how many there are shows when it has ended.
     """
     todo = [run for _, run in missing_results(sweep.storage, sweep.members)]
-    records = sweep.records.load() if sweep.records.exists() else []
-    ended = sum(record.trial.role == "search" and record.trial.state == "COMPLETE" for record in records)
     settings = [sweep.settings.of(tree) for trees in sweep.settings.covering.values() for tree in trees]
     every = [setting.seeds[0] for setting in settings]
-    seconds = fmean(sum(_training_s(sweep, run) for run in runs) for runs in every)
+    seconds = fmean(sum(_run_s(sweep, run) for run in runs) for runs in every)
     one = seconds * sweep.file.search.runs_per_setting
-    trials = (sweep.trials - ended) * one
+    trials = max(0, sweep.trials - len(sweep.earlier())) * one
     models = sweep.models()
     unread = readings(sweep.storage, models, sweep.teacher_texts())
     phases = {
         "features": _features_s(sweep, models, unread) / concurrent,
-        "teachers": _together([_training_s(sweep, run) for run in todo], concurrent),
+        "teachers": _together([_run_s(sweep, run) for run in todo], concurrent),
         "precompute": _precompute_s(sweep) / concurrent,
         "trials": trials / concurrent,
         "baseline": trials / concurrent if sweep.file.baseline != "none" else 0.0,
     }
+    phases = {name: seconds and PHASE_S + seconds for name, seconds in phases.items()}
+    phases = {"start": START_S, **phases, "report": REPORT_S}
     return Forecast(phases, any(_endless(run) for run in [*todo, *chain(*every)]), tuple(unread))
 
 
@@ -70,20 +87,32 @@ def _together(seconds: Sequence[float], concurrent: int) -> float:
     return max(sum(seconds) / concurrent, max(seconds, default=0.0))
 
 
-def _training_s(sweep: Sweep, run: Run) -> float:
+def _run_s(sweep: Sweep, run: Run) -> float:
+    """A run from its start to its scores: training, the score on dev after each epoch, dev and test at the end."""
     speed = known_cost(sweep.storage, run).figures.get(TRAINING_SPEED.name)
-    return RUN_S + (_trained_pieces(sweep, run) / speed if speed else 0.0)
+    training = list(_stages(sweep, run)) if speed else []
+    trained = sum(each.pieces / speed + each.steps * STEP_S for each in training) if speed else 0.0
+    parts, share = corpus_of(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
+    scored = (1 + sum(each.epochs for each in training)) * words_in(parts["dev"]) + words_in(parts["test"])
+    return RUN_S + trained + share * scored / (BATCH * PIECES) * _labelling_ms(sweep, run) / 1000
 
 
-def _trained_pieces(sweep: Sweep, run: Run) -> float:
-    """Pieces that a run trains on at most, over all stages."""
-    total = 0.0
-    parts = corpus_of(sweep.storage.uri, run.corpus_id).parts
+@dataclass(frozen=True)
+class _Training:
+    """At most what one stage trains."""
+
+    pieces: float
+    steps: float
+    epochs: float
+
+
+def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
+    parts, share = corpus_of(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
     for stage in run.stages:
         names = {"labelled": ["train"], "unlabelled": ["unlabelled"]}.get(
             stage["text"], ["train", "unlabelled"]
         )
-        one = WORD_PIECES * sum(words_in(parts[name]) for name in names)
+        one = share * sum(words_in(parts[name]) for name in names)
         batch = {**run.training, **stage["training"]}["batch_tokens"]
         schedule = stage["schedule"]
         limits = [
@@ -92,8 +121,8 @@ def _trained_pieces(sweep: Sweep, run: Run) -> float:
         ]
         # Head, encoder and embeddings, one after the other, and the projection of a student that has one.
         steps = 3 + bool(run.model.get("projection")) if stage["layers"] == "unfreeze" else 1
-        total += steps * min((limit for limit in limits if limit is not None), default=ceil(one))
-    return total
+        pieces = steps * min((limit for limit in limits if limit is not None), default=ceil(one))
+        yield _Training(pieces, pieces / batch, pieces / max(one, 1))
 
 
 def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[Reading]) -> float:
@@ -102,12 +131,13 @@ def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[Reading]) ->
     for reading in unread:
         own = (run for run in runs if reading.config.id in encoder_ids(run))
         batch_ms = min(known_cost(sweep.storage, run).figures[LATENCY_BATCH.name] for run in own)
-        seconds += _reading_s(sum(int(text.lengths.sum()) for text in reading.texts), batch_ms)
+        words = sum(int(text.lengths.sum()) for text in reading.texts)
+        seconds += _reading_s(WORD_PIECES * words, batch_ms)
     return seconds
 
 
-def _reading_s(words: int, batch_ms: float) -> float:
-    return WORD_PIECES * words / (BATCH * PIECES) * batch_ms / 1000
+def _reading_s(pieces: float, batch_ms: float) -> float:
+    return pieces / (BATCH * PIECES) * batch_ms / 1000
 
 
 def _labelling_ms(sweep: Sweep, run: Run) -> float:
@@ -131,10 +161,28 @@ def _precompute_s(sweep: Sweep) -> float:
                 for name, part in each.preparation.of_languages(teacher.languages)[0].parts.items()
                 if name in ("train", "unlabelled")
             )
-            seconds += _reading_s(words, batch_ms) if each.needs else 0.0
+            share = pieces_per_word(sweep, teacher.run)
+            seconds += _reading_s(share * words, batch_ms) if each.needs else 0.0
     plan = sweep.transfer()
     pending = plan is not None and any(not part.complete for task in plan.coverage() for part in task.parts)
     return seconds if pending else 0.0
+
+
+def pieces_per_word(sweep: Sweep, run: Run) -> float:
+    """Pieces of a word of the run's training text in its vocabulary, by a sample."""
+    return _pieces_per_word(sweep.storage.uri, run.corpus_id, run.vocabulary_id)
+
+
+@lru_cache(maxsize=64)
+def _pieces_per_word(store_uri: str, corpus_id: str, vocabulary_id: str) -> float:
+    train = corpus_of(store_uri, corpus_id).parts["train"].select(["tokens"])
+    rows = np.unique(np.linspace(0, train.num_rows - 1, min(SAMPLE, train.num_rows)).astype(np.int64))
+    counts = count_words(train.take(pa.array(rows)))
+    if not counts:
+        return 1.0
+    pieces = open_vocabulary(Storage(store_uri), vocabulary_id).pieces.pieces(list(counts))
+    times = np.fromiter(counts.values(), np.int64, len(counts))
+    return float((np.diff(pieces.offsets) * times).sum() / times.sum())
 
 
 def words_in(part: pa.Table) -> int:

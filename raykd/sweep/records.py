@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from raykd.corpora.corpus import MANIFEST
+from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
 from raykd.redact import redacted
@@ -85,13 +86,19 @@ class SweepRecords:
         else:
             self._write("sweep.json", {"sweep_id": sweep_id, "file": redacted(text)})
 
+    def started_as(self, sweep_id: str) -> bool:
+        """Whether a sweep of this name was started, and searches the same: `--resume` goes on with it."""
+        return self.exists() and self._sweep_id() == sweep_id
+
+    def _sweep_id(self) -> str:
+        return self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
+
     def refuse(self, *, sweep_id: str, resume: bool) -> None:
         """Raises StoreError where a sweep of this name exists, and `resume` was not asked for or it searches something
         else."""
         if not self.exists():
             return
-        there = self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
-        if there != sweep_id:
+        if self._sweep_id() != sweep_id:
             raise StoreError(
                 f"sweep {self.name!r}", "was started with another search (corpus, teachers or space differ)",
                 "give this one another name: --set name=…",
@@ -99,7 +106,7 @@ class SweepRecords:
         if not resume:
             ended = sum(record.trial.state != "RUNNING" for record in self.load())
             raise StoreError(
-                f"sweep {self.name!r}", f"exists with {ended} trials",
+                f"sweep {self.name!r}", f"exists with {counted(ended, 'trial')}",
                 "--resume goes on with it, --set name=… starts another",
             )  # fmt: skip
 

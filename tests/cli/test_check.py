@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from raykd.corpora.glance import FIRST
+from raykd.spec import load
+from raykd.sweep.spec import plain_sweep
 from tests.sweep.in_process import call, code_of
 
 FILE = """
@@ -38,7 +40,7 @@ def test_the_small_form_is_checked_alone(file, tmp_path, capsys):
     path = tmp_path / "checked.yaml"
     path.write_text(path.read_text() + "  small: {corpus: {source: builtin, languages: [en], train: 20}}\n")
     call("check", file, "--small")
-    assert "--variant small" in capsys.readouterr().out
+    assert "--small" in capsys.readouterr().out
 
 
 CORPUS = "{source: conll, root: ROOT, languages: [en], train: t, dev: t, test: t, unlabelled: u}"
@@ -58,8 +60,8 @@ def test_the_files_of_the_corpus_are_looked_at(tmp_path, capsys):
     (text / "u").write_text("a\n\n")
     assert code_of("check", str(path)) == 3
     shown = capsys.readouterr().err
-    assert f"{text}/t:2: 1 columns where 2 are expected" in shown
-    assert f"{text}/t:6: 1 columns" in shown
+    assert f"{text}/t:2: 1 column where 2 are expected" in shown
+    assert f"{text}/t:6: 1 column" in shown
     # What is after the first sentences is for `raykd corpus show`.
     (text / "t").write_text("a O\n\n" * FIRST + "b\n")
     call("check", str(path))
@@ -87,3 +89,16 @@ def test_a_variant_that_is_named_is_checked_alone(file, capsys):
         assert f"--variant {name}" in capsys.readouterr().out
     assert code_of("check", file, "--variant", "shallow") == 2
     assert "in variant" not in capsys.readouterr().err
+
+
+def test_what_the_file_resolves_to_is_a_page_and_the_same_file(file, tmp_path, capsys):
+    call("check", file, "--variant", "deep")
+    out = capsys.readouterr().out
+    assert out.startswith("check: 1 setting; the first, with defaults")
+    shown = out.partition(":\n")[2].partition("check:")[0]
+    assert len(shown.splitlines()) < 40
+    assert "null" not in shown
+    assert "teachers: {kind: bilstm_crf, " in shown
+    (tmp_path / "again.yaml").write_text(shown)
+    again, first = load(tmp_path / "again.yaml"), load(file, variants=["deep"])
+    assert plain_sweep(again.tree) == plain_sweep(first.tree)

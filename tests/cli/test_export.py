@@ -7,6 +7,7 @@ import re
 import pytest
 from ruamel.yaml import YAML
 
+from raykd.corpora.report import CorpusReport, Spaced
 from raykd.errors import StoreError
 from raykd.runs.execute import find_result
 from raykd.runs.export import FILES
@@ -120,6 +121,15 @@ def test_a_card_has_figures_data_and_the_licences_that_were_given(swept, export,
     assert metadata["model-index"][0]["name"] == runs[0].id
     assert "Data: not stated" in text
     assert "None" not in text
+
+
+def test_a_card_says_which_words_raw_text_does_not_show(swept, export, tmp_path, monkeypatch):
+    storage, runs = swept
+    spaced = {"en": Spaced(1, 4, ("New York",))}
+    monkeypatch.setattr(CorpusReport, "spaced_words", lambda report: [spaced["en"].message("en")])
+    assert export(runs[0].id, tmp_path, "--store", storage.uri)[1] == 0
+    _, text = card_of(tmp_path)
+    assert "- 25.0 % of the words of en have a space inside (for example 'New York')" in text
 
 
 def test_another_seed_is_chosen(swept, export, tmp_path):

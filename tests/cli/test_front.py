@@ -12,6 +12,7 @@ from raykd.storage import Storage
 from raykd.sweep.records import Record, SweepRecords
 from raykd.trial import Teacher, Trial
 from tests.scores import scores
+from tests.sweep.in_process import code_of
 
 CALLED = {"score_name": "accuracy", "score_label": "accuracy"}
 
@@ -98,3 +99,26 @@ def test_no_student_is_an_answer_too(front):
     output, code = front("--where", "accuracy > 0.95", "--best", "accuracy")
     assert code == 1
     assert "no student of the front meets the condition" in output
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch, capsys):
+    """What `raykd front` prints in a folder where only the variant `small` of mine.yaml was run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("name: mine\nvariants: {large: {}, small: {search: {trials: 3}}}\n")
+    SweepRecords(Storage(".raykd"), "mine-small").open(sweep_id="sweep-s", text="{}", resume=False)
+
+    def run(*words: str) -> str:
+        assert code_of("front", *words) == 4
+        return capsys.readouterr().err
+
+    return run
+
+
+def test_the_form_of_the_sweep_that_was_run_is_named_with_its_command(small):
+    message = "error sweep 'mine': is not in the store .raykd; it has mine-small: write raykd front "
+    assert small("mine.yaml") == f"{message}mine.yaml --small\n"
+    assert small("mine.yaml", "--set", "search.seed=1") == f"{message}mine.yaml --small --set search.seed=1\n"
+    assert small("mine") == f"{message}mine-small\n"
+    assert "it has mine-small: write raykd front mine-small" in small("mine.yaml", "--variant", "large")
+    assert "run raykd sweep first, or give --store" in small("other")

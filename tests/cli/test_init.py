@@ -50,7 +50,7 @@ def test_the_file_can_be_planned(folder, capsys):
     )
     with without_ray():
         call("plan", "made/mine.yaml", "--small")
-    assert "Next: raykd sweep made/mine.yaml --variant small" in shown(capsys)
+    assert "Next: raykd sweep made/mine.yaml --small" in shown(capsys)
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,36 @@ def test_a_folder_without_a_corpus_is_refused_in_a_sentence(folder, capsys):
     )
     assert code_of("init", "elsewhere") == 3
     assert not (folder / "sweep.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Namen 2024", "namen_2024"), ("données-fr", "donnees_fr"), ("语料", "sweep")],
+)
+def test_the_sweep_has_the_name_of_the_folder_that_is_meant(folder, monkeypatch, name, expected):
+    write(folder / name, CASES["bioes"][0])
+    monkeypatch.chdir(folder / name)
+    call("init", ".")
+    text = (folder / name / "sweep.yaml").read_text()
+    assert load(folder / name / "sweep.yaml", ()).tree["name"] == expected
+    assert (
+        "# Choose:    raykd front sweep.yaml            (after the try: raykd front sweep.yaml --small)"
+        in text
+    )
+
+
+def test_words_with_spaces_are_told_where_the_corpus_is_looked_at(folder, capsys):
+    lines = "sinh viên\tS-PER\nđọc\tO\n{0}\tO\nHà Nội\tS-LOC\n\nAn\tS-PER\nnói\tO\n{0}\tO\nHuế\tS-LOC\n\n"
+    files = {
+        f"vi/{part}.conll": "".join(lines.format(f"{part}{number}") for number in range(6))
+        for part in ("train", "dev", "test")
+    }
+    write(folder / "mine", files)
+    told = (
+        "25.0 % of the words of vi have a space inside (for example 'sinh viên', 'Hà Nội'): text that is served is "
+        "split at white space"
+    )
+    call("init", "mine")
+    assert told in capsys.readouterr().err
+    call("check", "sweep.yaml")
+    assert told in capsys.readouterr().err

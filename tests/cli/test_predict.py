@@ -107,7 +107,7 @@ def test_json_lines_keep_what_they_have(student, tmp_path):
             "a.conll",
             b"one\n",
             3,
-            "a.conll:1: the line has 1 columns, and words are expected in column 1; set --column",
+            "a.conll:1: the line has 1 column, and words are expected in column 1; set --column",
         ),
         ("a.jsonl", b'{"text": "x"}\n{"t": 1}\n', 3, 'a.jsonl:2: got \'{"t": 1}\'; expected {"text"'),
         ("a.jsonl", b"{\n", 3, "a.jsonl:1: the line is not JSON"),

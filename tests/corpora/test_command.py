@@ -63,10 +63,9 @@ def test_what_was_left_out_is_shown(tmp_path):
     (tmp_path / "mine.yaml").write_text(f"task: pos\ncorpus: {corpus}\n")
     shown = run("show", tmp_path / "mine.yaml").output
     assert (
-        f"1 sentences of train xx have faults and were left out, for example {tmp_path}/t:3: 1 columns"
-        in shown
+        f"1 sentence of train xx has faults and was left out, for example {tmp_path}/t:3: 1 column" in shown
     )
-    assert "they are also in dev or test (xx 1; for example 'a'); set corpus.overlaps: keep" in shown
+    assert "it is also in dev or test (xx 1; for example 'a'); set corpus.overlaps: keep" in shown
 
 
 def test_existing_files_are_kept_without_a_flag(folder):

@@ -124,7 +124,7 @@ def test_patterns_find_files_per_language(tmp_path):
 @pytest.mark.parametrize(
     ("data", "settings", "line", "problem", "hint"),
     [
-        ("A\tO\nB\n", {}, 2, "1 columns where 2 are expected: 'B'", "correct the line"),
+        ("A\tO\nB\n", {}, 2, "1 column where 2 are expected: 'B'", "correct the line"),
         ("A\tO\nB\tO\tO\n", {}, 2, "3 columns where 2 are expected", "corpus.columns"),
         (
             "1\tA\tO\n2\tB\n",

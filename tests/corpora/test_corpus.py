@@ -228,7 +228,7 @@ def test_reading_leaves_no_file_behind(root, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     read_corpus(config(root)).restricted(["es"])
-    for text, problem in (("a S-PER\n", "not of scheme iob1"), ("a O\nb\n", "1 columns")):
+    for text, problem in (("a S-PER\n", "not of scheme iob1"), ("a O\nb\n", "1 column")):
         (root / "es.test").write_text(text)
         with pytest.raises(CorpusError, match=problem):
             read_corpus(config(root, scheme="iob1"))

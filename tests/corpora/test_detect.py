@@ -334,3 +334,23 @@ def test_a_damaged_file_and_a_test_without_labels_are_left_out(tmp_path):
     found = detect(str(tmp_path))
     assert {"test.conll", "old.conll.gz"} <= set(found.unused)
     assert "unlabelled" not in found.settings
+
+
+def test_classes_that_begin_late_in_a_table_are_seen(tmp_path):
+    """A file may be sorted by class; one text without a class is a fault that reading names."""
+    lines = [
+        f"the text {number} is one of several\t{'good' if number < 5000 else 'bad'}\n"
+        for number in range(6000)
+    ]
+    parts = {f"{part}.tsv": "".join(lines) for part in ("train", "dev", "test")}
+    write(tmp_path, parts)
+    found = detect(str(tmp_path))
+    assert found.settings["source"] == "tsv"
+    assert found.settings["columns"] == {"text": 0, "label": 1}
+    write(tmp_path, {"train.tsv": "".join([*lines, "the last text has no class\t\n"])})
+    assert detect(str(tmp_path)).settings == found.settings
+    # Ids are no classes, which shows only in many lines.
+    numbers = [f"the text {number} is one of several\t{max(0, number - 4500)}\n" for number in range(6000)]
+    write(tmp_path, {"train.tsv": "".join(numbers)})
+    with pytest.raises(CorpusError, match="no labels are seen in what is called train"):
+        detect(str(tmp_path))

@@ -99,8 +99,8 @@ def test_what_is_skipped_is_left_out_of_every_part_counted_and_shown(tmp_path, k
     assert words(found) == ["Ada King", "Eva King"]
     assert words(found, "dev") == ["dev King"]
     assert found.report.skipped == {"train": {"en": 1}, "dev": {"en": 1}}
-    warning = next(each for each in found.report.warnings() if "of train en have faults" in each)
-    assert f"1 sentences of train en have faults and were left out, for example {tmp_path}/train:" in warning
+    warning = next(each for each in found.report.warnings() if "of train en has faults" in each)
+    assert f"1 sentence of train en has faults and was left out, for example {tmp_path}/train:" in warning
 
 
 def test_a_cap_takes_as_many_good_sentences_as_there_are(tmp_path):
@@ -169,7 +169,7 @@ def test_parquet_rows_skip_too(tmp_path):
     plain = {"source": "parquet", "root": str(tmp_path), "languages": ["en"]} | {
         part: f"{part}.parquet" for part in ("train", "dev", "test")
     }
-    with pytest.raises(CorpusError, match="row 1 has 1 words and 2 tags") as caught:
+    with pytest.raises(CorpusError, match="row 1 has 1 word and 2 tags") as caught:
         read_corpus(CONFIG.validate_json(json.dumps(plain)))
     assert len(caught.value.others) == 2
     found = read_corpus(CONFIG.validate_json(json.dumps(plain | {"on_error": "skip"})))
@@ -182,14 +182,13 @@ def test_overlaps_are_dropped_or_kept_and_told_by_language(tmp_path):
     assert words(dropped) == ["Eva King"]
     assert dropped.report.overlaps["train"] == dropped.report.duplicates["train"] == {"en": 1}
     assert dropped.report.examples["overlaps"] == {"train": {"en": ["Ada King"]}}
-    hint = "1 repeated sentences were dropped from train (en 1; for example 'Eva King'); set corpus.duplicates: keep"
+    hint = "1 repeated sentence was dropped from train (en 1; for example 'Eva King'); set corpus.duplicates: keep"
     assert any(each.startswith(hint) for each in dropped.report.warnings())
     kept = corpus(tmp_path, GOOD + GOOD.replace("Ada", "Eva") * 2, overlaps="keep", duplicates="keep")
     assert words(kept) == ["Ada King", "Eva King", "Eva King"]
     assert (kept.report.overlaps["train"], kept.report.duplicates["train"]) == ({"en": 1}, {})
     assert any(
-        "1 sentences of train were kept, and they are also in dev or test" in w
-        for w in kept.report.warnings()
+        "1 sentence of train was kept, and it is also in dev or test" in w for w in kept.report.warnings()
     )
 
 

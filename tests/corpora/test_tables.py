@@ -157,13 +157,13 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
         (
             {"tokens": WORDS, "ner_tags": [["O"], ["O"]]},
             {},
-            "row 0 has 3 words and 1 tags",
+            "row 0 has 3 words and 1 tag",
             "one tag per word",
         ),
         (
             {"tokens": WORDS, "ner_tags": [["O"] * 3, None]},
             {},
-            "row 1 has 1 words and 0 tags",
+            "row 1 has 1 word and 0 tags",
             "one tag per word",
         ),
         ({"tokens": [["a", None]], "ner_tags": [["O", "O"]]}, {}, "row 0 has a null", "every word"),
@@ -326,5 +326,5 @@ def test_blocks_of_rows_give_the_same_sentences_and_rows(tmp_path, monkeypatch, 
     assert words_and_tags(whole["dev"]) == (WORDS * 2, TAGS * 2)
     monkeypatch.setattr(f"raykd.corpora.{source}.ROWS", 2)
     assert read(config) == whole
-    with pytest.raises(CorpusError, match="row 4 has 1 words and 2 tags"):
+    with pytest.raises(CorpusError, match="row 4 has 1 word and 2 tags"):
         read(written([*TAGS, [], TAGS[0], ["O", "O"]]))

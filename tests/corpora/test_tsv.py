@@ -37,7 +37,7 @@ def test_words_and_class(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
-        ("good\t1\nbad\n", 2, "1 columns between tabs where at least 2 are expected"),
+        ("good\t1\nbad\n", 2, "1 column between tabs where at least 2 are expected"),
         ("good\t1\n \t0\n", 2, "the text or its class is empty"),
         ("good\t\n", 1, "the text or its class is empty"),
         ("good\t1\na tab\tinside\t0\n", 2, "3 columns between tabs where the first line has 2"),

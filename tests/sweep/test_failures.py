@@ -65,7 +65,7 @@ def test_a_front_with_gaps_has_an_exit_code_of_its_own_and_resume_fills_them(fol
         assert sweep(folder) == GAPS
     printed = capsys.readouterr().out
     assert "1 complete, 1 failed" in printed
-    assert "The front has gaps: 1 trials failed (#01 posterior" in printed
+    assert "The front has gaps: 1 trial failed (#01 posterior" in printed
     assert "--resume tries them again" in printed
     assert [(trial.state, trial.message) for trial in trials(folder)] == [
         ("COMPLETE", ""), ("FAILED", "[the disk] is full")

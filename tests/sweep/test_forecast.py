@@ -10,9 +10,21 @@ import pytest
 from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.runs.precompute import precompute
 from raykd.runs.progress import Silent
+from raykd.runs.vocabularies import open_vocabulary
 from raykd.spec import load
+from raykd.sweep import forecast as forecast_module
 from raykd.sweep.driver import Sweep, measure_costs
-from raykd.sweep.forecast import RUN_S, WORD_PIECES, Forecast, forecast
+from raykd.sweep.forecast import (
+    PHASE_S,
+    REPORT_S,
+    RUN_S,
+    START_S,
+    STEP_S,
+    WORD_PIECES,
+    Forecast,
+    forecast,
+    pieces_per_word,
+)
 from tests.sweep.in_process import call, without_ray
 from tests.teachers.checkpoints import make_checkpoint
 from tests.transfer.samples import here
@@ -43,25 +55,68 @@ def words(sweep: Sweep, *parts: str) -> int:
     return sum(len(sentence) for part in parts for sentence in corpus.parts[part]["tokens"].to_pylist())
 
 
+def share_of(sweep: Sweep) -> float:
+    """Pieces of a word for the students."""
+    vocabulary = open_vocabulary(sweep.storage, sweep.shapes()[0].vocabulary_id).pieces
+    every = [
+        word
+        for sentence in sweep.preparation.corpus.parts["train"]["tokens"].to_pylist()
+        for word in sentence
+    ]
+    return len(vocabulary.pieces(every).values) / len(every)
+
+
+def run_s(
+    sweep: Sweep, pieces: float, *, batch: int = 100, epochs: float, share: float | None = None
+) -> float:
+    """A student that trains on so many pieces, at 1,024 a second, with its scores."""
+    share = share_of(sweep) if share is None else share
+    scored = share * ((1 + epochs) * words(sweep, "dev") + words(sweep, "test"))
+    return RUN_S + pieces / 1024 + pieces / batch * STEP_S + scored / 1024 / 1000
+
+
 def test_every_phase_is_what_it_computes_at_the_measured_speed(tmp_path):
     expected, sweep = of(tmp_path)
     text, labelled = words(sweep, "train", "unlabelled"), words(sweep, "train")
-    assert expected.phases["teachers"] == pytest.approx(3 * WORD_PIECES * labelled / 1024 + RUN_S)
-    assert expected.phases["precompute"] == pytest.approx(WORD_PIECES * text / 1024 / 1000)
+    batch = sweep.members[0][1].training["batch_tokens"]
+    # A teacher reads words, a student the pieces of its own vocabulary.
+    teacher = run_s(sweep, 3 * labelled, batch=batch, epochs=3, share=1.0)
+    assert expected.phases["teachers"] == pytest.approx(PHASE_S + teacher)
+    assert expected.phases["precompute"] == pytest.approx(PHASE_S + text / 1024 / 1000)
+    assert share_of(sweep) > 1.5
     # Two settings of two seeds.
-    assert expected.phases["trials"] == pytest.approx(4 * (4 * WORD_PIECES * text / 1024 + RUN_S))
+    student = run_s(sweep, 4 * share_of(sweep) * text, epochs=4)
+    assert expected.phases["trials"] == pytest.approx(PHASE_S + 4 * student)
     assert expected.phases["baseline"] == 0
+    assert (expected.phases["start"], expected.phases["report"]) == (START_S, REPORT_S)
+
+
+def test_the_pieces_of_a_word_are_counted_in_a_sample(tmp_path, monkeypatch):
+    _, sweep = of(tmp_path)
+    run, every = sweep.shapes()[0], share_of(sweep)
+    assert pieces_per_word(sweep, run) == pytest.approx(every)
+    monkeypatch.setattr("raykd.sweep.forecast.SAMPLE", 8)
+    forecast_module._pieces_per_word.cache_clear()
+    assert pieces_per_word(sweep, run) == pytest.approx(every, rel=0.2)
+    assert pieces_per_word(sweep, run) != every
+    forecast_module._pieces_per_word.cache_clear()
+
+
+def test_a_forecast_is_its_phases(tmp_path):
+    expected, _ = of(tmp_path)
     assert not expected.at_most
     assert expected.seconds == sum(expected.phases.values())
 
 
 def test_steps_and_patience_bound_it_and_more_at_once_shorten_it(tmp_path):
     steps = TEXT.replace("epochs: 4,", "max_steps: 7, patience: 2,") + "baseline: gold\n"
-    expected, _ = of(tmp_path, steps)
-    assert expected.phases["trials"] == pytest.approx(4 * (7 * 100 / 1024 + RUN_S))
+    expected, sweep = of(tmp_path, steps)
+    epochs = 700 / (share_of(sweep) * words(sweep, "train", "unlabelled"))
+    assert expected.phases["trials"] == pytest.approx(PHASE_S + 4 * run_s(sweep, 700, epochs=epochs))
     assert expected.phases["baseline"] == expected.phases["trials"]
     assert expected.at_most
-    assert of(tmp_path, steps, concurrent=2)[0].phases["trials"] == expected.phases["trials"] / 2
+    twice = of(tmp_path, steps, concurrent=2)[0].phases["trials"]
+    assert twice - PHASE_S == pytest.approx((expected.phases["trials"] - PHASE_S) / 2)
 
 
 def test_what_is_computed_takes_no_time(tmp_path, capsys):
@@ -70,21 +125,22 @@ def test_what_is_computed_takes_no_time(tmp_path, capsys):
     with without_ray():
         call("plan", *words)
         printed = capsys.readouterr().out
-        assert "time: about 2" in printed
+        assert re.search(r"time: about \d+ s on this machine \(start 12 s, teachers ", printed)
         assert re.search(
             r"signal: emissions: \d+ sentences × 0\.\d\d KiB = 0\.\d MiB \(0\.\d MiB to compute\)", printed
         )
         assert "signal: transitions: once per teacher (0.0 MiB to compute)" in printed
         call("sweep", *words, "--set", f"tracking.uri=sqlite:///{tmp_path}/mlflow.db")
     after, _ = of(tmp_path)
-    assert after.phases == {"features": 0, "teachers": 0, "precompute": 0, "trials": 0, "baseline": 0}
+    nothing = {"features": 0, "teachers": 0, "precompute": 0, "trials": 0, "baseline": 0}
+    assert after.phases == {"start": START_S, **nothing, "report": REPORT_S}
 
 
 def test_the_members_of_an_ensemble_are_trained_each_by_itself(tmp_path):
     alone, _ = of(tmp_path / "alone")
     both, sweep = of(tmp_path / "both", TEXT.replace("kind: bilstm_crf,", "kind: bilstm_crf, count: 2,"))
     assert len(sweep.members) == 2
-    assert both.phases["teachers"] == pytest.approx(2 * alone.phases["teachers"])
+    assert both.phases["teachers"] - PHASE_S == pytest.approx(2 * (alone.phases["teachers"] - PHASE_S))
 
 
 def test_frozen_encoders_read_a_sentence_once_and_then_no_more(tmp_path):
@@ -93,10 +149,11 @@ def test_frozen_encoders_read_a_sentence_once_and_then_no_more(tmp_path):
     expected, sweep = of(tmp_path / "sweep", text)
     parts = sweep.preparation.corpus.parts.values()
     different = {tuple(words) for part in parts for words in part["tokens"].to_pylist()}
-    assert expected.phases["features"] == pytest.approx(WORD_PIECES * sum(map(len, different)) / 1024 / 1000)
+    reading = WORD_PIECES * sum(map(len, different)) / 1024 / 1000
+    assert expected.phases["features"] == pytest.approx(PHASE_S + reading)
     # The teacher reads what is stored: it does not run the encoder again.
-    speed = words(sweep, "train", "unlabelled") * WORD_PIECES / 1024 / 3
-    assert expected.phases["precompute"] == pytest.approx(speed)
+    speed = words(sweep, "train", "unlabelled") / 1024 / 3
+    assert expected.phases["precompute"] == pytest.approx(PHASE_S + speed)
     for reading in readings(sweep.storage, sweep.models(), sweep.teacher_texts()):
         note_encoder(sweep.storage, reading.config)
         precompute(feature_plan(sweep.storage, [reading]), launch=here)
@@ -109,12 +166,14 @@ def test_layers_that_are_unfrozen_train_one_step_after_the_other(tmp_path):
     stages = "stages: [{objective: {kind: gold}, layers: unfreeze}]\n"
     text = re.sub(r"objective: .*\n", stages, TEXT)
     expected, sweep = of(tmp_path, text)
-    labelled = WORD_PIECES * words(sweep, "train") / 1024
-    assert expected.phases["trials"] == pytest.approx(2 * (3 * 4 * labelled + RUN_S))
+    labelled = share_of(sweep) * words(sweep, "train")
+    three = run_s(sweep, 3 * 4 * labelled, epochs=3 * 4)
+    assert expected.phases["trials"] == pytest.approx(PHASE_S + 2 * three)
     projected, _ = of(
         tmp_path / "projected", text.replace("hidden_dim: 6, vocab", "hidden_dim: 6, projection: 8, vocab")
     )
-    assert projected.phases["trials"] == pytest.approx(2 * (4 * 4 * labelled + RUN_S))
+    four = run_s(sweep, 4 * 4 * labelled, epochs=4 * 4)
+    assert projected.phases["trials"] == pytest.approx(PHASE_S + 2 * four)
 
 
 def test_strategies_of_another_scope_have_other_shapes_and_all_are_measured(tmp_path):
@@ -131,5 +190,5 @@ def test_strategies_of_another_scope_have_other_shapes_and_all_are_measured(tmp_
     whole = sweep.preparation
     assert corpora == {whole.corpus_id, *(whole.of_languages((name,))[1] for name in ("en", "de"))}
     # One student, or two of half the text: as many pieces either way.
-    labelled = WORD_PIECES * words(sweep, "train") / 1024
-    assert expected.phases["trials"] == pytest.approx(2 * (2 * 4 * labelled + 3 * RUN_S))
+    both = run_s(sweep, 4 * words(sweep, "train"), epochs=4, share=1.0)
+    assert expected.phases["trials"] == pytest.approx(PHASE_S + 2 * (2 * both + RUN_S))

@@ -26,7 +26,7 @@ def test_a_sweep_is_resumed_only_when_asked_and_only_the_same(records):
     records.save(Record(trial(0), {}))
     records.save(Record(trial(1, state="RUNNING"), {}))
     records.open(sweep_id="sweep-1", text="{}", resume=True)
-    with pytest.raises(StoreError, match=r"'ner': exists with 1 trials; --resume goes on"):
+    with pytest.raises(StoreError, match=r"'ner': exists with 1 trial; --resume goes on"):
         records.open(sweep_id="sweep-1", text="{}", resume=False)
     for resume in (True, False):
         with pytest.raises(StoreError, match=r"another search .*--set name="):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, islice
 
 from raykd.corpora.conll import DOCUMENT_START, cut_at_tabs
 from raykd.corpora.conllu import COLUMNS as CONLLU_COLUMNS
 from raykd.corpora.detect.columns import ALMOST, Column, Rows, columns_of, text_columns
 from raykd.corpora.detect.seen import LABEL_WORDS, MOST_CLASSES, TEXT_WORDS, Seen, Unclear
 from raykd.corpora.detect.tables import languages_in, look_at_json, look_at_parquet
-from raykd.corpora.files import opened, read_lines
+from raykd.corpora.files import BrokenLine, opened, read_lines
 from raykd.errors import CorpusError
 from raykd.storage import Storage
 from raykd.streams import BLOCK
@@ -48,7 +49,7 @@ def _look_at(storage: Storage, name: str) -> Seen | Unclear:
     lines = _lines(head, encoding)
     if not any(map(str.strip, lines)):
         return Unclear(name, "nothing but white space in its beginning")
-    found = _of_lines(name, lines)
+    found = _of_lines(name, lines, partial(read_lines, storage, name, encoding.replace("ascii", "utf-8")))
     if isinstance(found, Unclear):
         return found
     if found.format == "jsonl" and found.languages:
@@ -58,7 +59,8 @@ def _look_at(storage: Storage, name: str) -> Seen | Unclear:
     return replace(found, encoding=encoding, doubts=doubts)
 
 
-def _of_lines(name: str, lines: list[str]) -> Seen | Unclear:
+def _of_lines(name: str, lines: list[str], whole: Callable[[], Iterable[str]]) -> Seen | Unclear:
+    """By its first `lines`; `whole` reads all: classes are counted in all of them, as a file may be sorted by class."""
     first = next(line for line in lines if line.strip())
     if first.lstrip().startswith("{"):
         return look_at_json(name, lines)
@@ -75,8 +77,13 @@ def _of_lines(name: str, lines: list[str]) -> Seen | Unclear:
     widths = Counter(map(len, rows))
     width = widths.most_common(1)[0][0]
     if in_tabs and widths[width] >= ALMOST * len(rows):
-        return _tsv(name, [row for row in rows if len(row) == width])
+        return _tsv(name, (row for row in _rows(whole()) if len(row) == width))
     return _text(name, lines)
+
+
+def _rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The cells of lines that can be read and are not empty."""
+    return (line.split("\t") for line in lines if type(line) is not BrokenLine and line.strip())
 
 
 def _text(name: str, lines: Sequence[str]) -> Seen:
@@ -169,33 +176,57 @@ def _conllu(name: str, columns: Sequence[Column]) -> Seen:
     )
 
 
-def _tsv(name: str, rows: Rows) -> Seen | Unclear:
-    """A table of texts: which column has the text, which the class, and whether the first line has names."""
-    body = rows[1:] if len(rows) > 1 else rows
-    stats = list(text_columns(body))
+@dataclass
+class _Cells:
+    """What is known of a column of a table after some rows."""
+
+    words: int = 0
+    empty: int = 0
+    tagged: int = 0
+    values: set[str] = field(default_factory=set)
+    """Of many only the first: a class has few."""
+
+    def add(self, cell: str) -> None:
+        self.words += len(cell.split())
+        self.tagged += cell.split(maxsplit=1)[:1] == ["O"] or "B-" in cell
+        self.empty += not cell.strip()
+        if len(self.values) <= MOST_CLASSES and cell.strip():
+            self.values.add(cell.strip())
+
+
+def _tsv(name: str, rows: Iterator[list[str]]) -> Seen | Unclear:
+    """A table of texts: which column has the text, which the class, and whether the first line has names. All rows
+    have equally many cells."""
+    first = next(rows)
+    second = next(rows, None)
+    columns, count = [_Cells() for _ in first], 0
+    # One line alone has no names.
+    for row in chain([first if second is None else second], rows):
+        count += 1
+        for column, cell in zip(columns, row, strict=True):
+            column.add(cell)
+    sets = [each.values for each in columns]
+    stats = [(place, each.words / count, len(each.values)) for place, each in enumerate(columns)]
     text = max(stats, key=lambda each: each[1])[0]
     if stats[text][1] < 1.2:
         return Unclear(
             name, "columns between tabs, none with texts of several words, which are split at white space"
         )
-    sets = {place: {row[place].strip() for row in body} for place, _, _ in stats}
     labels = [
         place for place, words, distinct in stats
-        if place != text and words < 4 and "" not in sets[place] and distinct <= MOST_CLASSES
-        and distinct <= max(2, len(body) / 3)
+        if place != text and words < 4 and columns[place].empty <= (1 - ALMOST) * count and distinct <= MOST_CLASSES
+        and distinct <= max(2, count / 3)
     ]  # fmt: skip
-    header = len(rows) > 2 and all(rows[0][place].strip() not in sets[place] for place in labels or [text])
-    header = header and (bool(labels) or rows[0][text].strip().lower() in TEXT_WORDS)
-    names = [cell.strip() for cell in rows[0]] if header else [f"column {place}" for place, _, _ in stats]
+    header = count > 1 and all(first[place].strip() not in sets[place] for place in labels or [text])
+    header = header and (bool(labels) or first[text].strip().lower() in TEXT_WORDS)
+    names = [cell.strip() for cell in first] if header else [f"column {place}" for place, _, _ in stats]
     many = [place for place, words, _ in stats if words >= 0.5 * stats[text][1]]
     text = next((place for place in many if any(word in names[place].lower() for word in TEXT_WORDS)), text)
     known = [place for place in labels if any(word in names[place].lower() for word in LABEL_WORDS)]
     one = [place for place in labels if len(sets[place]) > 1]
-    why = f"a text per line, {len(rows[0])} columns between tabs{' with names in the first line' if header else ''}"
+    why = f"a text per line, {len(first)} columns between tabs{' with names in the first line' if header else ''}"
     if not (known or one):
-        cells = [row[place] for row in body for place, _, _ in stats if place != text]
-        tagged = sum(cell.split()[:1] == ["O"] or "B-" in cell for cell in cells) > len(body) / 2
-        if tagged:
+        if sum(each.tagged for place, each in enumerate(columns) if place != text) > count / 2:
             return Unclear(
                 name, "a sentence and all of its tags per line: write one word and its tag per line"
             )

@@ -1,0 +1,67 @@
+"""`raykd plan`: the command that it ends with is one that is not refused."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from tests.sweep.in_process import call, code_of, without_ray
+
+TEXT = """\
+name: own
+corpus: {source: builtin, languages: [en], train: 16, dev: 6, test: 6}
+teachers: {kind: bilstm_crf, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1}
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+objective: {choice: [{kind: structural}, {kind: posterior}]}
+schedule: {epochs: 1, anneal_horizon: 1}
+search: {sampler: grid}
+tracking: {models: none}
+"""
+
+
+@pytest.fixture
+def planned(tmp_path, monkeypatch, capsys):
+    """What `plan` prints in a folder where the sweep `own` has ended, and the words of the command at its end."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text(TEXT)
+    with without_ray():
+        call("sweep", "own.yaml")
+
+        def run(*options: str) -> tuple[str, list[str]]:
+            capsys.readouterr()
+            call("plan", "own.yaml", *options)
+            out = capsys.readouterr().out
+            return out, shlex.split(re.findall(r"Next: raykd (.*)", out)[-1])
+
+        yield run
+
+
+def test_the_trials_of_another_corpus_are_not_done_and_the_sweep_gets_a_name(planned):
+    out, words = planned("--set", "corpus.train=20")
+    assert "plan: 2 trials (0 done)" in out
+    assert (
+        "Sweep 'own' searched something else (corpus, teachers or space differ), so this one needs a name"
+        in out
+    )
+    assert words == ["sweep", "own.yaml", "--set", "corpus.train=20", "--set", "name=own-2"]
+    assert "trials 0 s" not in out
+    call(*words)
+    assert planned("--set", "corpus.train=20")[1][-1] == "name=own-3"
+
+
+def test_what_would_be_taken_over_is_done(planned):
+    out, words = planned()
+    assert "plan: 2 trials (2 done)" in out
+    assert words == ["sweep", "own.yaml", "--resume"]
+    call(*words)
+
+
+def test_a_sweep_that_has_no_trial_yet_is_resumed(planned, tmp_path):
+    for record in (tmp_path / ".raykd/sweeps/own/trials").iterdir():
+        record.unlink()
+    out, words = planned()
+    assert "(0 done)" in out
+    assert words[-1] == "--resume"
+    assert code_of(*words[:-1]) == 4
