@@ -76,10 +76,10 @@ def evaluate(
         if not any(each.glob(f"*/{CARD}")):  # one for each language is read together
             refuse_no_export(each, f"raykd evaluate {{}} {shlex.join(files)}")
     with stderr.status("reading …") as status:
-        from raykd.runs.exported import Exported  # torch takes seconds to import
+        from raykd.runs.exported import LoadedExport  # torch takes seconds to import
         from raykd.runs.exported import evaluate as evaluated
 
-        models = [Exported(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
+        models = [LoadedExport(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
         task = models[0].task
         text = read_labelled(
             [_file(each, language) for each in files],
