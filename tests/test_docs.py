@@ -38,7 +38,9 @@ def test_the_rooms_stand_in_the_order_of_the_import_contract():
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     layers = next(each["layers"] for each in contract["contracts"] if each["type"] == "layers")
     depth = {
-        name.strip().removeprefix("raykd."): own for own, line in enumerate(layers) for name in line.split("|")
+        name.strip().removeprefix("raykd."): own
+        for own, line in enumerate(layers)
+        for name in line.split("|")
     }
     table = (DOCS / "ARCHITECTURE.md").read_text(encoding="utf-8").split("| room |")[1].split("\n\n")[0]
     rows = [re.findall(r"`(\w+)(?:/|\.py)`", line.split("|")[1]) for line in table.splitlines()[2:]]

@@ -1,5 +1,5 @@
-"""Labelled files without a corpus around them: recognised as `raykd init` recognises them, and read as a part of a corpus
-is, by the same readers, nothing left out.
+"""Labelled files without a corpus around them: recognised as `raykd init` recognises them, and read as a part of a
+corpus is, by the same readers, nothing left out.
 
 A file becomes the configuration of a corpus whose parts are all drawn from it, so that the file is read once, with its
 tags; what is drawn is not looked at.

@@ -162,7 +162,8 @@ def verdict(
     if chosen is None and row.kept is not None and row.kept < GOOD_ENOUGH:
         keeps, wanted = apart(row.kept, GOOD_ENOUGH)
         text = (
-            f"the best student, {name}, keeps {keeps} of the teacher's {label}, of {wanted} wanted; search larger students, use more unlabelled text, or train longer"
+            f"the best student, {name}, keeps {keeps} of the teacher's {label}, of {wanted} wanted; "
+            "search larger students, use more unlabelled text, or train longer"
         )
         return Verdict(None, f"Do not ship yet: {text}")
     if about:

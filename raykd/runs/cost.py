@@ -76,9 +76,7 @@ def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
         figures = {"bytes_onnx": len(files.float32), "bytes_onnx_int8": len(files.int8)}
         for form, file in (("onnx", files.float32), ("int8", files.int8)):
             session = Session(file)
-            calls |= {
-                f"{name}_{form}": partial(session.labels, batch) for name, batch in batches.items()
-            }
+            calls |= {f"{name}_{form}": partial(session.labels, batch) for name, batch in batches.items()}
     for name, (p50, p90) in time_in_turns(calls).items():
         figures[f"latency_ms{name}"] = p50
         if name in batches:

@@ -1,8 +1,8 @@
 """Latency, measured alone: how long a model takes for synthetic batches on one CPU thread.
 
-A process is slow at first (code is compiled and loaded, the first rounds after that are a third slower), and machines are
-disturbed for tenths of seconds at a time. So all that is timed of a shape takes turns, pass after pass, and the calmest
-passes of each count: two measurements of one shape agree, whichever is first.
+A process is slow at first (code is compiled and loaded, the first rounds after that are a third slower), and machines
+are disturbed for tenths of seconds at a time. So all that is timed of a shape takes turns, pass after pass, and the
+calmest passes of each count: two measurements of one shape agree, whichever is first.
 """
 
 from __future__ import annotations

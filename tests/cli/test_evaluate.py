@@ -140,7 +140,7 @@ def test_a_student_for_each_language_labels_its_own(tmp_path, capsys):
             "London B-LOC\n",
             ["--set", "corpus.dev_cap=3", "--set", "student.hidden_dim=3"],
             2,
-            "corpus.dev_cap=3: it has no effect on how labelled files are read; --set takes corpus.source, corpus.columns,",
+            "corpus.dev_cap=3: it has no effect on how labelled files are read; --set takes corpus.source,",
         ),
         (
             "London NOUN\nis VERB\n",
