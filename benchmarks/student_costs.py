@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gc
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from safetensors.torch import save
@@ -25,7 +26,7 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.tags import TagSet
 from raykd.layers import Model
 from raykd.runs.deployed import Session, deployed
-from raykd.runs.latency import BATCH, synthetic_batch, time_batches, time_session
+from raykd.runs.latency import BATCH, labelling, synthetic_batch, time_in_turns
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.students import BiLSTMStudent
 from raykd.teachers.hf_tagger import HFTagger
@@ -92,13 +93,13 @@ def student(embedding: int, hidden: int, projection: int | None) -> Model:
 def measure(model: Model, width: int) -> Measured:
     model.eval()
     batches = {size: synthetic_batch(size, VOCABULARY) for size in (1, BATCH)}
-    ms = {("torch", size): time_batches(model, batch)[0] for size, batch in batches.items()}
+    calls = {("torch", size): labelling(model, batch) for size, batch in batches.items()}
     weights = len(save({name: value.clone() for name, value in model.state_dict().items()}))
     files = deployed(model)
     for form, file in (("onnx", files.float32), ("int8", files.int8)):
         session = Session(file)
-        ms |= {(form, size): time_session(session, batch)[0] for size, batch in batches.items()}
-        del session
+        calls |= {(form, size): partial(session.labels, batch) for size, batch in batches.items()}
+    ms = {key: p50 for key, (p50, _) in time_in_turns(calls).items()}
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return Measured(parameters, width, weights, len(files.float32), len(files.int8), ms)
 

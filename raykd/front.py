@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from raykd.figures import Directions, objective_values, selecting
+from raykd.figures import Direction, Directions, Figure, objective_values, selecting
 from raykd.pareto import hypervolume, non_dominated
 from raykd.trial import Teacher, Trial
 
@@ -50,12 +50,12 @@ def front_of(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
 def hypervolume_of(trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions) -> float:
     """Share of the box between score 0 at the teacher's cost and score 1 at no cost that the trials dominate (0 … 1).
 
-    A cost that the teacher lacks is measured against the largest of the trials.
+    A cost that the teacher lacks is measured against the worst of the trials.
     """
     able = candidates(trials, objectives)
     if not able or not teachers:
         return 0.0
-    return _volume(_shares(able, teachers, objectives), objectives)
+    return _volume(_shares(able, teachers, objectives), _directions(teachers, objectives))
 
 
 def hypervolumes(
@@ -68,7 +68,7 @@ def hypervolumes(
     able = sorted(candidates(trials, objectives), key=lambda trial: trial.number)
     if not able or not teachers:
         return []
-    shares, directions = _shares(able, teachers, objectives), tuple(objectives.values())
+    shares, directions = _shares(able, teachers, objectives), _directions(teachers, objectives)
     grown: list[tuple[int, float]] = []
     front = shares[:0]
     for trial, own in zip(able, shares, strict=True):
@@ -76,27 +76,38 @@ def hypervolumes(
         keep = non_dominated(front, directions)
         front = front[keep]
         # The volume is expensive, and a trial that is not on the front adds nothing to it.
-        volume = _volume(front, objectives) if keep[-1] or not len(known) else grown[-1][1]
+        volume = _volume(front, directions) if keep[-1] or not len(known) else grown[-1][1]
         grown.append((trial.number, volume))
     return grown
 
 
 def _shares(able: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions) -> np.ndarray:
-    """[trials, objectives]: scores as they are, costs as shares of the teacher's."""
-    table = _table(able, objectives)
+    """[trials, objectives]: scores as they are, costs as shares of the teacher's, of which less is better."""
     figures = selecting(teachers[0].score_name)
-    scale = [
-        1.0 if figures[name].score else figures[name].read(teachers[0]) or float(column.max()) or 1.0
-        for name, column in zip(objectives, table.T, strict=True)
-    ]
-    return table / np.array(scale)
+    columns = zip(objectives, _table(able, objectives).T, strict=True)
+    return np.stack([_share(figures[name], values, teachers[0]) for name, values in columns], axis=1)
 
 
-def _volume(shares: np.ndarray, objectives: Directions) -> float:
-    directions = tuple(objectives.values())
-    return float(
-        hypervolume(shares, [0.0 if direction == "max" else 1.0 for direction in directions], directions)
-    )
+def _share(figure: Figure, values: np.ndarray, teacher: Teacher) -> np.ndarray:
+    """The trials' values of one figure; of one that is to be large, such as a speed, the share is of its inverse."""
+    if figure.score:
+        return values
+    larger = figure.direction == "max"
+    unknown = 1.0 if figure.against else float(values.min() if larger else values.max())
+    reference = figure.read(teacher) or unknown or 1.0
+    with np.errstate(divide="ignore"):  # of 0 the inverse is beyond the box
+        return reference / values if larger else values / reference
+
+
+def _directions(teachers: Sequence[Teacher], objectives: Directions) -> tuple[Direction, ...]:
+    """Of the columns of `_shares`."""
+    figures = selecting(teachers[0].score_name)
+    return tuple("max" if figures[name].score else "min" for name in objectives)
+
+
+def _volume(shares: np.ndarray, directions: Sequence[Direction]) -> float:
+    reference = [0.0 if direction == "max" else 1.0 for direction in directions]
+    return float(hypervolume(shares, reference, directions))
 
 
 def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:

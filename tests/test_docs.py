@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -31,6 +32,22 @@ def beside(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_rooms_stand_in_the_order_of_the_import_contract():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = next(each["layers"] for each in contract["contracts"] if each["type"] == "layers")
+    depth = {
+        name.strip().removeprefix("raykd."): own
+        for own, line in enumerate(layers)
+        for name in line.split("|")
+    }
+    table = (DOCS / "ARCHITECTURE.md").read_text(encoding="utf-8").split("| room |")[1].split("\n\n")[0]
+    rows = [re.findall(r"`(\w+)(?:/|\.py)`", line.split("|")[1]) for line in table.splitlines()[2:]]
+    assert {name for own in rows for name in own} == depth.keys()
+    assert all(len({depth[name] for name in own}) == 1 for own in rows), "rooms on one line are on one layer"
+    order = [depth[own[0]] for own in rows]
+    assert order == sorted(order)
 
 
 def test_the_reference_of_the_sweep_file_is_up_to_date():

@@ -1,11 +1,13 @@
 """Which trials compete, how much of the space they dominate, and whose gold-label twin is whose."""
 
+import itertools
+import random
 from dataclasses import replace
 
 import pytest
 
 from raykd.figures import OBJECTIVES
-from raykd.front import candidates, front_of, gold_twin, hypervolume_of
+from raykd.front import candidates, front_of, gold_twin, hypervolume_of, hypervolumes
 from raykd.report.compare import compare
 from raykd.report.front_rows import front_rows
 from raykd.trial import Teacher, Trial
@@ -68,6 +70,44 @@ def test_a_cost_that_the_teacher_lacks_is_measured_against_the_largest():
     ]
     objectives = {"f1": "max", "wall_s": "min"}
     assert hypervolume_of(trials, [TEACHER], objectives) == pytest.approx(0.5 * 0.75)
+
+
+def enumerated(points):
+    """The share of the unit box that boxes from (score, cost share) to (0, 1) cover, cell by cell."""
+    edges = [sorted({0.0, 1.0, *(min(max(p[axis], 0.0), 1.0) for p in points)}) for axis in range(2)]
+    cells = itertools.product(*(itertools.pairwise(own) for own in edges))
+    return sum(
+        (right - left) * (upper - lower)
+        for (left, right), (lower, upper) in cells
+        if any(score >= right and cost <= lower for score, cost in points)
+    )
+
+
+@pytest.mark.parametrize("teacher_s", [None, 800.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cost_that_is_to_be_large_is_a_share_too(seed, teacher_s):
+    """Speeds count by their inverse: seconds against the teacher's, as latencies do."""
+    draw = random.Random(seed)
+    drawn = [(draw.random(), draw.uniform(0.2, 9)) for _ in range(6)]
+    known = {} if teacher_s is None else {"training_pieces_per_s": teacher_s}
+    teacher = replace(TEACHER, cost={**TEACHER.cost, **known})
+    trials = [
+        replace(
+            trial(number, score, 10.0 / speedup, 5),
+            cost={"latency_ms": 10.0 / speedup, "speedup": speedup, "training_pieces_per_s": 100 * speedup},
+        )
+        for number, (score, speedup) in enumerate(drawn)
+    ]
+    expected = enumerated([(score, 1 / speedup) for score, speedup in drawn])
+    slowest = min(speedup for _, speedup in drawn) if teacher_s is None else teacher_s / 100
+    in_training = enumerated([(score, slowest / speedup) for score, speedup in drawn])
+    for name, direction, wanted in (
+        ("latency_ms", "min", expected), ("speedup", "max", expected),
+        ("training_pieces_per_s", "max", in_training),
+    ):  # fmt: skip
+        objectives = {"f1": "max", name: direction}
+        assert hypervolume_of(trials, [teacher], objectives) == pytest.approx(wanted)
+        assert hypervolumes(trials, [teacher], objectives)[-1][1] == pytest.approx(wanted)
 
 
 def twin_of(student, *others):

@@ -59,8 +59,8 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--set", metavar="KEY=VALUE",
-            help="How the files are read, as in a sweep file: --set corpus.columns.token=1. Default: word first, "
-            "tag last, the scheme found from the tags.",
+            help="How the files are read, as in a sweep file: --set corpus.columns.token=1. Default: as raykd init "
+            "recognises them, and of several columns of tags the one with the model's labels.",
         ),
     ] = None,
     examples: Annotated[int, typer.Option(min=0, help="Sentences that are shown of each confusion.")] = 2,
@@ -77,14 +77,15 @@ def evaluate(
         if not any(each.glob(f"*/{CARD}")):  # one for each language is read together
             refuse_no_export(each, f"raykd evaluate {{}} {shlex.join(files)}")
     with stderr.status("reading …") as status:
-        from raykd.runs.exported import Exported  # torch takes seconds to import
+        from raykd.runs.exported import LoadedExport  # torch takes seconds to import
         from raykd.runs.exported import evaluate as evaluated
 
-        models = [Exported(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
+        models = [LoadedExport(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
         task = models[0].task
         text = read_labelled(
             [_file(each, language) for each in files],
-            unit=task.unit, scheme="flat" if task.scheme == "flat" else "auto", overrides=set_ or (),
+            unit=task.unit, scheme="flat" if task.scheme == "flat" else "auto", labels=models[0].known,
+            overrides=set_ or (),
         )  # fmt: skip
         total = f"{len(text.sentences):,}"
         found = [
@@ -117,6 +118,8 @@ def _file(written: str, languages: str | None) -> LabelledFile:
 
 def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> None:
     first, words = found[0], sum(map(len, text.sentences))
+    for read_as in text.read_as:
+        _line(f"read: {read_as}")
     stdout.print(_table(found))
     if text.skipped:
         _warn(f"{text.skipped:,} sentences could not be read and were left out")

@@ -22,7 +22,7 @@ from raykd.corpora.conll import starts_document
 from raykd.corpora.conllu import NO_WORD
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
-from raykd.serving.labeller import CARD, FLOAT32, INT8, READ_AHEAD, Labelled, Labeller, LabellerError, load
+from raykd.serving.labeller import CARD, READ_AHEAD, Labelled, Labeller, LabellerError, load, model_file
 from raykd.storage import Storage
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
@@ -63,7 +63,7 @@ def predict(
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
         raise StoreError(str(out), "is the file to label", "give another name with --out")
     try:
-        labeller = load(folder, file=INT8 if int8 else FLOAT32, threads=threads)
+        labeller = load(folder, file=model_file(int8=int8), threads=threads)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
     form = _format(file, labeller) if format_ == "auto" else format_

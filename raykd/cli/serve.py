@@ -11,7 +11,7 @@ import typer
 from raykd.cli.console import stdout
 from raykd.errors import Fault, RaykdError, SpecError, StoreError
 from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS
-from raykd.serving.labeller import FLOAT32, INT8, LabellerError, load
+from raykd.serving.labeller import LabellerError, load, model_file
 
 GRACE_S = 10
 """Requests that are being answered when the server is stopped have so many seconds."""
@@ -38,7 +38,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise RaykdError(f"serving needs {error.name}; run pip install 'raykd[serve]'") from None
     try:
-        labeller = load(folder, file=INT8 if int8 else FLOAT32, threads=threads)
+        labeller = load(folder, file=model_file(int8=int8), threads=threads)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/SERVING.md") from None
     app = create_app(labeller, max_batch=max_batch, max_wait_ms=max_wait_ms)

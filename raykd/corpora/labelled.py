@@ -1,4 +1,5 @@
-"""Labelled files without a corpus around them: read as a part of a corpus is, by the same readers, nothing left out.
+"""Labelled files without a corpus around them: recognised as `raykd init` recognises them, and read as a part of a
+corpus is, by the same readers, nothing left out.
 
 A file becomes the configuration of a corpus whose parts are all drawn from it, so that the file is read once, with its
 tags; what is drawn is not looked at.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from glob import escape
 from itertools import chain
@@ -20,15 +21,22 @@ import numpy as np
 from raykd.corpora.config import READERS, SOURCES, CorpusConfig
 from raykd.corpora.conllu import WIDTH
 from raykd.corpora.conversion import convert
+from raykd.corpora.detect.names import UNKNOWN
+from raykd.corpora.detect.one_file import look_at_labelled, settings_of
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import read_lines
 from raykd.corpora.pool import read_pool
 from raykd.corpora.sentence import Unit
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import FileScheme
+from raykd.errors import Fault, SpecError
 from raykd.spec import Document, Frozen, check, overridden
 from raykd.storage import Storage
 
+READING = (
+    "source", "columns", "separator", "comment", "header", "tag", "tag_names", "scheme", "encoding", "on_error"
+)  # fmt: skip
+"""The settings of a corpus that say how a file is read; the others choose sentences."""
 BY_NAME = {".parquet": "parquet", ".jsonl": "jsonl"}
 """The source of a file by the end of its name, where that decides."""
 
@@ -57,6 +65,8 @@ class LabelledText:
     """Tags that were not valid in the files' scheme as they stood."""
     skipped: int
     """Sentences that could not be read and were left out, with `corpus.on_error=skip`."""
+    read_as: Sequence[str] = ()
+    """How each file was read."""
 
 
 class _File(Frozen):
@@ -64,20 +74,32 @@ class _File(Frozen):
 
 
 def read_labelled(
-    files: Sequence[LabelledFile], *, unit: Unit, scheme: FileScheme = "auto", overrides: Sequence[str] = ()
+    files: Sequence[LabelledFile],
+    *,
+    unit: Unit,
+    scheme: FileScheme = "auto",
+    labels: Collection[str] = (),
+    overrides: Sequence[str] = (),
 ) -> LabelledText:
     """All sentences of `files`, in their order.
 
     Args:
         unit: what one label belongs to, in files that do not say it.
         scheme: how the files write spans.
-        overrides: settings of the corpus' source as in a sweep file, `corpus.columns.token=1`.
+        labels: those that are expected: of several columns of tags the one that has most of them is read.
+        overrides: settings of the corpus' source as in a sweep file, `corpus.columns.token=1`, laid over what was
+            recognised.
 
     Raises:
-        SpecError: an override is no setting of the source.
+        SpecError: an override is no setting of the source, or says nothing of how a file is read.
         CorpusError: a file is missing, empty or malformed.
     """
-    configs = [_config(file, unit, scheme, overrides) for file in files]
+    _refuse_without_effect(overrides)
+    found = [_recognised(file, labels, overrides) for file in files]
+    schemes = {str(own.pop("scheme", "auto")) for own in found}
+    if scheme == "auto" and len(schemes) == 1:
+        scheme = schemes.pop()  # type: ignore[assignment]
+    configs = [_config(file, own, unit, scheme, overrides) for file, own in zip(files, found, strict=True)]
     stream = chain.from_iterable(READERS[config.source](config) for config in configs)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
         faults = Faults(configs[0].on_error)
@@ -101,19 +123,61 @@ def read_labelled(
         names.scheme,
         sum(converted.repairs["test"].values()),
         sum(sum(own.values()) for own in faults.skipped.counts.values()),
+        [_in_words(file, config) for file, config in zip(files, configs, strict=True)],
     )
 
 
-def _config(file: LabelledFile, unit: Unit, scheme: FileScheme, overrides: Sequence[str]) -> Any:
+def _refuse_without_effect(overrides: Sequence[str]) -> None:
+    """SpecError for settings of a corpus that do not say how a file is read."""
+    others = {field for source in SOURCES.values() for field in source.model_fields} - set(READING)
+    takes = ", ".join(f"corpus.{name}" for name in READING)
+    faults = []
+    for override in overrides:
+        section, _, key = override.partition("=")[0].strip().partition(".")
+        if section != "corpus" or not key or key.partition(".")[0] in others:
+            problem = f"it has no effect on how labelled files are read; --set takes {takes}"
+            faults.append(Fault(f"--set {override}", None, "", problem))
+    if faults:
+        raise SpecError(tuple(faults))
+
+
+def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence[str]) -> dict[str, Any]:
+    """The settings that the file itself suggests; none where it is not recognised, or another source is asked for."""
     folder, _, name = file.name.rpartition("/")
-    source = _source(Storage(folder or "."), name, unit)
+    seen = look_at_labelled(Storage(folder or "."), name)
+    asked = [each.partition("=")[2].strip() for each in overrides if each.startswith("corpus.source=")]
+    if seen is None or (asked and asked[-1] != seen.format):
+        return {}
+    settings = settings_of(seen, labels)
+    if seen.languages and file.languages == (UNKNOWN,):
+        settings["languages"] = list(seen.languages)
+    return settings
+
+
+def _in_words(file: LabelledFile, config: Any) -> str:
+    """`test.conll: conll, columns token 1, tag 3`."""
+    columns = getattr(config, "columns", None)
+    named = columns.model_dump(exclude_none=True) if isinstance(columns, Frozen) else {}
+    if named.get("text"):  # of a table the other columns are not read
+        named = {key: value for key, value in named.items() if key not in ("token", "tag")}
+    elif "token" in named:
+        named.pop("label", None)
+    said = ", ".join(f"{key} {value}" for key, value in named.items())
+    return f"{file.name}: {config.source}{f', columns: {said}' if said else ''}"
+
+
+def _config(
+    file: LabelledFile, found: dict[str, Any], unit: Unit, scheme: FileScheme, overrides: Sequence[str]
+) -> Any:
+    folder, _, name = file.name.rpartition("/")
+    source = found.get("source") or _source(Storage(folder or "."), name, unit)
     tree: dict[str, Any] = {
         "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": escape(name),
-        "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1},
+        "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1}, **found,
     }  # fmt: skip
     if source not in ("conllu", "tsv"):  # these are flat by themselves
         tree["scheme"] = scheme
-    if unit == "sentence" and source in BY_NAME.values():
+    if unit == "sentence" and source in BY_NAME.values() and "columns" not in found:
         tree["columns"] = {"text": "text"}
     document = overridden(Document(file.name, {"corpus": tree}, {}), overrides)
     check(document, _File)

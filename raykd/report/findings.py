@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from raykd.figures import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
 from raykd.front import as_many_steps
-from raykd.report.form import costs_in_words, gain, percent
+from raykd.report.form import apart, costs_in_words, gain, percent, share
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.trial import Teacher, Trial, score_label_of, teacher_score
 
@@ -160,15 +160,16 @@ def verdict(
     about = [each for each in found if each.blocks and (not each.trials or row.trial.number in each.trials)]
     name = f"#{row.trial.number:02d}"
     if chosen is None and row.kept is not None and row.kept < GOOD_ENOUGH:
+        keeps, wanted = apart(row.kept, GOOD_ENOUGH)
         text = (
-            f"the best student, {name}, keeps {100 * row.kept:.0f} % of the teacher's {label}, of "
-            f"{100 * GOOD_ENOUGH:.0f} % wanted; search larger students, use more unlabelled text, or train longer"
+            f"the best student, {name}, keeps {keeps} of the teacher's {label}, of {wanted} wanted; "
+            "search larger students, use more unlabelled text, or train longer"
         )
         return Verdict(None, f"Do not ship yet: {text}")
     if about:
         # A finding of one kind reads as a reason.
         return Verdict(None, f"Do not ship {name} yet: {'; '.join(each.text for each in about)}")
-    kept = f"{100 * row.kept:.0f} % of the teacher's {label}" if row.kept is not None else (
+    kept = f"{share(row.kept)} of the teacher's {label}" if row.kept is not None else (
         f"dev {label} {percent(row.trial.scores.mean('dev'))}"
     )  # fmt: skip
     costs = costs_in_words(row.trial, (SPEEDUP, COMPRESSION))

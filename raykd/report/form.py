@@ -18,6 +18,26 @@ def percent(score: float | None) -> str:
     return NONE if score is None else f"{100 * score:.1f}"
 
 
+def share(part: float | None, more: int = 0) -> str:
+    """0.9512 as `95 %`, with more decimals as `95.1 %`."""
+    return NONE if part is None else f"{100 * part:.{more}f} %"
+
+
+def plain(number: float, more: int = 0) -> str:
+    """A number of any unit, with four significant digits and more."""
+    return f"{number:.{4 + more}g}"
+
+
+def apart(value: float, other: float, form: Callable[[float, int], str] = share) -> tuple[str, str]:
+    """Two numbers with as many more digits as it takes to tell them apart: `94.7 %` and `95.0 %`; with none where these
+    tell them apart, or where they are equal."""
+    for more in range(10):
+        one, two = form(value, more), form(other, more)
+        if one != two:
+            return one, two
+    return form(value, 0), form(other, 0)
+
+
 def spread(sd: float | None) -> str:
     """A standard deviation over seeds as ` ±0.3`; nothing for a single seed."""
     return f" ±{100 * sd:.1f}" if sd else ""

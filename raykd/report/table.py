@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.figures import COLUMNS, DEV, OBJECTIVES, TARGET, TEST, Directions, Figure
-from raykd.report.findings import judge
-from raykd.report.form import LANGUAGES_SD, NONE, gain, percent, shown, spread
+from raykd.report.findings import GOOD_ENOUGH, judge
+from raykd.report.form import LANGUAGES_SD, NONE, apart, gain, percent, share, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of
 
@@ -44,15 +44,15 @@ def columns(
 
     `label` is what the score is called; with `targets` the test's two means, over source and target
     languages, are side by side; `several`: whether means are over several languages, which have a spread;
-    `alike`: whether several students have one shape, so that only "learnt by" distinguishes them.
+    `alike`: whether several students have one shape, so that only "learnt by" and "#" distinguish them.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
     return [
-        Column("#", lambda t: f"{t.number:02d}", left_out=1),
+        Column("#", lambda t: f"{t.number:02d}", left_out=0 if alike else 1),
         Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
         Column(
-            "learnt by", lambda t: t.method, lambda t: "teacher", left_out=0 if alike else 2, justify="left"
+            "learnt by", lambda t: t.method, lambda t: "teacher", left_out=1 if alike else 2, justify="left"
         ),
         Column(dev, _dev, _dev),
         *([Column(LANGUAGES_SD, _languages_sd, _languages_sd, left_out=2)] if several else []),
@@ -62,8 +62,7 @@ def columns(
         ),
         Column("of teacher", lambda t: "", row=_kept, left_out=4),
         Column("vs gold", lambda t: "", row=lambda row: gain(row.gain("dev")), left_out=1),
-        # A mean over sources is never shown without the one over targets.
-        *(_column(figure, heading, left_out=0 if targets else 1) for heading, figure in tests.items()),
+        *(_column(figure, heading, left_out=0) for heading, figure in tests.items()),
         *(_column(figure, figure.short or figure.heading, left_out=figure.column or 0) for figure in COLUMNS),
     ]
 
@@ -79,7 +78,8 @@ def _column(figure: Figure, heading: str, *, left_out: int) -> Column:
 class FrontTable:
     """Renders with rich: teachers first, then the front, the fastest first, each above its gold baseline.
 
-    On a narrow terminal the least important columns are left out, so that no cell is cut.
+    On a narrow terminal the least important columns are left out, so that no cell is cut; before one goes that says
+    what a student is or is worth, headings are stacked.
     """
 
     title: str
@@ -94,24 +94,28 @@ class FrontTable:
         alike = len({row.trial.shape for row in self.rows}) < len(self.rows)
         label, several = score_label_of(scored), len(languages) > 1
         some = columns(languages, label=label, targets=targets, several=several, alike=alike)
-        table = self._table(some)
+        table, stacked = self._table(some), False
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
             least = max(some, key=lambda column: column.left_out)
+            if least.left_out <= 1 and not stacked:
+                table, stacked = self._table(some, stacked=True), True
+                continue
             if least.left_out == 0:
                 break
             # Of equally important ones the rightmost goes first; languages go together: one alone says little.
             last = [column for column in some if column.left_out == least.left_out]
             gone = last if least.left_out == LANGUAGES else last[-1:]
             some = [column for column in some if column not in gone]
-            table = self._table(some)
+            table = self._table(some, stacked=stacked)
         yield table
 
-    def _table(self, some: Sequence[Column]) -> Table:
+    def _table(self, some: Sequence[Column], *, stacked: bool = False) -> Table:
         table = Table(
             box=box.SIMPLE_HEAD, pad_edge=False, title=self.title, title_justify="left", title_style="bold"
         )
         for column in some:
-            table.add_column(column.heading, justify=column.justify, no_wrap=True)  # type: ignore[arg-type]
+            heading = column.heading.replace(" ", "\n") if stacked else column.heading
+            table.add_column(heading, justify=column.justify, no_wrap=True)  # type: ignore[arg-type]
         for teacher in self.teachers:
             table.add_row(*(column.teacher(teacher) for column in some), style="yellow")
             for member in teacher.members:
@@ -222,4 +226,5 @@ def _language(language: str) -> Callable[[Scored], str]:
 
 
 def _kept(row: FrontRow) -> str:
-    return NONE if row.kept is None else f"{100 * row.kept:.0f} %"
+    """With decimals where a whole number would hide that it is below `GOOD_ENOUGH`."""
+    return apart(row.kept, GOOD_ENOUGH)[0] if row.kept and row.kept < GOOD_ENOUGH else share(row.kept)

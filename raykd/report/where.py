@@ -17,6 +17,7 @@ from typing import Any
 
 from raykd.errors import Fault, SpecError
 from raykd.figures import DEV, selecting, selection_fault
+from raykd.report.form import apart, plain
 from raykd.report.front_rows import FrontRow
 from raykd.trial import Trial
 
@@ -88,9 +89,8 @@ class Where:
         if self._of(part, values):
             return 0.0, ""
         left, right = self._of(part.left, values), self._of(part.comparators[0], values)
-        words = (
-            f"{ast.unparse(part.left)} is {left:.4g}, and {ast.unparse(part.comparators[0])} is {right:.4g}"
-        )
+        is_, wanted = apart(left, right, plain)
+        words = f"{ast.unparse(part.left)} is {is_}, and {ast.unparse(part.comparators[0])} is {wanted}"
         return abs(left - right) / (abs(right) or 1.0), words
 
     def _values(self, row: FrontRow, teacher: float | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ray
@@ -24,13 +25,13 @@ from raykd.results import Cost
 from raykd.runs.cluster import PROBE
 from raykd.runs.data import corpus_of
 from raykd.runs.deployed import Session, deployed
-from raykd.runs.latency import BATCH, hardware, synthetic_batch, time_batches, time_session, time_training
+from raykd.runs.latency import BATCH, hardware, labelling, synthetic_batch, time_in_turns, time_training
 from raykd.runs.models import build_model, model_config
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
 
-FORMAT = 4
+FORMAT = 5
 
 
 def _size(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
@@ -66,25 +67,20 @@ def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
 
 
 def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    one, many = (time_batches(model, synthetic_batch(size, vocabulary)) for size in (1, BATCH))
-    return {
-        "latency_ms": one[0], "latency_ms_p90": one[1],
-        "latency_ms_batch32": many[0], "latency_ms_batch32_p90": many[1],
-    }  # fmt: skip
-
-
-def _deployed(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    """File sizes and latencies of the model as ONNX Runtime runs it; nothing of a model that has no such form."""
-    try:
+    """Latencies in PyTorch and, with the file sizes, as ONNX Runtime runs it, where it has such a form."""
+    batches = {"": synthetic_batch(1, vocabulary), "_batch32": synthetic_batch(BATCH, vocabulary)}
+    calls = {name: labelling(model, batch) for name, batch in batches.items()}
+    figures: dict[str, float] = {}
+    with suppress(ExportError):
         files = deployed(model)
-    except ExportError:
-        return {}
-    figures: dict[str, float] = {"bytes_onnx": len(files.float32), "bytes_onnx_int8": len(files.int8)}
-    for form, file in (("onnx", files.float32), ("int8", files.int8)):
-        session = Session(file)
-        for size, batch in ((1, ""), (BATCH, "_batch32")):
-            p50, _ = time_session(session, synthetic_batch(size, vocabulary))
-            figures[f"latency_ms{batch}_{form}"] = p50
+        figures = {"bytes_onnx": len(files.float32), "bytes_onnx_int8": len(files.int8)}
+        for form, file in (("onnx", files.float32), ("int8", files.int8)):
+            session = Session(file)
+            calls |= {f"{name}_{form}": partial(session.labels, batch) for name, batch in batches.items()}
+    for name, (p50, p90) in time_in_turns(calls).items():
+        figures[f"latency_ms{name}"] = p50
+        if name in batches:
+            figures[f"latency_ms{name}_p90"] = p90
     return figures
 
 
@@ -103,7 +99,6 @@ def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
 MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (
     _size,
     _latency,
-    _deployed,
     _training,
 )
 """Each gives figures of an untrained model, which is not to be changed, by their names in `raykd/figures.py`."""

@@ -18,7 +18,7 @@ from raykd.metrics import score_languages
 from raykd.metrics.by_label import ByLabel, entities_by_label, words_by_label
 from raykd.metrics.confusions import Confusion, label_confusions, span_confusions
 from raykd.results import Score
-from raykd.serving.labeller import CARD, FLOAT32, INT8, READ_AHEAD, Labeller, LabellerError, load
+from raykd.serving.labeller import CARD, READ_AHEAD, Labeller, LabellerError, load, model_file
 from raykd.tasks import TASKS, Task
 
 
@@ -38,13 +38,13 @@ class Evaluated:
     """Span types, or labels, of the text that the model does not know, with how many there are: it cannot find them."""
 
 
-class Exported:
+class LoadedExport:
     """The models in a folder that `raykd export` wrote: one, or one for each language or for a few."""
 
     def __init__(self, folder: Path, *, int8: bool = False, threads: int = 1):
         """Raises StoreError where the folder is no export, or holds models of several tasks."""
         self.folder = folder
-        file = INT8 if int8 else FLOAT32
+        file = model_file(int8=int8)
         own = (folder / CARD).is_file()
         places = (
             {"": folder}
@@ -100,14 +100,14 @@ class Exported:
 
 
 def evaluate(
-    exported: Exported,
+    exported: LoadedExport,
     text: LabelledText,
     *,
     batch: int = 32,
     examples: int = 2,
     each: Callable[[int], None] = lambda done: None,
 ) -> Evaluated:
-    """Label `text` and compare; `examples` of each confusion, and `each` as in `Exported.label`.
+    """Label `text` and compare; `examples` of each confusion, and `each` as in `LoadedExport.label`.
 
     Raises:
         CorpusError: the labels of the text are not of the kind that the model predicts.

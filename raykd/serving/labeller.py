@@ -71,6 +71,11 @@ class Labelled:
     probability: float | None = None
 
 
+def model_file(*, int8: bool) -> str:
+    """The file of 8 bits, or that in float32."""
+    return INT8 if int8 else FLOAT32
+
+
 def load(folder: str | Path, *, file: str = FLOAT32, threads: int = 1) -> Labeller:
     """The model in a folder that `raykd export` wrote.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from raykd.serving.labeller import FLOAT32, INT8, Labelled, LabellerError, load
+from raykd.serving.labeller import Labelled, LabellerError, load, model_file
 
 Strategy = Literal["none", "simple"]
 TASKS = {
@@ -33,7 +33,7 @@ class Pipeline:
         if aggregation_strategy not in ("none", "simple"):
             raise ValueError(f"unknown aggregation_strategy {aggregation_strategy!r} (none, simple)")
         self.task, self.batch_size = task, batch_size
-        self.labeller = load(model, file=INT8 if int8 else FLOAT32, threads=threads)
+        self.labeller = load(model, file=model_file(int8=int8), threads=threads)
         if TASKS[task] != self.labeller.unit:
             fitting = next(name for name, unit in TASKS.items() if unit == self.labeller.unit)
             problem = f"{model}: the model gives one label for each {self.labeller.unit}"

@@ -14,7 +14,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 
-from raykd.serving.labeller import FLOAT32, INT8, load, spans_of
+from raykd.serving.labeller import load, model_file, spans_of
 
 UPOS = frozenset((
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
@@ -36,7 +36,7 @@ class Component:
     """Labels documents; `make` is how spaCy gets one."""
 
     def __init__(self, model: str, *, int8: bool = False, threads: int = 1):
-        self.labeller = load(model, file=INT8 if int8 else FLOAT32, threads=threads)
+        self.labeller = load(model, file=model_file(int8=int8), threads=threads)
         self._universal = set(self.labeller.labels) <= UPOS
 
     def __call__(self, doc: Doc) -> Doc:

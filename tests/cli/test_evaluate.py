@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pyarrow.compute as pc
@@ -131,9 +132,15 @@ def test_a_student_for_each_language_labels_its_own(tmp_path, capsys):
         ),
         (
             "0 London B-LOC\n1 is O\n",
-            [],
+            ["--set", "corpus.columns.token=0"],
             3,
             "column 0 (token) has running numbers, not words; set corpus.columns.token",
+        ),
+        (
+            "London B-LOC\n",
+            ["--set", "corpus.dev_cap=3", "--set", "student.hidden_dim=3"],
+            2,
+            "corpus.dev_cap=3: it has no effect on how labelled files are read; --set takes corpus.source,",
         ),
         (
             "London NOUN\nis VERB\n",
@@ -151,6 +158,32 @@ def test_what_is_wrong_in_files(small, tmp_path, capsys, content, words, code, m
         source.write_text(content)
     assert code_of("evaluate", str(small[0] / "student"), str(source), *words) == code
     assert message in said(capsys)
+
+
+@pytest.mark.parametrize("end", ["conll", "txt"])
+def test_columns_are_recognised_by_the_labels_of_the_model(small, tmp_path, capsys, end):
+    """Index, word, its chunk and its name: as a corpus that was read with `columns: {token: 1, tag: 2}`."""
+    folder, ready, (run,) = small
+    chunks = itertools.cycle(["B-NP", "I-NP", "B-VP", "O"])
+    for language in ("en", "de"):
+        blocks = (folder / f"{language}.conll").read_text().strip().split("\n\n")
+        written = [
+            "".join(
+                f"{place} {word} {tag} {next(chunks)}\n"
+                for place, (word, tag) in enumerate(line.split("\t") for line in block.splitlines())
+            )
+            for block in blocks
+        ]
+        (tmp_path / f"{language}.{end}").write_text("\n".join(written))
+    given = [f"{language}={tmp_path / language}.{end}" for language in ("en", "de")]
+    call("evaluate", str(folder / "student"), *given, "--json")
+    (own,) = json.loads(capsys.readouterr().out)["exports"]
+    assert own["mean"] == result_of(ready, run).scores.get("test").mean
+    call("evaluate", str(folder / "student"), *given)
+    assert f"read: {tmp_path / 'en'}.{end}: conll, columns: token 1, tag 2" in said(capsys)
+    call("evaluate", str(folder / "student"), *given, "--set", "corpus.columns.tag=3", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["exports"][0]["unknown_labels"].keys() == {"NP", "VP"}
 
 
 def test_a_folder_that_is_no_export(tmp_path, capsys):

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from raykd.figures import FIGURES
 from raykd.report import front_markdown, front_rows, front_table
-from raykd.report.form import count, gain, in_words, milliseconds, percent, size, spread, times
+from raykd.report.findings import GOOD_ENOUGH, judge
+from raykd.report.form import apart, count, gain, in_words, milliseconds, percent, plain, size, spread, times
 from raykd.trial import Trial
 from tests.report.fake_sweep import TEACHER, fake_trials, with_targets
 from tests.scores import scores
@@ -109,12 +110,54 @@ def test_figures_read_with_three_digits():
     assert (gain(0.0231), gain(-0.004), gain(None), times(28.22)) == ("+2.3", "-0.4", "–", "28.2×")
 
 
+@pytest.mark.parametrize("label", ["F1", "aspect F1", "accuracy"])
+@pytest.mark.parametrize("targets", [False, True])
+@pytest.mark.parametrize("alike", [False, True])
+def test_scores_latency_and_size_survive_at_80_columns(label, targets, alike):
+    name = "accuracy" if label == "accuracy" else "f1"
+    own = [replace(trial, score_label=label, score_name=name) for trial in fake_trials()]
+    teacher = replace(TEACHER, score_label=label, score_name=name)
+    if alike:
+        own = [replace(each, settings=own[0].settings | {"objective.k": each.number}) for each in own]
+    if targets:
+        own, teacher = [with_targets(t, test=0.4321, label=label) for t in own], with_targets(
+            TEACHER, test=0.5678, label=label
+        )  # fmt: skip
+    shown = lines(front_table(own, [teacher], sweep="x"), 80)
+    assert all(len(line) <= 80 for line in shown)
+    heading = " ".join(shown[1 : next(i for i, line in enumerate(shown) if "──" in line)]).split()
+    assert {"dev", "test", "ms", "params"} <= set(heading)
+    for row in front_rows(own, [teacher]):
+        scored = row.trial.scores
+        expected = [percent(scored.mean("dev")), percent(scored.mean("test"))]
+        expected += [milliseconds(row.trial.cost["latency_ms"]), count(row.trial.cost["parameters"])]
+        cells = [line.split() for line in shown if row.trial.shape in line]
+        assert any(set(expected) <= set(line) for line in cells), expected
+
+
+def test_what_is_just_below_the_bound_is_not_shown_as_the_bound():
+    assert apart(0.9496, 0.95) == ("94.96 %", "95.00 %")
+    assert apart(0.91, 0.95) == ("91 %", "95 %")
+    assert apart(0.95, 0.95) == ("95 %", "95 %")
+    assert apart(0.80001, 0.80004, plain) == ("0.80001", "0.80004")
+    below = replace(
+        next(t for t in fake_trials() if t.state == "COMPLETE"), scores=scores(0.9496 * 0.8, 0.7), cost={
+            "latency_ms": 1.0, "parameters": 10,
+        },
+    )  # fmt: skip
+    teacher = replace(TEACHER, scores=scores(0.8, 0.8))
+    (row,) = front_rows([below], [teacher])
+    assert "keeps 94.96 % of the teacher's F1, of 95.00 % wanted" in judge([below], [teacher]).verdict.text
+    assert "94.96 %" in "\n".join(lines(front_table([below], [teacher]), 200))
+    assert row.kept < GOOD_ENOUGH
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_sources_are_never_shown_without_targets_however_narrow_the_terminal(width):
     trials = [with_targets(trial, test=0.4321, label="F1") for trial in fake_trials()]
     shown = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
-    assert "test F1, source" in shown[1]
-    assert "target" in shown[1]
+    heading = " ".join(shown[1 : next(i for i, line in enumerate(shown) if "──" in line)]).split()
+    assert {"test", "F1,", "source", "target"} <= set(heading)
     assert all(len(line) <= width for line in shown)
 
 

@@ -31,6 +31,7 @@ from raykd.storage import Storage
 from raykd.sweep.doctor import examine
 from raykd.tasks import TASKS
 from tests.runs.small import (
+    called_once,
     computed,
     executed,
     prepared,
@@ -100,9 +101,8 @@ def test_a_teacher_whose_encoder_moved_is_found_and_gives_its_outputs(tmp_path, 
 
 def test_its_cost_is_that_of_encoder_and_tagger(tmp_path, encoder, monkeypatch):
     timed = []
-    monkeypatch.setattr(
-        cost, "time_batches", lambda model, batch: (timed.append(batch), model(batch), (1.0, 2.0))[2]
-    )
+    monkeypatch.setattr(cost, "labelling", lambda model, batch: lambda: (timed.append(batch), model(batch)))
+    monkeypatch.setattr(cost, "time_in_turns", called_once)
     asked, storage = with_encoder(encoder), Storage(str(tmp_path))
     with_, without = (
         measure_cost(storage.uri, prepare(each, storage).teachers[0].run) for each in (asked, recipe())
@@ -214,7 +214,7 @@ def test_an_encoder_in_half_precision_counts_as_it_is_read(tmp_path):
 
 
 def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypatch):
-    monkeypatch.setattr(cost, "time_batches", lambda *_: (1.0, 2.0))
+    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, (1.0, 2.0)))
     ready = prepare(with_encoder(encoder), Storage(str(tmp_path)))
     costs = [measure_cost(ready.storage.uri, teacher.run) for teacher in ready.teachers]
     (shared,) = {key: own for each in costs for key, own in each.shared.items()}.values()

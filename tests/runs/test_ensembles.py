@@ -16,7 +16,7 @@ from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
 from raykd.structures import token_marginals, viterbi
 from tests.runs.loops import stage_data
-from tests.runs.small import computed, executed, prepared, recipe, student_of, train_teachers
+from tests.runs.small import called_once, computed, executed, prepared, recipe, student_of, train_teachers
 
 POSTERIOR = {"kind": "posterior"}
 
@@ -91,9 +91,7 @@ def test_an_ensemble_is_scored_by_itself_and_trains_nothing(ensembles):
 
 
 def test_it_costs_what_all_its_members_cost(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        cost, "time_batches", lambda model, batch: (viterbi(model(batch).distribution), (1.0, 2.0))[1]
-    )
+    monkeypatch.setattr(cost, "time_in_turns", called_once)
     storage = Storage(str(tmp_path))
     one, two = (measure_cost(storage.uri, prepare(r, storage).teachers[0].run) for r in (recipe(), several()))
     assert two["parameters"] == 2 * one["parameters"]

@@ -54,8 +54,7 @@ def without_ray() -> Iterator[list[Any]]:
         patch.setattr(cluster, "connected", _one_cpu)
         patch.setattr(lease, "SETTLE_S", 0.0)
         patch.setattr(cost, "time_training", lambda model, batch: 1.0)
-        patch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
-        patch.setattr(cost, "time_session", lambda session, batch: (0.5, 1.0))
+        patch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, (1.0, 2.0)))
         yield done
 
 

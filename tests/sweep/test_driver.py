@@ -157,7 +157,7 @@ def test_one_plan_has_the_transfer_sets_of_all_alternatives(several):
 
 
 def test_a_student_is_compared_with_its_own_teachers(several, monkeypatch):
-    monkeypatch.setattr(cost, "time_batches", lambda model, batch: (1.0, 2.0))
+    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, (1.0, 2.0)))
     for run in [*several.shapes(), *(run for _, run in several.teachers)]:
         measure_cost(several.storage.uri, run)
     compression = {}

@@ -253,7 +253,7 @@ def conll_settings(parts: Parts, notes: list[str]) -> dict[str, Any]:
         same = all(len(seen.columns) == width for seen in files)
         columns[language] = {"token": words, "tag": place if same or place != width - 1 else -1}
         separators[language] = best.separator
-        schemes[language] = _scheme(tags[0])
+        schemes[language] = scheme_of(tags[0])
         for column in tags[1:]:
             others.setdefault(column.place, column)
         for seen in files:
@@ -276,7 +276,7 @@ def _fits(seen: Seen, words: int, kind: str, tag: int) -> bool:
     return seen.columns[words].kind == "words" and (at.kind == kind or at.distinct == 1)
 
 
-def _scheme(column: Column) -> str:
+def scheme_of(column: Column) -> str:
     """`auto`, but for schemes that are not found from the tags of all sentences together."""
     if column.kind == "runs":
         return "io"
