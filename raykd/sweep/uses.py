@@ -28,7 +28,7 @@ from raykd.runs.models import FILES, MODEL, RESULT
 from raykd.runs.run import Run
 from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
 from raykd.storage import Stamp, Storage
-from raykd.sweep.lease import refuse_if_held
+from raykd.sweep.lease import refuse_if_held, refuse_if_working
 from raykd.sweep.records import SweepRecords
 from raykd.transfer import read_manifest, signal_id
 from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
@@ -95,7 +95,9 @@ def sweeps_in(storage: Storage) -> list[SweepRecords]:
 
 
 def refuse_if_running(storage: Storage, *, note: Callable[[str], None]) -> None:
-    """Raises StoreError where a driver works on one of the store's sweeps: nothing may be removed then."""
+    """Raises StoreError where a driver works on one of the store's sweeps, or something computes there without a sweep:
+    nothing may be removed then."""
+    refuse_if_working(storage, note=note)
     for records in sweeps_in(storage):
         refuse_if_held(records.folder, note=note)
 
