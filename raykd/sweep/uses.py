@@ -16,7 +16,7 @@ from types import MappingProxyType
 from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.sentence import PARTS
 from raykd.corpora.sources import SOURCES, read_note
-from raykd.errors import StoreError
+from raykd.errors import OtherVersionError, StoreError
 from raykd.runs.checkpoint import CHECKPOINT
 from raykd.runs.embeddings import FOLDER as EMBEDDINGS
 from raykd.runs.embeddings import MANIFEST as STARTED
@@ -158,11 +158,9 @@ def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
     """What is not in `used`. Raises StoreError where a run has another name than this raykd would give it: then the
     names of what it was made from are not known either."""
     if named := sorted(used[MISNAMED]):
-        problem = "is not what its name says: another version of raykd wrote it, or it is damaged"
-        hint = (
-            "use the raykd that wrote the store, or `raykd doctor STORE`, which looks whether it is damaged"
-        )
-        raise StoreError(f"{storage.address}/{named[0]}", problem, hint)
+        problem = "is of another version of raykd, or was renamed: what it was made from is not known"
+        hint = "use the raykd that wrote it"
+        raise OtherVersionError(f"{storage.address}/{named[0]}", problem, hint)
     return [part for part in parts_of(storage) if part.kind not in KEPT and part.name not in used[part.kind]]
 
 
