@@ -26,7 +26,7 @@ from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, OtherVersionError, StoreError
 from raykd.identity import identity
-from raykd.storage import OTHER_VERSION, DOCTOR, Storage
+from raykd.storage import DOCTOR, OTHER_VERSION, Storage
 from raykd.streams import path_sha256
 
 FORMAT = 1

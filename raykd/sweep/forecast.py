@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
+from raykd.objectives import ObjectiveConfig
 from raykd.runs.data import corpus_of
 from raykd.runs.features import Reading, readings
 from raykd.runs.latency import BATCH, PIECES
-from raykd.runs.run import Run
+from raykd.runs.run import Run, validated
 from raykd.runs.stored_features import encoder_ids
 from raykd.sweep.driver import Sweep, missing_results
 from raykd.sweep.settings import known_cost
@@ -90,8 +91,10 @@ def _trained_pieces(sweep: Sweep, run: Run) -> float:
             schedule["epochs"] and one * schedule["epochs"],
             schedule["max_steps"] and batch * schedule["max_steps"],
         ]
-        # Head, encoder and embeddings, one after the other, and the projection of a student that has one.
-        steps = 3 + bool(run.model.get("projection")) if stage["layers"] == "unfreeze" else 1
+        # Head, encoder and embeddings, one after the other, and the projection of a student that has one; without the
+        # head where no loss reads its scores (`runs/stages.py`).
+        reads = validated(ObjectiveConfig, stage["objective"]).reads_scores
+        steps = 2 + reads + bool(run.model.get("projection")) if stage["layers"] == "unfreeze" else 1
         total += steps * min((limit for limit in limits if limit is not None), default=ceil(one))
     return total
 

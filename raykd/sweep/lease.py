@@ -132,8 +132,8 @@ def held(
 
 @contextmanager
 def working(storage: Storage, verb: str) -> Iterator[None]:
-    """While the body runs, in the main thread, nothing is removed from `storage`: `raykd verb` computes parts there that
-    no sweep uses. Any number of them may run at once."""
+    """While the body runs, in the main thread, nothing is removed from `storage`: `raykd verb` computes parts there
+    that no sweep uses. Any number of them may run at once."""
     name = f"{WORKING}/{verb}-{uuid.uuid4().hex}"
     try:
         with held(storage.child(*name.split("/")), verb=verb):

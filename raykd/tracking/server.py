@@ -203,7 +203,8 @@ def experiment_of(
     curves: Sequence[str],
 ) -> str:
     """The id of the experiment called `name`, made if there is none; it gets our views, which show `scores` and call
-    them by `label`, and `curves`. Files of a new one go where the server says, or into `mlruns/` beside a SQLite database.
+    them by `label`, and `curves`. Files of a new one go where the server says, or into
+    `mlruns/` beside a SQLite database.
 
     Raises TrackingError if somebody deleted the experiment.
     """

@@ -306,8 +306,8 @@ class Tracker:
             )
 
     def shipped(self) -> str:
-        """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does not
-        answer."""
+        """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does
+        not answer."""
         try:
             reachable(self.uri)
             return shipped(self._writer.client, self._name)

@@ -111,6 +111,10 @@ def test_layers_that_are_unfrozen_train_one_step_after_the_other(tmp_path):
     expected, sweep = of(tmp_path, text)
     labelled = WORD_PIECES * words(sweep, "train") / 1024
     assert expected.phases["trials"] == pytest.approx(2 * (3 * 4 * labelled + RUN_S))
+    # A loss of hidden states leaves out the step of the head alone; the paper's first stage.
+    hidden, _ = of(tmp_path / "hidden", text.replace("kind: gold", "kind: representation, layer: 0"))
+    text_s = WORD_PIECES * words(sweep, "train", "unlabelled") / 1024
+    assert hidden.phases["trials"] == pytest.approx(2 * (2 * 4 * text_s + RUN_S))
     projected, _ = of(
         tmp_path / "projected", text.replace("hidden_dim: 6, vocab", "hidden_dim: 6, projection: 8, vocab")
     )

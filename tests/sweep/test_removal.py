@@ -111,6 +111,9 @@ def test_the_list_says_who_drives_a_sweep_and_what_is_damaged(store, capsys):
     assert "other ended" in output
     (store / "sweeps/other/trials/00000.json").write_text("{}")
     assert code_of("list", str(store)) == 0
+    assert "other other version" in said(capsys)
+    (store / "sweeps/other/trials/00000.json").write_text("{")
+    assert code_of("list", str(store)) == 0
     assert "other damaged" in said(capsys)
 
 
