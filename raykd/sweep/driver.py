@@ -75,9 +75,7 @@ class Sweep:
 
     def refuse(self, *, resume: bool) -> None:
         """Raises StoreError as `begin` would, before anything is read."""
-        self.records.refuse(
-            sweep_id=search_identity(self.document), resume=resume, differing=self._differing
-        )
+        self.records.refuse(sweep_id=search_identity(self.document), resume=resume, differing=self._differing)
 
     def begin(self, lease: Lease, *, resume: bool) -> None:
         """Start the sweep in the store, or resume it; only with the `lease` are its records written.

@@ -78,7 +78,11 @@ class Lease:
             StoreError: it is lost.
         """
         if not self._is_own():
-            what = f"this raykd {self._verb} has lost its place" if self._verb else "this driver has lost the sweep"
+            what = (
+                f"this raykd {self._verb} has lost its place"
+                if self._verb
+                else "this driver has lost the sweep"
+            )
             hint = "start it again" if self._verb else "the other goes on with it"
             problem = f"{what} to {self.lost_to}"
             raise StoreError(self._folder.address, problem, f"what it computed is kept, and {hint}")
@@ -97,7 +101,9 @@ class Lease:
 
     def _write(self) -> None:
         self._beats += 1
-        self._folder.write_json(NAME, {"token": self._token, "beats": self._beats, "verb": self._verb, **_here()})
+        self._folder.write_json(
+            NAME, {"token": self._token, "beats": self._beats, "verb": self._verb, **_here()}
+        )
 
 
 @contextmanager

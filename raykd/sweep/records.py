@@ -83,7 +83,12 @@ class SweepRecords:
         return self.folder.exists("sweep.json")
 
     def open(
-        self, *, sweep_id: str, text: str, resume: bool, differing: Callable[[Any], Sequence[str]] = lambda tree: ()
+        self,
+        *,
+        sweep_id: str,
+        text: str,
+        resume: bool,
+        differing: Callable[[Any], Sequence[str]] = lambda tree: (),
     ) -> None:
         """Start the sweep, or resume it.
 
@@ -106,8 +111,12 @@ class SweepRecords:
         if there != sweep_id:
             keys = list(differing(self.tree()))
             # Files that are equal but for what they stand for: another version resolves them otherwise.
-            named = ", ".join(keys[:MOST_KEYS]) + (f" and {len(keys) - MOST_KEYS} more" * (len(keys) > MOST_KEYS))
-            differ = f"{named} differ{'s' * (len(keys) == 1)}" if keys else "another version of raykd began it"
+            named = ", ".join(keys[:MOST_KEYS]) + (
+                f" and {len(keys) - MOST_KEYS} more" * (len(keys) > MOST_KEYS)
+            )
+            differ = (
+                f"{named} differ{'s' * (len(keys) == 1)}" if keys else "another version of raykd began it"
+            )
             hint = "give this one another name: --set name=…"
             raise StoreError(f"sweep {self.name!r}", f"was started with another search ({differ})", hint)
         if not resume:

@@ -239,7 +239,9 @@ class Lost:
         return call
 
 
-@pytest.mark.parametrize("calls", [("create_logged_model",), ("create_logged_model", "finalize_logged_model")])
+@pytest.mark.parametrize(
+    "calls", [("create_logged_model",), ("create_logged_model", "finalize_logged_model")]
+)
 def test_a_model_whose_answer_was_lost_is_logged_once(database, client, name, export, calls):
     tracker = opened(database, name)
     tracker._writer.client = Lost(tracker._writer.client, *calls)
