@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from raykd.cache import cached_copy
-from raykd.errors import StoreError
+from raykd.errors import OtherVersionError, StoreError
 from raykd.identity import canonical
 from raykd.redact import expanded, redacted
 from raykd.streams import (
@@ -43,6 +43,9 @@ SCHEMES = ("file", "s3", "gs", "gcs", "mock")
 
 DOCTOR = "`raykd doctor STORE` lists all that is damaged, and with --repair removes it, to be computed again"
 """The hint of an error that names a damaged file."""
+
+OTHER_VERSION = "use the raykd that wrote it, or another store"
+"""The hint of an error that names a whole file of another version."""
 
 SEAL = "sha256"
 """The key of a JSON file's checksum, over the canonical form of its other keys."""
@@ -209,21 +212,25 @@ class Storage:
         With `edited` a file without a checksum is read too: a user changed it and removed the checksum.
 
         Raises:
-            StoreError: the file is missing or no JSON, it does not have the checksum that it was written with, or
-                `parse` cannot read it, whatever it raises.
+            StoreError: the file is missing or no JSON, or it does not have the checksum that it was written with.
+            OtherVersionError: it has, and `parse` cannot read it, whatever it raises; or it was written without one.
         """
-        data = self.read(name)
+        data, whole = self.read(name), False
         try:
-            plain = _unsealed(json.loads(data), edited=edited)
+            plain, whole = _unsealed(json.loads(data), edited=edited)
             return parse(plain)
         except StoreError:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            named = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+            own = type(error) in (ValueError, _UnsealedError)
+            named = str(error) if own else f"{type(error).__name__}: {error}"
             reason = named.split("\n")[0]
-            raise StoreError(
-                self._address(name), f"is damaged, or not what raykd writes there ({reason})", hint
-            ) from error
+            if whole or isinstance(error, _UnsealedError):
+                problem = f"is of another version of raykd, or was changed ({reason})"
+                hint = OTHER_VERSION if hint == DOCTOR else hint
+                raise OtherVersionError(self._address(name), problem, hint) from error
+            problem = f"is damaged, or not what raykd writes there ({reason})"
+            raise StoreError(self._address(name), problem, hint) from error
 
     def write(self, name: str, data: bytes) -> None:
         """Write the file `name`, whole or not at all; an existing one is replaced.
@@ -394,18 +401,26 @@ def _seal(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def _unsealed(plain: Any, *, edited: bool) -> dict[str, Any]:
-    """The object without its checksum. Raises TypeError or ValueError where it is not what was written."""
+class _UnsealedError(ValueError):
+    """A JSON object was written without a checksum."""
+
+
+def _unsealed(plain: Any, *, edited: bool) -> tuple[dict[str, Any], bool]:
+    """The object without its checksum, and whether it had one. Raises TypeError or ValueError where it is not what was
+    written."""
     if not isinstance(plain, dict):
         raise TypeError(f"expected an object, found {type(plain).__name__}")
     written = plain.pop(SEAL, None)
     if written is None and edited:
-        return plain
+        return plain, False
     if written is None:
-        raise ValueError(f"it has no {SEAL}: an older raykd wrote it, or it was changed by hand")
+        # A checksum under another key was one: the key is damaged.
+        lost = any(_seal({k: v for k, v in plain.items() if k != key}) == plain[key] for key in plain)
+        problem = f"it has no {SEAL}: an older raykd wrote it, or it was changed by hand"
+        raise (ValueError if lost else _UnsealedError)(problem)
     if (found := _seal(plain)) != written:
         raise ValueError(f"its checksum is {found[:12]}…, it was written with {str(written)[:12]}…")
-    return plain
+    return plain, True
 
 
 def _checked(name: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from raykd.errors import StoreError
+from raykd.errors import OtherVersionError, StoreError
 from raykd.storage import Storage
 
 
@@ -143,7 +143,7 @@ def test_every_flipped_bit_of_json_is_refused_or_changes_nothing(storage):
 
 def test_json_that_its_parser_cannot_read_is_refused_by_name(storage):
     storage.write_json("trial.json", {"scores": []})
-    with pytest.raises(StoreError, match=r"trial\.json: is damaged.*KeyError: 'number'"):
+    with pytest.raises(OtherVersionError, match=r"trial\.json: is of another version.*KeyError: 'number'"):
         storage.read_json("trial.json", lambda plain: plain["number"])
 
 
@@ -282,7 +282,7 @@ def test_a_real_limit_on_file_size_leaves_nothing(tmp_path):
     code = (
         "import resource, signal\n"
         "from raykd.storage import Storage\n"
-        "from raykd.errors import StoreError\n"
+        "from raykd.errors import OtherVersionError, StoreError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
         f"storage = Storage({str(tmp_path)!r})\n"

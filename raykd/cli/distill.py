@@ -9,6 +9,7 @@ from raykd.counted import counted
 from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
 from raykd.sweep.driver import Sweep, missing_results, teach, train
+from raykd.sweep.lease import working
 from raykd.tasks import TASKS
 from raykd.trial import Teacher, scores_of
 
@@ -22,7 +23,7 @@ def distill(
 ) -> None:
     """Train one student: the first alternative of every search in FILE (choose others with --set)."""
     sweep = Sweep(document(file, set_, variant, small))
-    with at_work(sweep, address) as (cluster, listener):
+    with working(sweep.storage, "distill"), at_work(sweep, address) as (cluster, listener):
         concurrent = concurrency(sweep.file.resources, cluster)
         teach(sweep, cluster, listener)
         runs = [(run.id, run) for run in sweep.first_setting.runs]

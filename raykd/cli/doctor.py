@@ -13,6 +13,7 @@ from raykd.cli.console import stdout
 from raykd.cli.list import opened
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.report import form
+from raykd.storage import OTHER_VERSION
 from raykd.sweep.doctor import Examined, examine, repair
 from raykd.sweep.uses import refuse_if_running
 
@@ -55,10 +56,13 @@ def _print(found: Examined) -> None:
     stdout.print(table)
     for damage in found.damages:
         _line(f"{damage.name}: {damage.problem}; once it is removed, {damage.again}")
+    for other in found.others:
+        _line(f"{other.name}: {other.problem}; it stays")
     if found.left:
         left = form.size(sum(found.left.values()))
         _line(f"{len(found.left)} temporary files that a kill left: {left}")
-    _line(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files")
+    others = f"; {len(found.others)} of another version, which stay: {OTHER_VERSION}" if found.others else ""
+    _line(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files{others}")
 
 
 def _line(text: str) -> None:

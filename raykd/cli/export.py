@@ -91,8 +91,9 @@ def export(
         raise SpecError((Fault("--seed", None, "", "only a trial (SWEEP#TRIAL) has seeds; omit --seed"),))
     else:
         sources = [_of_run(what, store, CardConfig(**options))]
-    _refuse_files(target, overwrite)
     targets = [target.child(source.name) if source.name else target for source in sources]
+    if not overwrite:
+        _refuse_files(targets)
     for source, own in zip(sources, targets, strict=True):
         _print(export_run(source.folder, own, store=source.store, card=source.card))
     count = counted(len(sources), "model")
@@ -102,11 +103,12 @@ def export(
     )
 
 
-def _refuse_files(target: Storage, overwrite: bool) -> None:
-    there = [name for name in target.names() if name.rpartition("/")[2] in FILES]
-    if there and not overwrite:
-        hint = "give another folder, or --overwrite"
-        raise StoreError(target.address, f"holds {there[0]} already", hint)
+def _refuse_files(targets: list[Storage]) -> None:
+    """Raises StoreError where one of the files to write is there already; what else lies there is not looked at."""
+    for target in targets:
+        if there := next((name for name in FILES if target.exists(name)), None):
+            hint = "give another folder, or --overwrite"
+            raise StoreError(target.address, f"holds {there} already", hint)
 
 
 def _is_sweep(what: str, store: str | None) -> bool:

@@ -36,8 +36,10 @@ from raykd.report import (
 from raykd.report.form import costs_in_words
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
+from raykd.runs.run import validated
 from raykd.storage import Storage
-from raykd.sweep.records import NAME, SweepRecords
+from raykd.sweep.records import NAME, SweepRecords, training_labels
+from raykd.sweep.spec import TrackingConfig
 from raykd.sweep.uses import sweeps_in
 from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
@@ -122,7 +124,8 @@ def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRec
     # Two small files for each run: one after the other they would take minutes from a bucket.
     with ThreadPoolExecutor(READERS) as pool:
         curves = dict(pool.map(lambda trial: (trial.number, curves_of(records.runs(trial))), students))
-        labels = dict(pool.map(lambda trial: (trial.number, records.training_labels(trial)), students))
+    alternatives = records.training()
+    labels = {trial.number: training_labels(alternatives, trial) for trial in students}
     from raykd.sweep.importance import importance  # Optuna takes seconds to import, and `compare` needs none
 
     found = importance(records.tree(), records.load(), records.objectives)
@@ -154,7 +157,7 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
         version=version("raykd"),
         sentences=records.sentences(students[0]) if students else {},
         dev_labels=records.dev_labels(),
-        tracking=tree.get("tracking", {}).get("uri", ""),
+        tracking=validated(TrackingConfig, tree.get("tracking", {})).uri,
         run=records.run_place(),
         file=text.getvalue(),
     )

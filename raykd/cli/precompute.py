@@ -6,6 +6,7 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.sweep.driver import Sweep, teach
+from raykd.sweep.lease import working
 
 
 def precompute(
@@ -17,7 +18,7 @@ def precompute(
 ) -> None:
     """Train the teachers and compute the transfer sets that are missing, and stop there."""
     sweep = Sweep(document(file, set_, variant, small))
-    with at_work(sweep, address) as (cluster, listener):
+    with working(sweep.storage, "precompute"), at_work(sweep, address) as (cluster, listener):
         done = teach(sweep, cluster, listener)
     summary = "no objective reads a teacher"
     if done is not None:

@@ -23,6 +23,7 @@ from raykd.runs.cluster import concurrency
 from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.lease import held
 from raykd.sweep.track import publish, tracked
+from raykd.tracking import SHIP, Tracker
 from raykd.tracking import check as check_tracking
 from raykd.trial import Teacher, Trial
 
@@ -49,7 +50,7 @@ def sweep(
     planned.refuse(resume=resume)
     check_tracking(planned.file.tracking.uri)
     try:
-        trials, teachers, judged, link = _swept(planned, address, resume=resume)
+        trials, teachers, judged, tracker = _swept(planned, address, resume=resume)
     except RaykdError as error:
         if planned.records.lease is not None:
             error.goes_on = command
@@ -59,9 +60,16 @@ def sweep(
         f"sweep: {counted(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
         f"--where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
-        f"      {_shown(planned.file.tracking.uri, link)}",
+        f"      {_shown(planned.file.tracking.uri, tracker)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
+    # Serving `models:/NAME@ship` goes on as before: that is for a person to change.
+    if judged.verdict.ship is None and (earlier := tracker.shipped()):
+        stdout.print(
+            f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier}, which was shipped before: this "
+            f"verdict ships none. Remove the alias in the registry if {SHIP} should name none",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
     if not front_of(trials, objectives):
         raise typer.Exit(NO_FRONT)
@@ -76,8 +84,8 @@ def sweep(
 
 def _swept(
     planned: Sweep, address: str | None, *, resume: bool
-) -> tuple[list[Trial], list[Teacher], Judgement, str]:
-    """All phases, and their report in the store and on the tracking server, where it is found by the link."""
+) -> tuple[list[Trial], list[Teacher], Judgement, Tracker]:
+    """All phases, and their report in the store and on the tracking server, to which the tracker is closed."""
     objectives = planned.file.objectives
     with at_work(planned, address) as (cluster, listener):
         concurrency(planned.file.resources, cluster)
@@ -115,11 +123,12 @@ def _swept(
                     ship=decided.ship,
                     verdict=decided.text,
                 )
-    return trials, teachers, judged, tracker.link
+    return trials, teachers, judged, tracker
 
 
-def _shown(uri: str, link: str) -> str:
-    """How to look at the sweep in MLflow."""
-    if uri.startswith(("http://", "https://")):
-        return f"open {link}"
-    return f"mlflow ui --backend-store-uri {redacted(uri)}   and open {link}"
+def _shown(uri: str, tracker: Tracker) -> str:
+    """How to look at the sweep in MLflow, whose address is `uri` in the sweep file."""
+    # The tracker's own has what variables stand for, passwords included: it is not shown.
+    if tracker.uri.startswith(("http://", "https://")):
+        return f"open {tracker.link}"
+    return f"mlflow ui --backend-store-uri {redacted(uri)}   and open {tracker.link}"

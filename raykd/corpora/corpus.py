@@ -24,9 +24,9 @@ from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import TagSet
-from raykd.errors import CorpusError, StoreError
+from raykd.errors import CorpusError, OtherVersionError, StoreError
 from raykd.identity import identity
-from raykd.storage import DOCTOR, Storage
+from raykd.storage import DOCTOR, OTHER_VERSION, Storage
 from raykd.streams import path_sha256
 
 FORMAT = 1
@@ -201,7 +201,7 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
 def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
     if manifest["format"] != FORMAT:
         problem = f"it has format {manifest['format']}, this raykd reads {FORMAT}"
-        raise StoreError(folder.address, problem, "remove it and write it again")
+        raise OtherVersionError(folder.address, problem, OTHER_VERSION)
     tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
     report, unit = CorpusReport.from_plain(manifest["report"]), manifest.get("unit", Corpus.unit)

@@ -61,8 +61,10 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 
 def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
     kind = (*where, "objective", "kind")
-    messages = (*_signal_faults(recipe, stage.objective), *_layer_faults(recipe, stage.objective))
-    faults: list[tuple[KeyPath, str]] = [(kind, message) for message in messages]
+    faults: list[tuple[KeyPath, str]] = [
+        (kind, message) for message in _signal_faults(recipe, stage.objective)
+    ]
+    faults += _layer_faults(recipe, stage.objective, (*where, "objective"))
     decoders = {"teachers": recipe.teachers.decoder, "student": recipe.student.decoder}
     if stage.objective.maxent_only and "crf" in decoders.values():
         got = ", ".join(f"{section}: {decoder}" for section, decoder in decoders.items())
@@ -156,16 +158,24 @@ def _signal_faults(recipe: Recipe, objective: Any) -> list[str]:
     return [f"{lacking} (teacher {recipe.teachers.kind!r}){hint}"]
 
 
-def _layer_faults(recipe: Recipe, objective: Objective) -> list[str]:
-    """Layers that an objective reads and that the teacher's or the student's encoder does not have."""
+def _layer_faults(recipe: Recipe, objective: Objective, where: KeyPath) -> list[tuple[KeyPath, str]]:
+    """Layers that an objective reads and that the teacher's or the student's encoder does not have; of a mix, those of
+    its parts."""
+    if isinstance(objective, Mix):
+        own = enumerate(objective.parts)
+        return [
+            fault
+            for place, part in own
+            for fault in _layer_faults(recipe, part.objective, (*where, "parts", place, "objective"))
+        ]
     teacher = [need.layer for need in objective.needs if need.layer is not None]
     sides = (
-        ("teacher", recipe.teachers.depth, teacher),
-        ("student", recipe.student.depth, objective.student_layers),
+        ("teacher", "layer", recipe.teachers.depth, teacher),
+        ("student", "student_layer", recipe.student.depth, objective.student_layers),
     )
     return [
-        f"the {side}'s encoder has no layer {layer}; choose from 0 (its input) to {depth}"
-        for side, depth, layers in sides
+        ((*where, key), f"the {side}'s encoder has no layer {layer}; choose from 0 (its input) to {depth}")
+        for side, key, depth, layers in sides
         for layer in layers
         if depth is not None and not -depth - 1 <= layer <= depth
     ]

@@ -17,7 +17,7 @@ import torch
 from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.corpus import open_corpus
 from raykd.corpora.sources import SOURCES, read_note
-from raykd.errors import RaykdError, StoreError
+from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.results import Cost, RunResult
 from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
 from raykd.runs.embeddings import FOLDER as EMBEDDINGS
@@ -30,7 +30,7 @@ from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS,
 from raykd.runs.run import Run
 from raykd.runs.stored_features import FOLDER
 from raykd.runs.vocabularies import vocabulary_from
-from raykd.storage import DOCTOR, Storage
+from raykd.storage import OTHER_VERSION, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.records import TRACKING, SweepRecords
 from raykd.sweep.uses import sweeps_in
@@ -46,15 +46,19 @@ class Damage:
     problem: str
     remove: tuple[str, ...]
     again: str
+    other_version: bool = False
+    """Whether it is whole, and another version of raykd wrote it: repairing leaves it then."""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What a store holds, by kind, and what of it is damaged."""
+    """What a store holds, by kind, what of it is damaged, and what another version of raykd wrote."""
 
     files: Mapping[str, int]
     bytes: Mapping[str, int]
     damages: tuple[Damage, ...]
+    others: tuple[Damage, ...] = ()
+    """Parts of another version."""
     left: Mapping[str, int] = field(default_factory=dict)
     """Temporary files that a kill left, and their bytes."""
 
@@ -67,7 +71,7 @@ def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None
     """Read all that is in `storage` as a sweep would read it. `each` is called with the name of every part."""
     files: dict[str, int] = defaultdict(int)
     size: dict[str, int] = defaultdict(int)
-    damages: list[Damage] = []
+    found: list[Damage] = []
     for kind, check in KINDS.items():
         parts: dict[str, list[str]] = defaultdict(list)
         for name, stamp in storage.files(f"{kind}/").items():
@@ -77,8 +81,10 @@ def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None
             size[kind] += stamp.bytes
         for part, names in parts.items():
             each(f"{kind}/{part}")
-            damages += check(storage, part, tuple(names))
-    return Examined(files, size, tuple(damages), storage.abandoned())
+            found += check(storage, part, tuple(names))
+    damages = tuple(each for each in found if not each.other_version)
+    others = tuple(each for each in found if each.other_version)
+    return Examined(files, size, damages, others, storage.abandoned())
 
 
 def _damage(
@@ -94,7 +100,8 @@ def _damage(
             return
         # Of a folder that stands or falls as one, the file itself.
         file = next((each for each in files if error.name.endswith(f"/{each}")), name)
-        yield Damage(file, error.problem, files, again)
+        other = isinstance(error, OtherVersionError)
+        yield Damage(file, error.problem, () if other else files, again, other)
 
 
 def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
@@ -143,7 +150,9 @@ def _read_run(folder: Storage, run_id: str) -> None:
     folder.read_json(RESULT, RunResult.from_plain)
     run = folder.read_json(MODEL, Run.from_plain)
     if run.id != run_id:
-        raise StoreError(f"{folder.address}/{MODEL}", f"describes another run, {run.id}", DOCTOR)
+        # It has its checksum: nothing of it was damaged.
+        problem = f"is of another version of raykd, or was renamed: this one would call it {run.id}"
+        raise OtherVersionError(f"{folder.address}/{MODEL}", problem, OTHER_VERSION)
     folder.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id))
     folder.read_json(LABELS)
     if is_trained(run) and not run.members:
@@ -241,7 +250,8 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
 
 
 def repair(storage: Storage, found: Examined) -> None:
-    """Remove what is damaged and what a kill left. Trials whose runs are removed are begun again by --resume."""
+    """Remove what is damaged and what a kill left, and nothing that another version of raykd wrote. Trials whose runs
+    are removed are begun again by --resume."""
     for name in [name for damage in found.damages for name in damage.remove] + list(found.left):
         storage.remove(name)
     removed = (name.split("/") for damage in found.damages for name in damage.remove)

@@ -33,7 +33,7 @@ from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels
 from raykd.sweep.scheduler import RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
-from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
+from raykd.sweep.spec import SweepFile, check_sweep, differing_keys, plain_sweep, search_identity
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import Text, signal_id
@@ -76,7 +76,7 @@ class Sweep:
 
     def refuse(self, *, resume: bool) -> None:
         """Raises StoreError as `begin` would, before anything is read."""
-        self.records.refuse(sweep_id=search_identity(self.document), resume=resume)
+        self.records.refuse(sweep_id=search_identity(self.document), resume=resume, differing=self._differing)
 
     @property
     def resumable(self) -> bool:
@@ -98,7 +98,12 @@ class Sweep:
         """
         self.records.lease = lease
         text = json.dumps(self.document.tree)
-        self.records.open(sweep_id=search_identity(self.document), text=text, resume=resume)
+        self.records.open(
+            sweep_id=search_identity(self.document), text=text, resume=resume, differing=self._differing
+        )
+
+    def _differing(self, stored: Mapping[str, Any]) -> list[str]:
+        return differing_keys(self.document.tree, stored)
 
     @property
     def trials(self) -> int:

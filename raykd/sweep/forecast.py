@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 
 from raykd.corpora.vocabulary import count_words
 from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
+from raykd.objectives import ObjectiveConfig
 from raykd.runs.data import corpus_of
 from raykd.runs.features import Reading, readings
 from raykd.runs.latency import BATCH, PIECES
-from raykd.runs.run import Run
+from raykd.runs.run import Run, validated
 from raykd.runs.stored_features import encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
@@ -119,8 +120,10 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
             schedule["epochs"] and one * schedule["epochs"],
             schedule["max_steps"] and batch * schedule["max_steps"],
         ]
-        # Head, encoder and embeddings, one after the other, and the projection of a student that has one.
-        steps = 3 + bool(run.model.get("projection")) if stage["layers"] == "unfreeze" else 1
+        # Head, encoder and embeddings, one after the other, and the projection of a student that has one; without the
+        # head where no loss reads its scores (`runs/stages.py`).
+        reads = validated(ObjectiveConfig, stage["objective"]).reads_scores
+        steps = 2 + reads + bool(run.model.get("projection")) if stage["layers"] == "unfreeze" else 1
         pieces = steps * min((limit for limit in limits if limit is not None), default=ceil(one))
         yield _Training(pieces, pieces / batch, pieces / max(one, 1))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raykd.corpora.corpus import MANIFEST as CORPUS
-from raykd.errors import RaykdError, StoreError
+from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.front import front_of
 from raykd.results import RunResult
 from raykd.runs.models import MODEL, RESULT
@@ -26,7 +26,7 @@ class Summary:
 
     name: str
     state: str
-    """running, ended, stopped (it has trials to do, and no driver), or damaged."""
+    """running, ended, stopped (it has trials to do, and no driver), damaged, or of another version of raykd."""
     trials: Mapping[str, int] = field(default_factory=dict)
     """State → how many."""
     best: float | None = None
@@ -94,7 +94,8 @@ def _summary(records: SweepRecords, files: Mapping[str, Stamp], runs: Mapping[st
         trials, held = records.trials(), holder(records.folder)
         objectives = records.objectives
     except RaykdError as error:
-        return Summary(records.name, "damaged", modified_ns=modified, note=str(error))
+        state = "other version" if isinstance(error, OtherVersionError) else "damaged"
+        return Summary(records.name, state, modified_ns=modified, note=str(error))
     counts = Counter(trial.state for trial in trials)
     state = "running" if held and held[1] else "ended" if has_ended(trials) else "stopped"
     scores = [trial.scores.mean("dev") for trial in front_of(trials, objectives)]

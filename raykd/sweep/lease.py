@@ -1,4 +1,4 @@
-"""The lease of a sweep: one driver at a time writes its records.
+"""The lease of a sweep: one driver at a time writes its records. What computes without a sweep has one too (`working`).
 
 `lease.json` in the sweep's folder names its holder, who writes it anew every few seconds. Whoever finds one waits for
 two things: the holder's process is gone from this machine, or the file has not changed for a while (no two machines'
@@ -27,6 +27,8 @@ from raykd.errors import StoreError
 from raykd.storage import Storage
 
 NAME = "lease.json"
+WORKING = "working"
+"""The folder of a store with the leases of what computes without a sweep, each in a folder of its own."""
 BEAT_S = 10.0
 """Seconds between two beats of the holder."""
 STALE_S = 60.0
@@ -39,10 +41,10 @@ LOST = signal.SIGUSR2
 
 
 class Lease:
-    """A sweep's lease in its `folder`; `held` takes it and keeps it."""
+    """A sweep's lease in its `folder`; `held` takes it and keeps it. `verb`: what computes without a sweep."""
 
-    def __init__(self, folder: Storage):
-        self._folder = folder
+    def __init__(self, folder: Storage, verb: str = ""):
+        self._folder, self._verb = folder, verb
         self._token, self._beats = uuid.uuid4().hex, 0
         self.lost_to = ""
         """Who has it instead, once it is lost."""
@@ -76,10 +78,14 @@ class Lease:
             StoreError: it is lost.
         """
         if not self._is_own():
-            raise StoreError(
-                self._folder.address, f"this driver has lost the sweep to {self.lost_to}",
-                "what it computed is kept, and the other goes on with it",
-            )  # fmt: skip
+            what = (
+                f"this raykd {self._verb} has lost its place"
+                if self._verb
+                else "this driver has lost the sweep"
+            )
+            hint = "start it again" if self._verb else "the other goes on with it"
+            problem = f"{what} to {self.lost_to}"
+            raise StoreError(self._folder.address, problem, f"what it computed is kept, and {hint}")
 
     def release(self) -> None:
         """Give it back; nothing may beat any more."""
@@ -95,18 +101,22 @@ class Lease:
 
     def _write(self) -> None:
         self._beats += 1
-        self._folder.write_json(NAME, {"token": self._token, "beats": self._beats, **_here()})
+        self._folder.write_json(
+            NAME, {"token": self._token, "beats": self._beats, "verb": self._verb, **_here()}
+        )
 
 
 @contextmanager
-def held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) -> Iterator[Lease]:
+def held(
+    folder: Storage, *, verb: str = "", note: Callable[[str], None] = lambda text: None
+) -> Iterator[Lease]:
     """The lease of the sweep in `folder`, kept while the body runs, in the main thread. A body that loses it is
     interrupted.
 
     Raises:
         StoreError: another driver has it, or has taken it over.
     """
-    lease, ended = Lease(folder), threading.Event()
+    lease, ended = Lease(folder, verb), threading.Event()
     lease.take(note=note)
     beating = threading.Thread(target=_beat, args=(lease, ended), name="raykd-lease", daemon=True)
     before = signal.signal(LOST, _interrupt)
@@ -126,6 +136,28 @@ def held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) ->
             lease.release()
 
 
+@contextmanager
+def working(storage: Storage, verb: str) -> Iterator[None]:
+    """While the body runs, in the main thread, nothing is removed from `storage`: `raykd verb` computes parts there
+    that no sweep uses. Any number of them may run at once."""
+    name = f"{WORKING}/{verb}-{uuid.uuid4().hex}"
+    try:
+        with held(storage.child(*name.split("/")), verb=verb):
+            yield
+    finally:
+        storage.remove_empty(name)
+
+
+def refuse_if_working(storage: Storage, *, note: Callable[[str], None] = lambda text: None) -> None:
+    """Raises StoreError where something computes in the store without a sweep. What a killed one left is removed."""
+    for name in storage.names(f"{WORKING}/"):
+        folder, _, file = name.rpartition("/")
+        if file == NAME:
+            refuse_if_held(storage.child(*folder.split("/")), note=note)
+            storage.remove(name)
+            storage.remove_empty(folder)
+
+
 def refuse_if_held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) -> None:
     """Raises StoreError where another driver works on the sweep in `folder`; takes up to `STALE_S` to find out."""
     found = _read(folder)
@@ -134,7 +166,8 @@ def refuse_if_held(folder: Storage, *, note: Callable[[str], None] = lambda text
         return
     if lives:
         raise _refusal(folder, found)
-    note(f"the sweep has the lease of {_words(found)}; waiting up to {STALE_S:.0f} s for a sign of it")
+    whose = "the store" if found.get("verb") else "the sweep"
+    note(f"{whose} has the lease of {_words(found)}; waiting up to {STALE_S:.0f} s for a sign of it")
     deadline = time.monotonic() + STALE_S
     while time.monotonic() < deadline:
         time.sleep(min(1.0, STALE_S / 10))
@@ -158,6 +191,10 @@ def holder(folder: Storage) -> tuple[str, bool] | None:
 
 
 def _refusal(folder: Storage, holder: Mapping[str, Any]) -> StoreError:
+    # A driver of an earlier version writes no verb.
+    if verb := holder.get("verb"):
+        problem = f"{_words(holder)} runs raykd {verb} in this store"
+        return StoreError(folder.address, problem, "wait for its end, or stop it")
     hint = "wait for its end, or stop it and go on with --resume"
     return StoreError(folder.address, f"{_words(holder)} works on this sweep", hint)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,6 +22,8 @@ from raykd.trial import Teacher, Trial, set_apart
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """The names that a sweep may have: one word of a path."""
 
+MOST_KEYS = 5
+"""Of those in which a sweep is another one, so many are named."""
 TRACKING = "tracking.json"
 """Where the sweep's run is on its tracking server."""
 
@@ -63,6 +65,12 @@ class TrainingLabels:
     """By language, those without any left out: spans, words or sentences."""
 
 
+def training_labels(alternatives: Sequence[TrainingLabels], trial: Trial) -> Mapping[str, int]:
+    """Language → how many labels the trial's training text has, of all `alternatives`; empty where none is its own."""
+    own = [each for each in alternatives if each.settings.items() <= trial.settings.items()]
+    return max(own, key=lambda each: len(each.settings)).labels if own else {}
+
+
 class SweepRecords:
     """The folder `sweeps/<name>` of a store."""
 
@@ -75,14 +83,21 @@ class SweepRecords:
         """Whether a sweep of this name was started."""
         return self.folder.exists("sweep.json")
 
-    def open(self, *, sweep_id: str, text: str, resume: bool) -> None:
+    def open(
+        self,
+        *,
+        sweep_id: str,
+        text: str,
+        resume: bool,
+        differing: Callable[[Any], Sequence[str]] = lambda tree: (),
+    ) -> None:
         """Start the sweep, or resume it.
 
         Raises:
             StoreError: as `refuse`.
         """
         if self.exists():
-            self.refuse(sweep_id=sweep_id, resume=resume)
+            self.refuse(sweep_id=sweep_id, resume=resume, differing=differing)
         else:
             self._write("sweep.json", {"sweep_id": sweep_id, "file": redacted(text)})
 
@@ -93,16 +108,24 @@ class SweepRecords:
     def _sweep_id(self) -> str:
         return self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
 
-    def refuse(self, *, sweep_id: str, resume: bool) -> None:
+    def refuse(
+        self, *, sweep_id: str, resume: bool, differing: Callable[[Any], Sequence[str]] = lambda tree: ()
+    ) -> None:
         """Raises StoreError where a sweep of this name exists, and `resume` was not asked for or it searches something
-        else."""
+        else: `differing` names the keys in which the tree of its file is another."""
         if not self.exists():
             return
         if self._sweep_id() != sweep_id:
-            raise StoreError(
-                f"sweep {self.name!r}", "was started with another search (corpus, teachers or space differ)",
-                "give this one another name: --set name=…",
-            )  # fmt: skip
+            keys = list(differing(self.tree()))
+            # Files that are equal but for what they stand for: another version resolves them otherwise.
+            named = ", ".join(keys[:MOST_KEYS]) + (
+                f" and {len(keys) - MOST_KEYS} more" * (len(keys) > MOST_KEYS)
+            )
+            differ = (
+                f"{named} differ{'s' * (len(keys) == 1)}" if keys else "another version of raykd began it"
+            )
+            hint = "give this one another name: --set name=…"
+            raise StoreError(f"sweep {self.name!r}", f"was started with another search ({differ})", hint)
         if not resume:
             ended = sum(record.trial.state != "RUNNING" for record in self.load())
             raise StoreError(
@@ -205,15 +228,13 @@ class SweepRecords:
             "teachers.json", lambda plain: [Teacher.from_plain(each) for each in plain["teachers"]]
         )
 
-    def training_labels(self, trial: Trial) -> Mapping[str, int]:
-        """Language → how many labels the trial's training text has; empty where that was not recorded."""
+    def training(self) -> list[TrainingLabels]:
+        """How many labels each alternative of the corpus has to train on; empty where that was not recorded."""
         if not self.folder.exists("teachers.json"):
-            return {}
-        every = self.folder.read_json(
+            return []
+        return self.folder.read_json(
             "teachers.json", lambda plain: [TrainingLabels(**each) for each in plain.get("training", ())]
         )
-        own = [each for each in every if each.settings.items() <= trial.settings.items()]
-        return max(own, key=lambda each: len(each.settings)).labels if own else {}
 
     def dev_labels(self) -> int | None:
         """How many labels of dev every score counts: spans, words or sentences; None before teachers are trained."""

@@ -18,7 +18,7 @@ from raykd.redact import redacted
 from raykd.runs.recipe import Recipe
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.stated import CardConfig
-from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
+from raykd.spec import Document, Frozen, KeyPath, assignments, check, dotted, grid_size, is_searched
 from raykd.sweep.records import NAME
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
@@ -246,6 +246,29 @@ def _many(count: int | None) -> str:
 
 def search_identity(document: Document) -> str:
     """Identity of what is searched; a sweep is resumed only with the same."""
-    tree = {key: value for key, value in document.tree.items() if key not in FREE}
-    tree["search"] = {key: value for key, value in tree.get("search", {}).items() if key != "trials"}
-    return identity("sweep", tree)
+    return identity("sweep", _searched(document.tree))
+
+
+def differing_keys(tree: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The keys that make the search of one sweep file's tree another than that of the other, dotted."""
+    # As it is stored.
+    own, others = (json.loads(redacted(json.dumps(_searched(each)))) for each in (tree, other))
+    return [dotted(path) for path in _differing(own, others, ())]
+
+
+def _searched(tree: Mapping[str, Any]) -> dict[str, Any]:
+    own = {key: value for key, value in tree.items() if key not in FREE}
+    own["search"] = {key: value for key, value in own.get("search", {}).items() if key != "trials"}
+    return own
+
+
+def _differing(one: Any, other: Any, path: KeyPath) -> Iterator[KeyPath]:
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        if one != other:
+            yield path
+        return
+    for key in dict.fromkeys([*one, *other]):
+        if key in one and key in other:
+            yield from _differing(one[key], other[key], (*path, key))
+        else:
+            yield (*path, key)

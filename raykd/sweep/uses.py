@@ -16,7 +16,7 @@ from types import MappingProxyType
 from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.sentence import PARTS
 from raykd.corpora.sources import SOURCES, read_note
-from raykd.errors import StoreError
+from raykd.errors import OtherVersionError, StoreError
 from raykd.runs.checkpoint import CHECKPOINT
 from raykd.runs.embeddings import FOLDER as EMBEDDINGS
 from raykd.runs.embeddings import MANIFEST as STARTED
@@ -28,7 +28,7 @@ from raykd.runs.models import FILES, MODEL, RESULT
 from raykd.runs.run import Run
 from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
 from raykd.storage import Stamp, Storage
-from raykd.sweep.lease import refuse_if_held
+from raykd.sweep.lease import refuse_if_held, refuse_if_working
 from raykd.sweep.records import SweepRecords
 from raykd.transfer import read_manifest, signal_id
 from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
@@ -95,7 +95,9 @@ def sweeps_in(storage: Storage) -> list[SweepRecords]:
 
 
 def refuse_if_running(storage: Storage, *, note: Callable[[str], None]) -> None:
-    """Raises StoreError where a driver works on one of the store's sweeps: nothing may be removed then."""
+    """Raises StoreError where a driver works on one of the store's sweeps, or something computes there without a sweep:
+    nothing may be removed then."""
+    refuse_if_working(storage, note=note)
     for records in sweeps_in(storage):
         refuse_if_held(records.folder, note=note)
 
@@ -156,11 +158,9 @@ def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
     """What is not in `used`. Raises StoreError where a run has another name than this raykd would give it: then the
     names of what it was made from are not known either."""
     if named := sorted(used[MISNAMED]):
-        problem = "is not what its name says: another version of raykd wrote it, or it is damaged"
-        hint = (
-            "use the raykd that wrote the store, or `raykd doctor STORE`, which looks whether it is damaged"
-        )
-        raise StoreError(f"{storage.address}/{named[0]}", problem, hint)
+        problem = "is of another version of raykd, or was renamed: what it was made from is not known"
+        hint = "use the raykd that wrote it"
+        raise OtherVersionError(f"{storage.address}/{named[0]}", problem, hint)
     return [part for part in parts_of(storage) if part.kind not in KEPT and part.name not in used[part.kind]]
 
 

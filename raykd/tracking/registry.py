@@ -68,3 +68,13 @@ def ship(client: MlflowClient, name: str, version: str, why: str) -> str:
     client.set_registered_model_tag(name, SET_BY_RAYKD, version)
     client.set_registered_model_tag(name, SHIP, why)
     return ""
+
+
+def shipped(client: MlflowClient, name: str) -> str:
+    """The version that the alias `ship` names, with its trial; empty where there is none."""
+    found = client.search_registered_models(f"name='{name}'")
+    if not found or SHIP not in found[0].aliases:
+        return ""
+    version = client.get_model_version_by_alias(name, SHIP)
+    trial = version.tags.get("trial", "")
+    return f"version {version.version}" + (f" ({trial})" if trial else "")

@@ -198,19 +198,20 @@ def experiment_of(
     client: MlflowClient,
     uri: str,
     name: str,
-    artifacts: str | None,
     scores: Sequence[str],
     label: str,
     curves: Sequence[str],
 ) -> str:
-    """The id of the experiment called `name`, made if there is none, with its files below `artifacts`; it
-    gets our views, which show `scores` and call them by `label`, and `curves`.
+    """The id of the experiment called `name`, made if there is none; it gets our views, which show `scores` and call
+    them by `label`, and `curves`. Files of a new one go where the server says, or into
+    `mlruns/` beside a SQLite database.
 
     Raises TrackingError if somebody deleted the experiment.
     """
     found = client.get_experiment_by_name(name)
     if found is None:
-        if artifacts is None and urlsplit(uri).scheme == "sqlite":
+        artifacts = None
+        if urlsplit(uri).scheme == "sqlite":
             # MLflow would put the files below the working directory.
             artifacts = (Path(uri.removeprefix("sqlite:///")).parent / "mlruns" / clean(name)).as_uri()
         experiment_id, shown = client.create_experiment(name, artifact_location=artifacts), {}

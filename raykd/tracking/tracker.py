@@ -43,7 +43,7 @@ from raykd.tracking.record import (
     text,
     trial_tags,
 )
-from raykd.tracking.registry import StudentModel
+from raykd.tracking.registry import StudentModel, shipped
 from raykd.tracking.server import check, experiment_of, reachable
 from raykd.tracking.views import NOTE_TAG, file_link, run_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
@@ -102,7 +102,6 @@ class Tracker:
         run: str = "",
         stages: Iterable[Sequence[str]] = (("",),),
         tags: Mapping[str, Any] | None = None,
-        artifacts: str | None = None,
         warn: Callable[[str], None] = lambda message: None,
         may_write: Callable[[], bool] = lambda: True,
         flush_seconds: float | None = FLUSH_SECONDS,
@@ -113,10 +112,9 @@ class Tracker:
         `score_name` (`dev_accuracy`), and the views call them by `score_label`. With `targets` the views show the
         mean over target languages. They chart the curves of each trial's `run`; `stages` has what the stages of a
         trial are called, for each way of training in the sweep. `tags` (git commit, …) go to the parent and every
-        child. `artifacts`: URI for the files of a new experiment; by default the server's choice, or `mlruns/` beside
-        a SQLite database. `warn` is called, from another thread, with one sentence when the server stops answering
-        and when it answers again. Nothing is written while `may_write` says no: the sweep has another driver.
-        `flush_seconds` None: write in `sync` and `close` only.
+        child. `warn` is called, from another thread, with one sentence when the server stops answering and when it
+        answers again. Nothing is written while `may_write` says no: the sweep has another driver. `flush_seconds`
+        None: write in `sync` and `close` only.
 
         Raises:
             TrackingError: the server cannot be used, within seconds (`check`).
@@ -126,7 +124,7 @@ class Tracker:
         try:
             columns = score_columns(score_name, targets=targets)
             curves = charted(columns[0], run, stages)
-            experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label, curves)
+            experiment = experiment_of(client, uri, sweep, columns, score_label, curves)
             writer = Writer(client, experiment, lock, warn)
             record = Record(f"{PARENT_NAME}{sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
             self = cls(uri, writer, record, lock, warn, score_name, may_write)
@@ -306,6 +304,16 @@ class Tracker:
             self._trials[number].model = StudentModel(
                 f"student-{number:02d}", export, registered_as=self._name, figures=figures, ship=ship
             )
+
+    def shipped(self) -> str:
+        """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does
+        not answer."""
+        try:
+            reachable(self.uri)
+            return shipped(self._writer.client, self._name)
+        # Whatever the server or its client does must not reach the sweep.
+        except Exception:
+            return ""
 
     def sync(self) -> tuple[str, ...]:
         """Write all that waits now. Returns what is still missing on the server, one line per run."""

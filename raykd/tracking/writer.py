@@ -9,7 +9,16 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
-from mlflow.entities import DatasetInput, InputTag, LoggedModel, LoggedModelOutput, Metric, Param, RunTag
+from mlflow.entities import (
+    DatasetInput,
+    InputTag,
+    LoggedModel,
+    LoggedModelOutput,
+    LoggedModelStatus,
+    Metric,
+    Param,
+    RunTag,
+)
 from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
@@ -42,15 +51,20 @@ class Writer:
             more = bool(token)
 
     def models(self) -> dict[str, LoggedModel]:
-        """The experiment's students that are logged as models, whole or in part, by the runs that they are of."""
-        found, token, more = {}, None, True
+        """The experiment's students that are logged as models, by the runs that they are of."""
+        return self._models()
+
+    def _models(self, *also: str) -> dict[str, LoggedModel]:
+        """By run, one model that is ready, or else one that was begun: each attempt whose answer was lost left one."""
+        found, token, more = [], None, True
+        filter_ = " AND ".join([*(f"tags.`{key}` = '{value}'" for key, value in FORM.items()), *also])
         while more:
-            filter_ = " AND ".join(f"tags.`{key}` = '{value}'" for key, value in FORM.items())
             page = self.client.search_logged_models([self.experiment_id], filter_, page_token=token)
-            found |= {str(model.source_run_id): model for model in page}
+            found += page
             token = page.token
             more = bool(token)
-        return found
+        found.sort(key=lambda model: model.status == LoggedModelStatus.READY)
+        return {str(model.source_run_id): model for model in found}
 
     def write(self, record: Record) -> None:
         """Write all that waits in `record`.
@@ -148,6 +162,11 @@ class Writer:
     def _log_model(self, record: Record, model: StudentModel, run: MlflowRun) -> None:
         if model.export is None:
             raise ValueError(f"{model.name}: there are no files to log")
+        if record.model_id is None and (begun := self._models(f"source_run_id = '{run.info.run_id}'")):
+            (there,) = begun.values()
+            record.model_id, record.model_is_whole = there.model_id, there.status == LoggedModelStatus.READY
+            if record.model_is_whole:
+                return
         if record.model_id is None:
             record.model_id = self.client.create_logged_model(
                 self.experiment_id,

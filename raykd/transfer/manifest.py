@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from raykd.errors import StoreError
+from raykd.errors import OtherVersionError, StoreError
 from raykd.signals import Need
 from raykd.spec import Frozen
 from raykd.storage import Storage
@@ -132,7 +132,7 @@ def _stands(folder: Storage, entry: ShardEntry) -> bool:
 def _manifest(name: str, plain: dict[str, Any]) -> Manifest:
     got = plain.get("format")
     if got != FORMAT:
-        raise StoreError(
+        raise OtherVersionError(
             name,
             f"the manifest has format version {got!r} where this raykd reads {FORMAT}",
             f"read it with the raykd that wrote it, or remove the folder and {AGAIN}",

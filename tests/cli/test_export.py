@@ -160,10 +160,12 @@ def test_files_of_an_export_are_replaced_on_request_alone(swept, export, tmp_pat
     storage, runs = swept
     words = (runs[0].id, tmp_path, "--store", storage.uri)
     (tmp_path / "notes.md").write_text("own")
+    (tmp_path / "others/deep").mkdir(parents=True)
+    (tmp_path / "others/deep/README.md").write_text("not in the way")
     assert export(*words)[1] == 0
     output, code = export(*words)
     assert code == 4
-    assert "holds README.md already; give another folder, or --overwrite" in output
+    assert "holds model.safetensors already; give another folder, or --overwrite" in output
     assert export(*words, "--overwrite")[1] == 0
     assert (tmp_path / "notes.md").read_text() == "own"
 

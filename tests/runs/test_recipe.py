@@ -110,7 +110,11 @@ def test_faults_of_all_stages_are_reported_together():
 def test_a_projection_is_a_layer_of_those_that_have_one():
     second = {"objective": {"kind": "representation", "student_layer": 2}}
     (fault,) = recipe_faults(recipe(stages=(second,)))
+    assert fault[0] == ("stages", 0, "objective", "student_layer")
     assert "the student's encoder has no layer 2; choose from 0 (its input) to 1" in fault[1]
+    mixed = {"objective": {"kind": "mix", "parts": ({"objective": {"kind": "representation", "layer": 9}},)}}
+    (fault,) = recipe_faults(recipe(stages=(mixed,)))
+    assert fault[0] == ("stages", 0, "objective", "parts", 0, "objective", "layer")
     assert not recipe_faults(recipe(stages=(second,), student={"projection": 5}))
     alone = {**GOLD, "layers": ("head", "projection")}
     assert not recipe_faults(recipe(stages=(GOLD, alone), student={"projection": "teacher"}))

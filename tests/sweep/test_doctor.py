@@ -157,6 +157,31 @@ def test_every_kind_of_file_is_flipped_in_these_tests(whole):
     assert flipped == stored == set(KINDS)
 
 
+def test_what_another_version_wrote_is_told_from_damage_and_never_removed(folder, capsys):
+    store = Storage(str(folder / "store"))
+    run = sorted(path.name for path in (folder / "store/runs").iterdir())[0]
+    other = f"run-{'0' * 16}"
+    (folder / "store/runs" / run).rename(folder / "store/runs" / other)  # as that version called it
+    trial = store.read_json("sweeps/doctored/trials/00001.json")
+    store.write_json("sweeps/doctored/trials/00001.json", {**trial, "trial": {**trial["trial"], "shoe": 43}})
+    note = next((folder / "store/vocabularies").iterdir())
+    note.write_text('{"kind": "words"}')  # before there were checksums
+    names = {f"runs/{other}/model.json", "sweeps/doctored/trials/00001.json", f"vocabularies/{note.name}"}
+    found = examine(store)
+    assert {each.name for each in found.others} == names
+    assert found.damages == ()
+    damaged = str(flip(folder, "costs/*.json").relative_to(folder / "store"))
+    before = set(store.names())
+    capsys.readouterr()
+    assert code_of("doctor", str(folder / "store"), "--repair") in (0, StoreError.exit_code)
+    output = " ".join(capsys.readouterr().out.split())
+    for name in names:
+        assert f"{name}: is of another version of raykd, or was" in output
+    assert "doctor: 1 damaged of" in output
+    assert "3 of another version, which stay: use the raykd that wrote it" in output
+    assert before - set(store.names()) == {damaged}
+
+
 def test_an_undamaged_store_is_left_as_it_is(folder, capsys):
     def state() -> dict[str, tuple[int, int]]:
         files = (path for path in (folder / "store").rglob("*") if path.is_file())

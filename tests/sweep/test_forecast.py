@@ -169,6 +169,11 @@ def test_layers_that_are_unfrozen_train_one_step_after_the_other(tmp_path):
     labelled = share_of(sweep) * words(sweep, "train")
     three = run_s(sweep, 3 * 4 * labelled, epochs=3 * 4)
     assert expected.phases["trials"] == pytest.approx(PHASE_S + 2 * three)
+    # A loss of hidden states leaves out the step of the head alone; the paper's first stage.
+    hidden, other = of(tmp_path / "hidden", text.replace("kind: gold", "kind: representation, layer: 0"))
+    read = share_of(other) * words(other, "train", "unlabelled")
+    two = run_s(other, 2 * 4 * read, epochs=2 * 4)
+    assert hidden.phases["trials"] == pytest.approx(PHASE_S + 2 * two)
     projected, _ = of(
         tmp_path / "projected", text.replace("hidden_dim: 6, vocab", "hidden_dim: 6, projection: 8, vocab")
     )

@@ -9,7 +9,8 @@ import pytest
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES
 from raykd.storage import Storage
-from raykd.sweep.records import Record, SweepRecords, TrainingLabels
+from raykd.sweep.records import Record, SweepRecords, TrainingLabels, training_labels
+from raykd.sweep.spec import differing_keys
 from raykd.trial import Teacher
 from tests.scores import score, scores
 from tests.sweep.samples import TREE, result_of, run_of, trial
@@ -31,7 +32,21 @@ def test_a_sweep_is_resumed_only_when_asked_and_only_the_same(records):
     for resume in (True, False):
         with pytest.raises(StoreError, match=r"another search .*--set name="):
             records.open(sweep_id="sweep-2", text="{}", resume=resume)
+        with pytest.raises(StoreError, match=r"another search \(student\.hidden_dim, seed differ\)"):
+            records.refuse(
+                sweep_id="sweep-2", resume=resume, differing=lambda tree: ["student.hidden_dim", "seed"]
+            )
     assert records.folder.read_json("sweep.json")["sweep_id"] == "sweep-1"
+
+
+def test_the_keys_in_which_two_searches_differ():
+    one = {"name": "a", "student": {"kind": "bilstm", "hidden_dim": 8}, "search": {"trials": 3}, "store": "a"}
+    other = {
+        "name": "a", "student": {"kind": "bilstm", "hidden_dim": {"choice": [8, 9]}},
+        "search": {"trials": 4, "seed": 1}, "store": "b", "training": {"seed": 1},
+    }  # fmt: skip
+    assert differing_keys(one, other) == ["student.hidden_dim", "search.seed", "training"]
+    assert differing_keys(one, one) == []
 
 
 def test_trials_come_back_in_order_each_as_it_was_last_saved(records):
@@ -55,18 +70,18 @@ def test_teachers_come_back(records):
 
 
 def test_labels_to_train_on_are_those_of_the_trials_own_corpus(records):
-    assert records.training_labels(trial(0)) == {}
+    assert training_labels(records.training(), trial(0)) == {}
     alternatives = [
         TrainingLabels({"corpus.cap": cap, "corpus.languages": ["en", "de"]}, {"en": cap, "de": cap // 2})
         for cap in (100, 1000)
     ]
     records.save_teachers([], dev_labels=7, training=alternatives)
     own = replace(trial(0), settings={"corpus.cap": 1000, "corpus.languages": ["en", "de"], "x": {}})
-    assert records.training_labels(own) == {"en": 1000, "de": 500}
-    assert records.training_labels(trial(0)) == {}
+    assert training_labels(records.training(), own) == {"en": 1000, "de": 500}
+    assert training_labels(records.training(), trial(0)) == {}
     # Without alternatives all trials have the same corpus.
     records.save_teachers([], dev_labels=7, training=[TrainingLabels({}, {"en": 9})])
-    assert records.training_labels(own) == {"en": 9}
+    assert training_labels(records.training(), own) == {"en": 9}
 
 
 def test_runs_that_the_store_has_no_more_are_left_out(records, tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -24,6 +26,14 @@ from tests.runs.small import executed, prepared, recipe
 from tests.scores import score, scores
 from tests.sweep.in_process import code_of
 
+WORKER = """
+import sys
+from raykd.storage import Storage
+from raykd.sweep.lease import working
+with working(Storage(sys.argv[1]), sys.argv[2]):
+    print("working", flush=True)
+    sys.stdin.read()
+"""
 OBJECTIVES = {
     "gold": {"kind": "gold"},
     "structural": {"kind": "structural"},
@@ -100,6 +110,9 @@ def test_the_list_says_who_drives_a_sweep_and_what_is_damaged(store, capsys):
     assert f"other: process {os.getpid()} on" not in (output := said(capsys)), "this process is no driver"
     assert "other ended" in output
     (store / "sweeps/other/trials/00000.json").write_text("{}")
+    assert code_of("list", str(store)) == 0
+    assert "other other version" in said(capsys)
+    (store / "sweeps/other/trials/00000.json").write_text("{")
     assert code_of("list", str(store)) == 0
     assert "other damaged" in said(capsys)
 
@@ -195,6 +208,57 @@ def test_nothing_goes_while_a_driver_works(store, capsys, monkeypatch):
         assert f"process {parent.pid} on" in said(capsys)
     assert code_of("list", str(store)) == 0
     assert "doctored running" in said(capsys)
+
+
+def computing(store: Path, verb: str) -> subprocess.Popen[str]:
+    """Another process that computes in the store without a sweep."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(store), verb],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "working\n"
+    return process
+
+
+def test_nothing_goes_while_distill_or_precompute_computes_and_a_killed_one_does_not_stay(store, capsys):
+    shutil.rmtree(store / "sweeps/other")
+    made = runs_of_unused(store)
+    first, second = computing(store, "distill"), computing(store, "precompute")
+    try:
+        for words in ((), ("--sweep", "doctored")):
+            assert code_of("clean", str(store), "--yes", *words) == 4
+            assert f"process {first.pid} on" in (output := said(capsys))
+            assert "runs raykd distill in this store; wait for its end, or stop it" in output
+        first.kill()
+        first.wait()
+        assert code_of("clean", str(store), "--yes") == 4
+        assert "runs raykd precompute in this store" in said(capsys)
+        assert runs_of_unused(store) == made
+        second.communicate("")
+    finally:
+        first.kill()
+        second.kill()
+        second.wait()
+    assert code_of("clean", str(store), "--yes") == 0
+    assert made
+    assert not runs_of_unused(store)
+    assert list((store / "working").iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["distill", "precompute"])
+def test_commands_without_a_sweep_have_a_lease_before_they_read_a_corpus(tmp_path, monkeypatch, verb):
+    seen = []
+
+    def at_work(sweep, address):
+        seen.extend(sweep.storage.names("working/"))
+        raise StoreError("here", "is far enough", "end")
+
+    monkeypatch.setattr(f"raykd.cli.{verb}.at_work", at_work)
+    file = Path("sweeps/quickstart.yaml")
+    assert code_of(verb, str(file), "--set", f"store={tmp_path}/store") == 4
+    assert [name.split("/")[1].partition("-")[0] for name in seen] == [verb]
+    assert Storage(f"{tmp_path}/store").names() == []
 
 
 @pytest.mark.parametrize("sweep", [None, "other"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mlflow.artifacts import download_artifacts
 from mlflow.tracking import MlflowClient
 
 import raykd
+from raykd.cli.sweep import _shown
 from raykd.errors import ExportError
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
@@ -23,6 +25,7 @@ from raykd.tracking import Tracker
 from raykd.trial import Trial
 from tests.runs.small import recipe
 from tests.scores import scores
+from tests.sweep.in_process import code_of, without_ray
 
 SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["Berlin", "."]]
 
@@ -129,3 +132,43 @@ def test_the_gain_over_labels_alone_is_a_figure_of_each_trial():
     ]
     log_gains(Noted(), trials)
     assert noted == {0: (2, {"over_gold": 0.25, "over_gold_test": 0.125})}
+
+
+FILE = """\
+name: again
+corpus: {{source: builtin, languages: [en], train: 16, dev: 6, test: 6}}
+teachers: {{kind: bilstm_crf, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1}}
+student: {{kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {{kind: wordpiece, size: 200}}}}
+objective: {{kind: gold}}
+schedule: {{epochs: 1}}
+training: {{batch_tokens: 200}}
+search: {{trials: 1}}
+store: {folder}/store
+tracking: {{uri: "{database}", models: none}}
+"""
+
+
+def test_a_sweep_that_ships_nothing_says_what_the_alias_names_still(database, tmp_path, capsys):
+    client = MlflowClient(database)
+    client.create_registered_model("again")
+    client.create_model_version("again", str(tmp_path), tags={"trial": "#07 top_1"}, await_creation_for=0)
+    client.set_registered_model_alias("again", "ship", "1")
+    file = tmp_path / "again.yaml"
+    file.write_text(FILE.format(folder=tmp_path, database=database))
+    with without_ray():
+        assert code_of("sweep", str(file)) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "do not ship" in output.lower()
+    assert (
+        "MLflow: the alias ship of again still names version 1 (#07 top_1), which was shipped before"
+        in output
+    )
+    assert str(client.get_registered_model("again").aliases["ship"]) == "1"
+
+
+def test_an_address_from_the_environment_is_looked_at_as_what_it_stands_for():
+    for uri, shown in (
+        ("http://me:word@host:1", "open LINK"),
+        ("sqlite:///a.db", "mlflow ui --backend-store-uri ${MLFLOW}   and open LINK"),
+    ):
+        assert _shown("${MLFLOW}", SimpleNamespace(uri=uri, link="LINK")) == shown

@@ -220,3 +220,60 @@ def test_what_a_dead_server_missed_of_models_is_written_later_and_once(database,
     assert [str(model.status) for model in logged(client, name)] == ["READY"]
     assert list(versions(client, name).values()) == [1]
     assert shipped(client, name) == 1 or str(shipped(client, name)) == "1"
+
+
+class Lost:
+    """A client that does what it is asked, and loses the answer to the first call of each of `names`."""
+
+    def __init__(self, client, *names):
+        self.client, self.names = client, set(names)
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            answer = getattr(self.client, name)(*args, **kwargs)
+            if name in self.names:
+                self.names.remove(name)
+                raise ConnectionError("the answer was lost")
+            return answer
+
+        return call
+
+
+@pytest.mark.parametrize(
+    "calls", [("create_logged_model",), ("create_logged_model", "finalize_logged_model")]
+)
+def test_a_model_whose_answer_was_lost_is_logged_once(database, client, name, export, calls):
+    tracker = opened(database, name)
+    tracker._writer.client = Lost(tracker._writer.client, *calls)
+    tracker.finish_trial(Trial(1, "COMPLETE", {}, scores=scores(0.5)))
+    tracker.log_model(1, export, ship="the verdict")
+    for _ in calls:
+        assert tracker.sync() != ()
+    assert tracker.close() == ()
+    assert [str(model.status) for model in logged(client, name)] == ["READY"]
+    assert list(versions(client, name).values()) == [1]
+
+
+def test_of_several_models_of_a_student_the_one_that_is_ready_counts(database, client, name, export):
+    """Those of an earlier raykd, which began another one when an answer was lost."""
+    swept(database, name, export, ship=1, numbers=(1,))
+    (ready,) = logged(client, name)
+    experiment = client.get_experiment_by_name(name).experiment_id
+    for _ in range(2):
+        client.create_logged_model(
+            experiment, name="student-01", source_run_id=ready.source_run_id, tags=ready.tags
+        )
+    assert swept(database, name, export, ship=1, numbers=(1,)) == []
+    assert list(versions(client, name).values()) == [1]
+
+
+def test_what_the_alias_names_is_told(database, name, export):
+    swept(database, name, export, ship=None, numbers=(1,))
+    tracker = opened(database, name)
+    assert tracker.shipped() == ""
+    swept(database, name, export, ship=1, numbers=(1,))
+    assert tracker.shipped().startswith("version 1 (#01")
+    tracker._writer.client = link = Away(tracker._writer.client)
+    link.away = True
+    assert tracker.shipped() == ""
+    tracker.close()
