@@ -39,6 +39,8 @@ WORDS = re.compile(
 Accents, vowel signs and joiners belong to the character before them."""
 READ_AHEAD = 32
 """Batches whose texts are sorted by length together."""
+PADDED = 2**9
+"""Pieces that are read at once, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
 
 
 class LabellerError(Exception):
@@ -169,10 +171,8 @@ class Labeller:
         """The best labels [T] and the scores [T, Y] of each sentence, read in batches of similar length."""
         rows = [[self._split(word) for word in words] for words in sentences]
         sizes = [sum(map(len, row)) for row in rows]
-        order = sorted(range(len(rows)), key=sizes.__getitem__)
         found: list[Any] = [None] * len(rows)
-        for first in range(0, len(order), batch):
-            own = order[first : first + batch]
+        for own in _groups(sizes, batch):
             for place, result in zip(
                 own, self._read([sentences[i] for i in own], [rows[i] for i in own]), strict=True
             ):
@@ -296,6 +296,19 @@ def spans_of(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     if open_name is not None:
         spans.append((first, len(labels) - 1, open_name))
     return spans
+
+
+def _groups(sizes: Sequence[int], batch: int) -> Iterator[list[int]]:
+    """The places of `sizes`, from the smallest on, `batch` at once and of PADDED pieces together, as padded, at most;
+    a larger one is alone."""
+    own: list[int] = []
+    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if own and (len(own) == batch or sizes[place] * (len(own) + 1) > PADDED):
+            yield own
+            own = []
+        own.append(place)
+    if own:
+        yield own
 
 
 def _checked(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
