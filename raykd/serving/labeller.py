@@ -102,6 +102,7 @@ class Labeller:
         self.has_spans = labels["scheme"] == "bioes"
         self.unit: str = self.card["unit"]
         self._session = _session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
+        self._giving_back = _giving_back()
         self._reads = [each.name for each in self._session.get_inputs()]
         stored = _json(folder, VOCABULARY)
         make = splitter if self.card["tokenizer"] == "own" else with_package
@@ -192,7 +193,9 @@ class Labeller:
         around = len(self._special["prefix"]) + len(self._special["suffix"])
         if self._limit is not None and any(sum(map(len, row)) + around > self._limit for row in rows):
             return [self._one(words, row) for words, row in zip(sentences, rows, strict=True)]
-        best_BT, scores_BTY = self._session.run(["labels", "scores"], self._inputs(sentences, rows))
+        inputs = self._inputs(sentences, rows)
+        options = self._giving_back if inputs["pieces"].size > PADDED else None
+        best_BT, scores_BTY = self._session.run(["labels", "scores"], inputs, options)
         counts = [1 if self.unit == "sentence" else len(row) for row in rows]
         return [(best_BT[b, :n], scores_BTY[b, :n]) for b, n in enumerate(counts)]
 
@@ -574,6 +577,15 @@ def _session(folder: Path, name: str, size: int | None, threads: int) -> Any:
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3  # errors
     return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+
+
+def _giving_back() -> Any:
+    """Options of a run after which ONNX Runtime gives its memory back to the system."""
+    from onnxruntime import RunOptions
+
+    options = RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
 
 
 def _chain(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
