@@ -41,6 +41,8 @@ READ_AHEAD = 32
 """Batches whose texts are sorted by length together."""
 PADDED = 2**9
 """Pieces that are read at once, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
+LONG = 2**11
+"""A text of more pieces is read alone, and its memory is then given back."""
 
 
 class LabellerError(Exception):
@@ -194,7 +196,7 @@ class Labeller:
         if self._limit is not None and any(sum(map(len, row)) + around > self._limit for row in rows):
             return [self._one(words, row) for words, row in zip(sentences, rows, strict=True)]
         inputs = self._inputs(sentences, rows)
-        options = self._giving_back if inputs["pieces"].size > PADDED else None
+        options = self._giving_back if inputs["pieces"].size > LONG else None
         best_BT, scores_BTY = self._session.run(["labels", "scores"], inputs, options)
         counts = [1 if self.unit == "sentence" else len(row) for row in rows]
         return [(best_BT[b, :n], scores_BTY[b, :n]) for b, n in enumerate(counts)]

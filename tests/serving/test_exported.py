@@ -112,6 +112,7 @@ def test_how_many_pieces_are_read_at_once_changes_no_label(exports, name, monkey
     expected = load(folder).label(sentences)
     for padded in (1, 20, 2**20):
         monkeypatch.setattr(labeller, "PADDED", padded)
+        monkeypatch.setattr(labeller, "LONG", 4 * padded)
         assert load(folder).label(sentences) == expected
 
 
