@@ -583,9 +583,9 @@ def _session(folder: Path, name: str, size: int | None, threads: int) -> Any:
 
 def _giving_back() -> Any:
     """Options of a run after which ONNX Runtime gives its memory back to the system."""
-    from onnxruntime import RunOptions
+    import onnxruntime
 
-    options = RunOptions()
+    options = onnxruntime.RunOptions()
     options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     return options
 
