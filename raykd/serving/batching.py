@@ -15,8 +15,8 @@ Text = str | Sequence[str]
 """A text, or its words."""
 MAX_BATCH, MAX_WAIT_MS = 32, 2.0
 """Texts that are labelled together, and how many milliseconds one may wait for others."""
-WAITING = 10_000
-"""So many texts may wait; requests beyond are refused."""
+WAITING, WAITING_CHARACTERS = 10_000, 2**20
+"""So many texts may wait, with so many characters in all; requests beyond are refused."""
 CHARACTERS = 2**16
 """Of a batch at most, as padded: its texts times the characters of the longest. A longer text is alone."""
 
@@ -51,10 +51,11 @@ class Batcher:
 
     async def label(self, texts: Sequence[Text]) -> list[Labelled]:
         """What the model says of each text. Raises BusyError where too many wait."""
-        if len(self._waiting) + len(texts) > WAITING:
-            raise BusyError
         loop = asyncio.get_running_loop()
         own = [_Waiting(text, sum(map(len, text)), loop.time(), loop.create_future()) for text in texts]
+        together = [*self._waiting, *own]
+        if len(together) > WAITING or sum(each.characters for each in together) > WAITING_CHARACTERS:
+            raise BusyError
         self._waiting.extend(own)
         self._arrived.set()
         # Where one fails, the results of the others must be collected too.

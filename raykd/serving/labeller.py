@@ -39,6 +39,10 @@ WORDS = re.compile(
 Accents, vowel signs and joiners belong to the character before them."""
 READ_AHEAD = 32
 """Batches whose texts are sorted by length together."""
+PADDED = 2**9
+"""Pieces that are read at once, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
+LONG = 2**11
+"""A text of more pieces is read alone, and its memory is then given back."""
 
 
 class LabellerError(Exception):
@@ -105,6 +109,7 @@ class Labeller:
         self.has_spans = labels["scheme"] == "bioes"
         self.unit: str = self.card["unit"]
         self._session = _session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
+        self._giving_back = _giving_back()
         self._reads = [each.name for each in self._session.get_inputs()]
         stored = _json(folder, VOCABULARY)
         make = splitter if self.card["tokenizer"] == "own" else with_package
@@ -174,10 +179,8 @@ class Labeller:
         """The best labels [T] and the scores [T, Y] of each sentence, read in batches of similar length."""
         rows = [[self._split(word) for word in words] for words in sentences]
         sizes = [sum(map(len, row)) for row in rows]
-        order = sorted(range(len(rows)), key=sizes.__getitem__)
         found: list[Any] = [None] * len(rows)
-        for first in range(0, len(order), batch):
-            own = order[first : first + batch]
+        for own in _groups(sizes, batch):
             for place, result in zip(
                 own, self._read([sentences[i] for i in own], [rows[i] for i in own]), strict=True
             ):
@@ -197,7 +200,9 @@ class Labeller:
         around = len(self._special["prefix"]) + len(self._special["suffix"])
         if self._limit is not None and any(sum(map(len, row)) + around > self._limit for row in rows):
             return [self._one(words, row) for words, row in zip(sentences, rows, strict=True)]
-        best_BT, scores_BTY = self._session.run(["labels", "scores"], self._inputs(sentences, rows))
+        inputs = self._inputs(sentences, rows)
+        options = self._giving_back if inputs["pieces"].size > LONG else None
+        best_BT, scores_BTY = self._session.run(["labels", "scores"], inputs, options)
         counts = [1 if self.unit == "sentence" else len(row) for row in rows]
         return [(best_BT[b, :n], scores_BTY[b, :n]) for b, n in enumerate(counts)]
 
@@ -301,6 +306,19 @@ def spans_of(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     if open_name is not None:
         spans.append((first, len(labels) - 1, open_name))
     return spans
+
+
+def _groups(sizes: Sequence[int], batch: int) -> Iterator[list[int]]:
+    """The places of `sizes`, from the smallest on, `batch` at once and of PADDED pieces together, as padded, at most;
+    a larger one is alone."""
+    own: list[int] = []
+    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if own and (len(own) == batch or sizes[place] * (len(own) + 1) > PADDED):
+            yield own
+            own = []
+        own.append(place)
+    if own:
+        yield own
 
 
 def _checked(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
@@ -566,6 +584,15 @@ def _session(folder: Path, name: str, size: int | None, threads: int) -> Any:
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3  # errors
     return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+
+
+def _giving_back() -> Any:
+    """Options of a run after which ONNX Runtime gives its memory back to the system."""
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
 
 
 def _chain(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

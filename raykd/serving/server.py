@@ -20,6 +20,8 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.datastructures import Headers
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS, Batcher, BusyError
 from raykd.serving.labeller import Labelled, Labeller, LabellerError, load
@@ -27,8 +29,8 @@ from raykd.serving.monitoring import Counted, Monitor
 
 MODEL = "RAYKD_MODEL"
 """The environment variable that has the folder of the model where `create_app` is given none."""
-MAX_TEXTS, MAX_CHARACTERS, MAX_BODY = 1000, 20_000, 4 * 2**20
-"""Of one request: texts, characters of each, bytes of its body."""
+MAX_TEXTS, MAX_CHARACTERS, MAX_TOGETHER, MAX_BODY = 1000, 20_000, 200_000, 4 * 2**20
+"""Of one request: texts, characters of each and of all, bytes of its body."""
 EXAMPLE: dict[str, Any] = {"texts": ["Ada Lovelace lives in London."]}
 
 
@@ -52,6 +54,10 @@ class Texts(BaseModel):
         for number, text in enumerate(each):
             if problem := _problem(text):
                 raise ValueError(f"{name}.{number} {problem}")
+        together = sum(len(word) for text in each for word in text)
+        if together > MAX_TOGETHER:
+            problem = f"{together:,} characters, and one request may have {MAX_TOGETHER:,}"
+            raise ValueError(f"{name}: {problem}; send several")
         return self
 
 
@@ -123,8 +129,11 @@ def create_app(
         with suppress(asyncio.CancelledError):
             await task
 
-    app = FastAPI(title="raykd", version=version("raykd"), lifespan=labelling, max_body_size=MAX_BODY)
+    app = FastAPI(title="raykd", version=version("raykd"), lifespan=labelling)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY)
+    app.add_middleware(_Limited)  # outside of the former, whose own answer has no sentence
     app.add_middleware(Counted, monitor=monitor)
+    app.add_exception_handler(413, _too_large)
     app.add_exception_handler(RequestValidationError, _refused)
     app.add_exception_handler(BusyError, _busy)
     card = labeller.card
@@ -149,6 +158,23 @@ def create_app(
         return Response(monitor.text(), media_type=monitor.content_type)
 
     return app
+
+
+class _Limited:
+    """ASGI middleware that answers requests which announce too large a body before it is sent."""
+
+    def __init__(self, app: Any):
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        announced = Headers(scope=scope).get("content-length", "") if scope["type"] == "http" else ""
+        too_large = announced.isdecimal() and int(announced) > MAX_BODY
+        await (_too_large() if too_large else self.app)(scope, receive, send)
+
+
+def _too_large(*_: Any) -> Response:
+    detail = f"the body has more than {MAX_BODY // 2**20} MiB; send fewer texts in one request"
+    return JSONResponse({"detail": detail}, 413)
 
 
 def _refused(_: Request, error: Any) -> Response:

@@ -15,6 +15,7 @@ import raykd
 from raykd.corpora.tags import read_spans
 from raykd.runs.export import export_run
 from raykd.runs.prepare import prepare
+from raykd.serving import labeller
 from raykd.serving.labeller import INT8, Labelled, LabellerError, load
 from raykd.storage import Storage
 from tests.runs.small import executed, recipe, student_of, train_teachers
@@ -103,6 +104,16 @@ def test_sentences_of_any_length_are_labelled(exports):
     assert len(long) > card["piece_limit"]
     for words in (long, long[:70], *sentences):
         assert own.label([words]) == tagger.label([words])
+
+
+@pytest.mark.parametrize("name", ["crf", "checkpoint"])
+def test_how_many_pieces_are_read_at_once_changes_no_label(exports, name, monkeypatch):
+    _, folder, sentences = exports[name]
+    expected = load(folder).label(sentences)
+    for padded in (1, 20, 2**20):
+        monkeypatch.setattr(labeller, "PADDED", padded)
+        monkeypatch.setattr(labeller, "LONG", 4 * padded)
+        assert load(folder).label(sentences) == expected
 
 
 def test_what_is_no_export_is_refused(exports, tmp_path):

@@ -168,3 +168,15 @@ def test_spans_are_those_that_raykd_reads(labels):
 def test_text_is_divided_at_white_space_and_signs(text, words):
     found = list(WORDS.finditer(text))
     assert "|".join(text[m.start() : m.end()] for m in found) == words
+
+
+@given(st.lists(st.integers(1, 30)), st.integers(1, 6))
+def test_batches_have_similar_sizes_and_little_padding(sizes, batch):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(labeller, "PADDED", 20)
+        found = list(labeller._groups(sizes, batch))
+    assert [sizes[place] for own in found for place in own] == sorted(sizes)
+    assert sorted(place for own in found for place in own) == list(range(len(sizes)))
+    for own in found:
+        assert len(own) <= batch
+        assert len(own) == 1 or len(own) * max(sizes[place] for place in own) <= 20

@@ -83,6 +83,8 @@ def test_a_model_of_whole_texts_gives_label_and_probability(tmp_path):
         ({"texts": "a"}, 422, "texts: Input should be a valid list"),
         ({"texts": ["a"] * 1001}, 422, "1,001 texts, and one request may have 1,000; send several"),
         ({"texts": ["a", "b" * 20_001]}, 422, "texts.1 has 20,001 characters, and 20,000 are allowed; send it"),
+        ({"texts": ["b" * 20_000] * 10 + ["c"]}, 422, "texts: 200,001 characters, and one request may have 200,000"),
+        ({"tokens": [["abcd"] * 5000] * 11}, 422, "tokens: 220,000 characters, and one request may have 200,000"),
         ({"texts": ["\ud800"]}, 422, "texts.0 is not Unicode: it has half of a surrogate pair"),
         (b"{", 422, "the body is not JSON"),
         (b"[]", 422, 'send {"texts": ["…"]} or {"tokens": [["…"]]} with the header'),
@@ -101,7 +103,19 @@ def test_too_large_a_body_is_refused_before_it_is_sent(address):
     asked.putheader("Content-Type", "application/json")
     asked.putheader("Content-Length", str(MAX_BODY + 1))
     asked.endheaders()
-    assert asked.getresponse().status == 413
+    answer = asked.getresponse()
+    assert answer.status == 413
+    assert "more than 4 MiB; send fewer texts" in json.loads(answer.read())["detail"]
+    asked.close()
+
+
+def test_too_large_a_body_that_is_not_announced_is_refused(address):
+    asked = http.client.HTTPConnection(address.removeprefix("http://"), timeout=20)
+    headers = {"Content-Type": "application/json"}
+    asked.request("POST", "/predict", iter([b" " * MAX_BODY, b" "]), headers, encode_chunked=True)
+    answer = asked.getresponse()
+    assert answer.status == 413
+    assert "more than 4 MiB; send fewer texts" in json.loads(answer.read())["detail"]
     asked.close()
 
 
@@ -176,6 +190,13 @@ def test_memory_is_bounded(monkeypatch):
     labeller = Upper()
     found, _ = batched(labeller, ["a" * 11, "bbbb", "c", "dddddd", "e"], ["f", "g"], max_batch=8)
     assert labeller.batches == [["a" * 11], ["bbbb", "c"], ["dddddd"], ["e"]]
+    assert isinstance(found[1], BusyError)
+
+
+def test_the_characters_that_wait_are_bounded(monkeypatch):
+    monkeypatch.setattr(batching, "WAITING_CHARACTERS", 6)
+    found, _ = batched(Upper(), ["abc", "def"], ["g"], max_batch=8)
+    assert found[0] == ["ABC", "DEF"]
     assert isinstance(found[1], BusyError)
 
 
