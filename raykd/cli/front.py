@@ -39,7 +39,6 @@ from raykd.report.where import parse
 from raykd.runs.run import validated
 from raykd.storage import Storage
 from raykd.sweep.records import NAME, SweepRecords, training_labels
-from raykd.sweep.spec import TrackingConfig
 from raykd.sweep.uses import sweeps_in
 from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
@@ -149,6 +148,8 @@ def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRec
 
 def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
     """Where the figures of a sweep come from."""
+    from raykd.sweep.spec import TrackingConfig  # imports torch, which no table needs
+
     tree, text = records.tree(), io.StringIO()
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)

@@ -171,6 +171,6 @@ def test_a_store_out_of_reach_for_a_beat_costs_nothing(fast, tmp_path, monkeypat
 def test_a_damaged_lease_is_named(fast, tmp_path):
     folder = Storage(str(tmp_path))
     Lease(folder).take()
-    (tmp_path / NAME).write_text("{}")
+    (tmp_path / NAME).write_text("{")
     with pytest.raises(StoreError, match=r"lease.json: is damaged"):
         Lease(folder).take()
