@@ -38,8 +38,7 @@ from raykd.report.where import best as best_first
 from raykd.report.where import parse
 from raykd.runs.run import validated
 from raykd.storage import Storage
-from raykd.sweep.records import NAME, SweepRecords, training_labels
-from raykd.sweep.uses import sweeps_in
+from raykd.sweep.records import NAME, SweepRecords, sweeps_in, training_labels
 from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
 READERS = 16

@@ -32,8 +32,7 @@ from raykd.runs.stored_features import FOLDER
 from raykd.runs.vocabularies import vocabulary_from
 from raykd.storage import OTHER_VERSION, Storage
 from raykd.sweep.lease import NAME as LEASE
-from raykd.sweep.records import TRACKING, SweepRecords
-from raykd.sweep.uses import sweeps_in
+from raykd.sweep.records import TRACKING, SweepRecords, sweeps_in
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
 

@@ -14,8 +14,8 @@ from raykd.results import RunResult
 from raykd.runs.models import MODEL, RESULT
 from raykd.storage import Stamp, Storage
 from raykd.sweep.lease import holder
-from raykd.sweep.records import SweepRecords
-from raykd.sweep.uses import WRITTEN, Part, has_ended, parts_of, sweeps_in, used_by
+from raykd.sweep.records import SweepRecords, sweeps_in
+from raykd.sweep.uses import WRITTEN, Part, has_ended, parts_of, used_by
 from raykd.transfer import read_manifest
 from raykd.transfer.names import MANIFEST
 

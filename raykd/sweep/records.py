@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -241,3 +242,10 @@ class SweepRecords:
         if not self.folder.exists("teachers.json"):
             return None
         return self.folder.read_json("teachers.json", lambda plain: int(plain["dev_labels"]))
+
+
+def sweeps_in(storage: Storage) -> list[SweepRecords]:
+    """Every sweep that has records, by name."""
+    own = re.compile(r"sweeps/([^/]+)/(sweep\.json|trials/.+)")
+    names = {found[1] for name in storage.names("sweeps/") if (found := own.fullmatch(name))}
+    return [SweepRecords(storage, name) for name in sorted(names)]

@@ -15,8 +15,8 @@ from raykd.errors import StoreError
 from raykd.storage import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import held
-from raykd.sweep.records import NAME
-from raykd.sweep.uses import Part, refuse_if_running, sweeps_in, unused, used_alone
+from raykd.sweep.records import NAME, sweeps_in
+from raykd.sweep.uses import Part, refuse_if_running, unused, used_alone
 
 RECORDS = re.compile(
     r"sweep\.json|teachers\.json|tracking\.json|trials/\d+\.json|trials\.parquet|front\.(html|csv)"

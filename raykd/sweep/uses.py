@@ -29,7 +29,7 @@ from raykd.runs.run import Run
 from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
 from raykd.storage import Stamp, Storage
 from raykd.sweep.lease import refuse_if_held, refuse_if_working
-from raykd.sweep.records import SweepRecords
+from raykd.sweep.records import SweepRecords, sweeps_in
 from raykd.transfer import read_manifest, signal_id
 from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
 from raykd.trial import UNFINISHED, Trial
@@ -85,13 +85,6 @@ class Part:
     def order(self) -> list[str]:
         """Its files in the order in which they are removed: a part that is left half removed looks unfinished."""
         return sorted(self.files, key=lambda name: (name.rpartition("/")[2] not in COMPLETING, name))
-
-
-def sweeps_in(storage: Storage) -> list[SweepRecords]:
-    """Every sweep that has records, by name."""
-    own = re.compile(r"sweeps/([^/]+)/(sweep\.json|trials/.+)")
-    names = {found[1] for name in storage.names("sweeps/") if (found := own.fullmatch(name))}
-    return [SweepRecords(storage, name) for name in sorted(names)]
 
 
 def refuse_if_running(storage: Storage, *, note: Callable[[str], None]) -> None:

@@ -18,9 +18,9 @@ from raykd.runs.prepare import student_runs
 from raykd.storage import Storage
 from raykd.sweep.doctor import KINDS, examine
 from raykd.sweep.lease import held
-from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.records import Record, SweepRecords, sweeps_in
 from raykd.sweep.removal import plan_removal, remove
-from raykd.sweep.uses import KEPT, WRITTEN, parts_of, sweeps_in, unused
+from raykd.sweep.uses import KEPT, WRITTEN, parts_of, unused
 from raykd.trial import Trial
 from tests.runs.small import executed, prepared, recipe
 from tests.scores import score, scores
