@@ -13,8 +13,8 @@ from raykd.storage import Storage
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 NO_TOKEN = (
-    "google::cloud::Status(UNAVAILABLE: Retry policy exhausted, with a last message of Could not create a OAuth2 access "
-    "token to authenticate the request. The request was not sent, as such. error_info={reason=, domain=})"
+    "google::cloud::Status(UNAVAILABLE: Retry policy exhausted, with a last message of Could not create a OAuth2 "
+    "access token to authenticate the request. The request was not sent, as such. error_info={reason=, domain=})"
 )
 
 
@@ -30,7 +30,7 @@ def answering(status: int, body: bytes):
             if self.command != "HEAD":
                 self.wfile.write(body)
 
-        do_HEAD = do_PUT = do_POST = do_GET  # noqa: N815
+        do_HEAD = do_PUT = do_POST = do_GET
 
         def log_message(self, format, *args):
             pass
@@ -59,7 +59,9 @@ def test_google_storage_without_an_answer_is_given_up_within_seconds(monkeypatch
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.setenv("GCE_METADATA_ROOT", "127.0.0.1:9")
     before = time.monotonic()
-    with pytest.raises(StoreError, match=r"^gs://bucket/x/?: cannot be listed \(.*; set GOOGLE_APPLICATION_CRED"):
+    with pytest.raises(
+        StoreError, match=r"^gs://bucket/x/?: cannot be listed \(.*; set GOOGLE_APPLICATION_CRED"
+    ):
         Storage("gs://bucket/x").names()
     assert time.monotonic() - before < 40
 

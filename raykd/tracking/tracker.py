@@ -113,8 +113,8 @@ class Tracker:
         `score_name` (`dev_accuracy`), and the views call them by `score_label`. With `targets` the views show the
         mean over target languages. They chart the curves of each trial's `run`; `stages` has what the stages of a
         trial are called, for each way of training in the sweep. `tags` (git commit, …) go to the parent and every
-        child. `artifacts`: URI for the files of a new experiment; by default the server's choice, or `mlruns/` beside
-        a SQLite database. `warn` is called, from another thread, with one sentence when the server stops answering
+        child. `artifacts`: folder or URI below which the files of a new experiment are, where no server chooses
+        (`experiment_of`). `warn` is called, from another thread, with one sentence when the server stops answering
         and when it answers again. Nothing is written while `may_write` says no: the sweep has another driver.
         `flush_seconds` None: write in `sync` and `close` only.
 
