@@ -23,17 +23,18 @@ UNPRIVILEGED = ("postgres", "nobody")
 class PostgresServer:
     """Its files are in a folder of its own: the server refuses to run as root, and is then another user's process."""
 
-    def __init__(self) -> None:
+    def __init__(self, password: str = PASSWORD) -> None:
+        self.password = password
         self._programs, self._as = _programs(), _user()
         self._folder = Path(tempfile.mkdtemp(prefix="raykd-postgres-"))
-        password = self._folder / "password"
-        password.write_text(PASSWORD)
+        kept = self._folder / "password"
+        kept.write_text(password)
         if self._as:
             os.chown(self._folder, self._as["user"], self._as["group"])
-            os.chown(password, self._as["user"], self._as["group"])
+            os.chown(kept, self._as["user"], self._as["group"])
         options = [
             "--auth=scram-sha-256",
-            f"--pwfile={password}",
+            f"--pwfile={kept}",
             "--no-sync",
             "--locale=C",
             "--encoding=UTF8",
@@ -85,7 +86,7 @@ class PostgresServer:
         """All that is stored in it, as text."""
         host, _, port = self.address.partition(":")
         command = [self._programs / "pg_dump", "-h", host, "-p", port, "-U", USER, "--inserts", "postgres"]
-        env = os.environ | {"PGPASSWORD": PASSWORD}
+        env = os.environ | {"PGPASSWORD": self.password}
         return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
 
     def stop(self) -> None:
