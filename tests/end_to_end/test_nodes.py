@@ -138,6 +138,16 @@ def _until_open(port: int, log: Path) -> None:
             time.sleep(0.2)
 
 
+def _until_healthy(tracking: str, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return urlopen(f"{tracking}/health", timeout=5).close()
+        except OSError:
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+
+
 @pytest.fixture
 def work(tmp_path):
     """A repository with a sweep file: what a user sends as a job's working directory."""
@@ -175,7 +185,7 @@ def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monk
             tracking_server(tmp_path, database, s3) as tracking,
             two_nodes(tmp_path, **TOKEN, **KEYS, **USER) as jobs,
         ):
-            _until_open(int(tracking.rpartition(":")[2]), tmp_path / "mlflow.log")
+            _until_healthy(tracking, tmp_path / "mlflow.log")
             commit = subprocess.run(
                 ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"],
                 cwd=work, capture_output=True, text=True, check=True,
@@ -184,8 +194,8 @@ def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monk
             sent = subprocess.run(
                 [
                     BIN / "ray", "job", "submit", "--address", jobs, "--working-dir", ".",
-                    "--runtime-env-json", environment, "--", "raykd", "sweep", "tiny.yaml", "--resume", "--set", f"store={store}",
-                    "--set", f"tracking.uri={tracking}",
+                    "--runtime-env-json", environment, "--", "raykd", "sweep", "tiny.yaml", "--resume",
+                    "--set", f"store={store}", "--set", f"tracking.uri={tracking}",
                 ],
                 cwd=work, env=os.environ | TOKEN, capture_output=True, text=True, timeout=300,
             )  # fmt: skip

@@ -1,6 +1,7 @@
-"""Compiles every kernel, in both precisions, into the folder of `cache.py`: `python -m raykd.structures.compiled.everything`.
+"""Compiles every kernel, in both precisions, into the folder of `cache.py`.
 
-For a container image: without it each node compiles them when it first needs them, for about a minute.
+`python -m raykd.structures.compiled.everything` is for a container image: without it each node compiles them when it
+first needs them, for about a minute.
 """
 
 from __future__ import annotations
