@@ -28,6 +28,8 @@ from raykd.tracking.database import ANSWER_SECONDS, one_at_a_time, open_sqlite
 from raykd.tracking.record import clean
 from raykd.tracking.views import experiment_tags
 
+COLD = 4
+"""How much longer than a connection the first answer may take: a server that has just started reads its tables first."""
 LOCAL_DEFAULT = "sqlite:///mlflow.db"
 DATABASES = ("postgresql", "mysql", "mssql", "sqlite")
 WRITTEN_BY = MappingProxyType({"s3": "boto3", "gs": "google.cloud.storage"})
@@ -62,14 +64,15 @@ def is_relative(uri: str) -> bool:
 
 
 def check(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
-    """Check within about `seconds` that the tracking server answers; a database that is new gets its tables.
+    """Check that the tracking server takes connections within `seconds`, and answers within a few times as many; a database
+    that is new gets its tables.
 
     Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to correct it.
     """
     uri = resolve(uri)
     reachable(uri, seconds=seconds)
     try:
-        with _quick_requests(seconds), _quiet_migrations(), one_at_a_time(uri):
+        with _quick_requests(COLD * seconds), _quiet_migrations(), one_at_a_time(uri):
             MlflowClient(uri).search_experiments(max_results=1)
     except TrackingError:
         raise

@@ -31,7 +31,8 @@ address = sys.argv[sys.argv.index("--address") + 1]
 ray.init(address=address, log_to_driver=False)
 nodes = [node["Resources"].get("CPU") for node in ray.nodes() if node["Alive"]]
 raylets = [each for each in psutil.process_iter() if each.name() == "raylet"]
-started = [each for each in raylets if any(address in word for word in each.cmdline())]
+port = address[address.rindex(":"):]  # Ray shows another of the machine's addresses
+started = [each for each in raylets if any(word.endswith(port) for word in each.cmdline())]
 modes = [[each.environ().get("RAY_AUTH_MODE"), len(each.environ().get("RAY_AUTH_TOKEN", ""))] for each in started]
 with open("seen.json", "w") as file:
     json.dump({{"arguments": sys.argv[1:], "cpus": nodes, "modes": modes}}, file)

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -118,9 +119,10 @@ def two_nodes(folder: Path, **environment: str) -> Iterator[str]:
                 "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0",
                 "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
             }  # fmt: skip
-            running.enter_context(
-                process(home / "ray.log", *common, *role, "--node-ip-address=127.0.0.1", **node)
-            )
+            # Nodes with one folder between them would remove each other's copies of a job's working directory.
+            files = running.enter_context(tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True))
+            own = ["--node-ip-address=127.0.0.1", f"--temp-dir={files}"]
+            running.enter_context(process(home / "ray.log", *common, *role, *own, **node))
             if number == 1:
                 _until_open(port, home / "ray.log")
         _until_open(jobs, folder / "node1/ray.log")
@@ -186,6 +188,9 @@ def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monk
             two_nodes(tmp_path, **TOKEN, **KEYS, **USER) as jobs,
         ):
             _until_healthy(tracking, tmp_path / "mlflow.log")
+            for name, value in (KEYS | USER).items():
+                monkeypatch.setenv(name, value)
+            MlflowClient(tracking).search_experiments(max_results=1)  # a server's first answer takes long
             commit = subprocess.run(
                 ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"],
                 cwd=work, capture_output=True, text=True, check=True,
@@ -202,8 +207,6 @@ def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monk
             output = sent.stdout + sent.stderr
             assert sent.returncode == 0, output
             assert "2 complete" in output
-            for name, value in (KEYS | USER).items():
-                monkeypatch.setenv(name, value)
             _shown(tracking, commit)
             assert {"sweeps/tiny/front.html", "sweeps/tiny/teachers.json"} <= set(
                 Storage(store).names("sweeps")
