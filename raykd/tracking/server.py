@@ -29,7 +29,7 @@ from raykd.tracking.record import clean
 from raykd.tracking.views import experiment_tags
 
 COLD = 4
-"""How much longer than a connection the first answer may take: a server that has just started reads its tables first."""
+"""How much longer than a connection the first answer may take: a server that has just started reads its tables."""
 LOCAL_DEFAULT = "sqlite:///mlflow.db"
 DATABASES = ("postgresql", "mysql", "mssql", "sqlite")
 WRITTEN_BY = MappingProxyType({"s3": "boto3", "gs": "google.cloud.storage"})
@@ -64,8 +64,8 @@ def is_relative(uri: str) -> bool:
 
 
 def check(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
-    """Check that the tracking server takes connections within `seconds`, and answers within a few times as many; a database
-    that is new gets its tables.
+    """Check that the tracking server takes connections within `seconds`, and answers within `COLD` times as many; a
+    database that is new gets its tables.
 
     Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to correct it.
     """
