@@ -120,7 +120,9 @@ def two_nodes(folder: Path, **environment: str) -> Iterator[str]:
                 "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
             }  # fmt: skip
             # Nodes with one folder between them would remove each other's copies of a job's working directory.
-            files = running.enter_context(tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True))
+            files = running.enter_context(
+                tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True)
+            )
             own = ["--node-ip-address=127.0.0.1", f"--temp-dir={files}"]
             running.enter_context(process(home / "ray.log", *common, *role, *own, **node))
             if number == 1:
