@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
+from raykd import object_stores
 from raykd.cache import cached_copy
 from raykd.errors import OtherVersionError, StoreError
 from raykd.identity import canonical
@@ -96,7 +97,7 @@ class Storage:
         else:
             # As it was written: what its variables stand for is in no other process' arguments.
             self.uri = str(uri).rstrip("/")
-            self._system, self._root = _connect(self.uri)
+            self._system, self._root = object_stores.connect(self.uri)
         self._answered = threading.Event()
         """Whether it was ever in reach; shared with the folders below."""
 
@@ -371,7 +372,7 @@ class Storage:
         )
 
     def _failed(self, name: str, verb: str, error: OSError) -> StoreError:
-        hint = "make it accessible" if self.is_local else "check the address, the network and the credentials"
+        hint = "make it accessible" if self.is_local else object_stores.hint(self.uri, error)
         problem = f"cannot be {verb} ({_reason(error)})"
         return StoreError(self._address(name), problem, hint, self._out_of_reach(error))
 
@@ -384,17 +385,9 @@ class Storage:
         elif error.errno in _FORBIDDEN:
             hint = "make the folder writable, or set another store"
         else:
-            hint = "check the folder" if self.is_local else "check the address, the network and credentials"
+            hint = "check the folder" if self.is_local else object_stores.hint(self.uri, error)
         passing = error.errno in _FULL or self._out_of_reach(error)
         return StoreError(self._address(name), problem, hint, passing)
-
-
-def _connect(uri: str) -> tuple[fs.FileSystem, str]:
-    try:
-        return fs.FileSystem.from_uri(expanded(uri))
-    except (OSError, ValueError) as error:
-        hint = "check the address, the network and the credentials"
-        raise StoreError(redacted(uri), f"cannot be reached ({redacted(str(error))})", hint) from error
 
 
 def _seal(value: Mapping[str, Any]) -> str:
@@ -472,4 +465,4 @@ def _free_bytes(path: Path) -> int:
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower() if error.errno else redacted(str(error))
+    return (error.strerror or str(error)).lower() if error.errno else object_stores.brief(error)

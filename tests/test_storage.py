@@ -203,7 +203,7 @@ def test_a_relative_store_does_not_move_with_the_working_directory(tmp_path, mon
 
 
 def test_options_of_a_uri_stay_at_its_end(monkeypatch):
-    monkeypatch.setattr("raykd.storage._connect", lambda uri: (None, "bucket/x"))
+    monkeypatch.setattr("raykd.storage.object_stores.connect", lambda uri: (None, "bucket/x"))
     below = Storage("s3://bucket/x?endpoint_override=localhost:9000").child("a", "b")
     assert below.uri == "s3://bucket/x/a/b?endpoint_override=localhost:9000"
     assert below._root == "bucket/x/a/b"

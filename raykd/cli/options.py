@@ -95,6 +95,13 @@ def _refuse_relative(loaded: Document) -> None:
         faults.append(_relative(loaded, "store", store, "store=/shared/raykd"))
     if isinstance(uri, str) and is_relative(expanded(uri)):
         faults.append(_relative(loaded, "tracking.uri", uri, "tracking.uri=http://mlflow:5000"))
+    if isinstance(tracking, dict):
+        # MLflow's client writes the files itself where it writes into a database itself.
+        files = tracking.get("artifacts", "mlruns" if str(uri).startswith("postgresql") else "/")
+        if isinstance(files, str) and not urlsplit(files).scheme and not files.startswith("/"):
+            faults.append(
+                _relative(loaded, "tracking.artifacts", files, "tracking.artifacts=s3://bucket/mlflow")
+            )
     if faults:
         raise SpecError(tuple(faults))
 

@@ -48,7 +48,8 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
         score_name=task.score_name, score_label=task.score_label,
         targets=any(bool(each.corpus.targets) for each in preparations),
         run=first.run_name(first.run_ids[0]), stages=stages,
-        tags={name: value for name, value in tags.items() if value}, warn=listener.warn,
+        tags={name: value for name, value in tags.items() if value}, artifacts=sweep.file.tracking.artifacts,
+        warn=listener.warn,
         may_write=lambda: not lease.lost_to,
     )  # fmt: skip
     sweep.records.save_run(tracker.place)

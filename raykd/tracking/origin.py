@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import getpass
+import os
 import subprocess
 from pathlib import Path
 
+COMMIT = "RAYKD_GIT_COMMIT"
+"""The environment's variable with the commit of a copy without `.git`: a job's working directory, a container."""
+
 
 def git_commit(folder: str | Path = ".") -> str | None:
-    """The commit that is checked out in `folder`, `-dirty` when tracked files differ from it; None outside git."""
+    """The commit that is checked out in `folder`, `-dirty` when tracked files differ from it; outside git what `COMMIT`
+    says, or None."""
     command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return None
+        return os.environ.get(COMMIT, "").strip() or None
 
 
 def origin() -> dict[str, str | None]:

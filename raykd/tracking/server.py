@@ -12,26 +12,28 @@ import math
 import os
 import re
 import socket
-import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from filelock import FileLock
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.redact import expanded, redacted
+from raykd.tracking.database import ANSWER_SECONDS, one_at_a_time, open_sqlite
 from raykd.tracking.record import clean
 from raykd.tracking.views import experiment_tags
 
-PROBE_SECONDS = 5.0
-MIGRATION_SECONDS = 60.0
-"""How long a process waits for another that makes the tables of the same SQLite file."""
+COLD = 4
+"""How much longer than a connection the first answer may take: a server that has just started reads its tables."""
 LOCAL_DEFAULT = "sqlite:///mlflow.db"
 DATABASES = ("postgresql", "mysql", "mssql", "sqlite")
+WRITTEN_BY = MappingProxyType({"s3": "boto3", "gs": "google.cloud.storage"})
+"""The packages with which MLflow's client writes files of an experiment, where no server does."""
 
 
 def resolve(uri: str) -> str:
@@ -61,17 +63,19 @@ def is_relative(uri: str) -> bool:
     return uri.startswith("sqlite:///") and not uri.removeprefix("sqlite:///").startswith("/")
 
 
-def check(uri: str, *, seconds: float = PROBE_SECONDS) -> str:
-    """Check within about `seconds` that the tracking server answers; a new SQLite database is made and
-    migrated.
+def check(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
+    """Check that the tracking server takes connections within `seconds`, and answers within `COLD` times as many; a
+    database that is new gets its tables.
 
     Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to correct it.
     """
     uri = resolve(uri)
     reachable(uri, seconds=seconds)
     try:
-        with _quick_requests(seconds), _quiet_migrations(), _one_at_a_time(uri):
+        with _quick_requests(COLD * seconds), _quiet_migrations(), one_at_a_time(uri):
             MlflowClient(uri).search_experiments(max_results=1)
+    except TrackingError:
+        raise
     except Exception as error:
         raise TrackingError(
             f"tracking.uri: {redacted(uri)} cannot be used: {redacted(_hint(uri, error))}"
@@ -79,14 +83,14 @@ def check(uri: str, *, seconds: float = PROBE_SECONDS) -> str:
     return uri
 
 
-def reachable(uri: str, *, seconds: float = PROBE_SECONDS) -> None:
+def reachable(uri: str, *, seconds: float = ANSWER_SECONDS) -> None:
     """A quick check before MLflow's own client, which retries for minutes: does the host answer, can SQLite be opened?
 
     Raises TrackingError if not.
     """
     parts = urlsplit(uri)
     if parts.scheme == "sqlite":
-        _open_sqlite(Path(uri.removeprefix("sqlite:///")))
+        open_sqlite(Path(uri.removeprefix("sqlite:///")))
     elif parts.hostname and (parts.scheme in ("http", "https") or parts.scheme.startswith(DATABASES)):
         ports = {"http": 80, "https": 443, "postgresql": 5432, "mysql": 3306, "mssql": 1433}
         port = parts.port or ports[parts.scheme.split("+")[0]]
@@ -97,19 +101,6 @@ def reachable(uri: str, *, seconds: float = PROBE_SECONDS) -> None:
                 f"tracking.uri: nothing answers at {parts.hostname}:{port} ({error}); "
                 f"start the tracking server, or track locally with --set tracking.uri={LOCAL_DEFAULT}"
             ) from error
-
-
-def _open_sqlite(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with sqlite3.connect(path, timeout=PROBE_SECONDS) as database:
-            database.execute("BEGIN IMMEDIATE")
-        database.close()
-    except (OSError, sqlite3.Error) as error:
-        raise TrackingError(
-            f"tracking.uri: the database {path} cannot be written ({error}); "
-            "name a file in a folder you may write to, which no other program has locked"
-        ) from error
 
 
 def _hint(uri: str, error: Exception) -> str:
@@ -151,36 +142,6 @@ def environment(**wanted: str) -> Iterator[None]:
 
 
 @contextmanager
-def _one_at_a_time(uri: str) -> Iterator[None]:
-    """A new SQLite file gets its tables first, whole or not at all.
-
-    Two processes that make the tables of one file destroy each other's work: the second waits here. One that is killed
-    while it makes them (seconds, a hundred migrations) would leave a file that no MLflow can use: they are made in a
-    file beside it, which then takes its name.
-    """
-    if urlsplit(uri).scheme != "sqlite":
-        yield
-        return
-    path = Path(uri.removeprefix("sqlite:///"))
-    lock = path.with_name(f"{path.name}.lock")
-    with FileLock(lock, timeout=MIGRATION_SECONDS):
-        if _has_no_tables(path):
-            new = path.with_name(f"{path.name}.new")
-            for left in path.parent.glob(f"{new.name}*"):
-                left.unlink()
-            MlflowClient(f"sqlite:///{new}").search_experiments(max_results=1)
-            new.replace(path)
-        yield
-        # Whoever waits for it finds the tables made, and so do later ones.
-        lock.unlink(missing_ok=True)
-
-
-def _has_no_tables(path: Path) -> bool:
-    with closing(sqlite3.connect(path, timeout=PROBE_SECONDS)) as database:
-        return not database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
-
-
-@contextmanager
 def _quiet_migrations() -> Iterator[None]:
     """A new database logs a hundred lines about its migrations, which nobody needs."""
     loggers = [logging.getLogger(name) for name in ("alembic", "mlflow.store.db.utils")]
@@ -198,29 +159,29 @@ def experiment_of(
     client: MlflowClient,
     uri: str,
     name: str,
+    artifacts: str | None,
     scores: Sequence[str],
     label: str,
     curves: Sequence[str],
 ) -> str:
-    """The id of the experiment called `name`, made if there is none; it gets our views, which show `scores` and call
-    them by `label`, and `curves`. Files of a new one go where the server says, or into
-    `mlruns/` beside a SQLite database.
+    """The id of the experiment called `name`, made if there is none, with its files below `artifacts`: by default where
+    a server says, or of a database `mlruns`, beside the SQLite file or in the working directory. It gets our views,
+    which show `scores` and call them by `label`, and `curves`.
 
-    Raises TrackingError if somebody deleted the experiment.
+    Raises TrackingError if somebody deleted the experiment, or a package is missing that writes its files.
     """
     found = client.get_experiment_by_name(name)
     if found is None:
-        artifacts = None
-        if urlsplit(uri).scheme == "sqlite":
-            # MLflow would put the files below the working directory.
-            artifacts = (Path(uri.removeprefix("sqlite:///")).parent / "mlruns" / clean(name)).as_uri()
-        experiment_id, shown = client.create_experiment(name, artifact_location=artifacts), {}
+        at = _artifacts(uri, name, artifacts)
+        _writable(at)
+        experiment_id, shown = client.create_experiment(name, artifact_location=at), {}
     elif found.lifecycle_stage == "deleted":
         raise TrackingError(
             f"tracking: the experiment {name!r} was deleted in MLflow; give the sweep another name, or "
             f"restore it: mlflow experiments restore --experiment-id {found.experiment_id}"
         )
     else:
+        _writable(found.artifact_location)
         experiment_id, shown = found.experiment_id, found.tags
     tags = experiment_tags(experiment_id, int(time.time() * 1000), scores, label, curves)
     for key, value in tags.items():
@@ -228,3 +189,29 @@ def experiment_of(
         if key not in shown:
             client.set_experiment_tag(experiment_id, key, value)
     return experiment_id
+
+
+def _artifacts(uri: str, name: str, root: str | None) -> str | None:
+    scheme = urlsplit(uri).scheme
+    if root is None and not scheme.startswith(DATABASES):
+        return None
+    if root is None:
+        # Absolute: MLflow would note a path that means another folder elsewhere.
+        beside = Path(uri.removeprefix("sqlite:///")).parent if scheme == "sqlite" else Path()
+        root = str(beside / "mlruns")
+    if not urlsplit(root).scheme:
+        root = Path(root).absolute().as_uri()
+    return f"{root.rstrip('/')}/{clean(name)}"
+
+
+def _writable(location: str | None) -> None:
+    package = WRITTEN_BY.get(urlsplit(location or "").scheme)
+    try:
+        missing = package is not None and find_spec(package) is None
+    except ModuleNotFoundError:
+        missing = True
+    if missing:
+        raise TrackingError(
+            f"tracking: MLflow writes files to {location} with the package {package!r}, which is not installed; "
+            f"run pip install {str(package).replace('.', '-')}, or use a tracking server, which writes them itself"
+        )

@@ -102,6 +102,7 @@ class Tracker:
         run: str = "",
         stages: Iterable[Sequence[str]] = (("",),),
         tags: Mapping[str, Any] | None = None,
+        artifacts: str | None = None,
         warn: Callable[[str], None] = lambda message: None,
         may_write: Callable[[], bool] = lambda: True,
         flush_seconds: float | None = FLUSH_SECONDS,
@@ -112,9 +113,10 @@ class Tracker:
         `score_name` (`dev_accuracy`), and the views call them by `score_label`. With `targets` the views show the
         mean over target languages. They chart the curves of each trial's `run`; `stages` has what the stages of a
         trial are called, for each way of training in the sweep. `tags` (git commit, …) go to the parent and every
-        child. `warn` is called, from another thread, with one sentence when the server stops answering and when it
-        answers again. Nothing is written while `may_write` says no: the sweep has another driver. `flush_seconds`
-        None: write in `sync` and `close` only.
+        child. `artifacts`: folder or URI below which the files of a new experiment are, where no server chooses
+        (`experiment_of`). `warn` is called, from another thread, with one sentence when the server stops answering
+        and when it answers again. Nothing is written while `may_write` says no: the sweep has another driver.
+        `flush_seconds` None: write in `sync` and `close` only.
 
         Raises:
             TrackingError: the server cannot be used, within seconds (`check`).
@@ -124,7 +126,7 @@ class Tracker:
         try:
             columns = score_columns(score_name, targets=targets)
             curves = charted(columns[0], run, stages)
-            experiment = experiment_of(client, uri, sweep, columns, score_label, curves)
+            experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label, curves)
             writer = Writer(client, experiment, lock, warn)
             record = Record(f"{PARENT_NAME}{sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
             self = cls(uri, writer, record, lock, warn, score_name, may_write)

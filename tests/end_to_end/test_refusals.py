@@ -109,8 +109,23 @@ def test_more_workers_than_cpus_are_refused_with_the_arithmetic(raykd, tmp_path,
         (("--set", "store=/shared/raykd"), ["tracking.uri"]),
         (("--set", "store=s3://bucket/raykd", "--set", "tracking.uri=http://mlflow:5000"), []),
         (("--set", "store=/shared/raykd", "--set", "tracking.uri=sqlite:////shared/mlflow.db"), []),
+        (
+            ("--set", "store=/shared/raykd", "--set", "tracking.uri=postgresql://raykd@db/mlflow"),
+            ["tracking.artifacts: 'mlruns' is relative"],
+        ),
+        (
+            (
+                "--set",
+                "store=/shared/raykd",
+                "--set",
+                "tracking.uri=postgresql://raykd@db/mlflow",
+                "--set",
+                "tracking.artifacts=s3://bucket/mlflow",
+            ),
+            [],
+        ),
     ],
-    ids=["both", "tracking", "neither", "local but absolute"],
+    ids=["both", "tracking", "neither", "local but absolute", "files of a database", "files in a bucket"],
 )
 def test_a_job_refuses_paths_that_vanish_with_it(raykd, monkeypatch, tmp_path, words, refused):
     path = str(sweep_file(tmp_path))

@@ -411,12 +411,15 @@ def test_each_stage_has_loss_curves_of_its_own_and_the_views_chart_them(database
     assert charted == ["epoch/seed 0/dev_f1", f"{first}/loss", f"{second}/loss", "epoch/seed 0/loss"]
 
 
-def test_the_commit_says_when_the_tree_differs(tmp_path):
+def test_the_commit_says_when_the_tree_differs(tmp_path, monkeypatch):
     def git(*words):
         identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
         subprocess.run(["git", "-C", str(tmp_path), *identity, *words], check=True, capture_output=True)
 
+    monkeypatch.setenv("RAYKD_GIT_COMMIT", " ")
     assert git_commit(tmp_path) is None
+    monkeypatch.setenv("RAYKD_GIT_COMMIT", "1f2e-dirty\n")
+    assert git_commit(tmp_path) == "1f2e-dirty"
     git("init")
     (tmp_path / "a").write_text("1")
     git("add", "a")

@@ -1,0 +1,27 @@
+"""Compiles every kernel, in both precisions, into the folder of `cache.py`.
+
+`python -m raykd.structures.compiled.everything` is for a container image: without it each node compiles them when it
+first needs them, for about a minute.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from raykd.structures.chain import Chain
+from raykd.structures.compiled import launch
+
+
+def compile_everything() -> None:
+    """Call each kernel once on a chain of two tags."""
+    for dtype in (torch.float32, torch.float64):
+        emissions_BTY = torch.zeros(1, 2, 2, dtype=dtype)
+        chain = Chain(emissions_BTY, torch.tensor([2]), torch.zeros(2, 2, dtype=dtype))
+        launch.sum_product(chain, token=True, pair=True, sides=True)
+        launch.covariance(chain, emissions_BTY)
+        launch.posterior(chain, emissions_BTY.softmax(-1), token=True, pair=True)
+        launch.k_best(chain, 2)
+
+
+if __name__ == "__main__":
+    compile_everything()

@@ -1,0 +1,109 @@
+"""MLflow's database where raykd writes into it directly: SQLite or PostgreSQL, with tables made whole or not at all.
+
+Several drivers may begin on one new database at once. MLflow makes its tables in some hundred steps, and two that make
+them destroy each other's work: one makes them, the others wait.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import sqlalchemy
+from filelock import FileLock
+from mlflow.tracking import MlflowClient
+from sqlalchemy.exc import SQLAlchemyError
+
+from raykd.errors import TrackingError
+from raykd.redact import redacted
+
+ANSWER_SECONDS = 5.0
+MIGRATION_SECONDS = 60.0
+"""How long a process waits for another that makes the tables of the same database."""
+TABLES_LOCK = int.from_bytes(b"raykd", "big")
+"""The key of PostgreSQL's advisory lock."""
+
+
+def one_at_a_time(uri: str) -> AbstractContextManager[None]:
+    """Hold the database of `uri` while its tables are looked at or made; of a server nothing is held.
+
+    Raises:
+        TrackingError: PostgreSQL cannot be connected to, in seconds: MLflow would try for two minutes.
+    """
+    scheme = urlsplit(uri).scheme
+    if scheme == "sqlite":
+        return _sqlite_alone(Path(uri.removeprefix("sqlite:///")))
+    return _postgresql_alone(uri) if scheme.startswith("postgresql") else nullcontext()
+
+
+def open_sqlite(path: Path) -> None:
+    """Raises TrackingError where the file cannot be written, or is no database."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with sqlite3.connect(path, timeout=ANSWER_SECONDS) as database:
+            database.execute("BEGIN IMMEDIATE")
+        database.close()
+    except (OSError, sqlite3.Error) as error:
+        raise TrackingError(
+            f"tracking.uri: the database {path} cannot be written ({error}); "
+            "name a file in a folder you may write to, which no other program has locked"
+        ) from error
+
+
+@contextmanager
+def _sqlite_alone(path: Path) -> Iterator[None]:
+    """A process that is killed while it makes the tables would leave a file that no MLflow can use: they are made in a
+    file beside it, which then takes its name."""
+    lock = path.with_name(f"{path.name}.lock")
+    with FileLock(lock, timeout=MIGRATION_SECONDS):
+        if _has_no_tables(path):
+            new = path.with_name(f"{path.name}.new")
+            for left in path.parent.glob(f"{new.name}*"):
+                left.unlink()
+            MlflowClient(f"sqlite:///{new}").search_experiments(max_results=1)
+            new.replace(path)
+        yield
+        # Whoever waits for it finds the tables made, and so do later ones.
+        lock.unlink(missing_ok=True)
+
+
+def _has_no_tables(path: Path) -> bool:
+    with closing(sqlite3.connect(path, timeout=ANSWER_SECONDS)) as database:
+        return not database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+
+
+@contextmanager
+def _postgresql_alone(uri: str) -> Iterator[None]:
+    """PostgreSQL makes tables in transactions: what a killed process began is undone or gone on with."""
+    try:
+        engine = sqlalchemy.create_engine(
+            uri, poolclass=sqlalchemy.NullPool, connect_args={"connect_timeout": math.ceil(ANSWER_SECONDS)}
+        )
+    except ModuleNotFoundError as error:
+        raise TrackingError(
+            f"tracking.uri: PostgreSQL needs the package {error.name!r}, which is not installed; "
+            "run pip install 'raykd[postgres]'"
+        ) from error
+    try:
+        with engine.connect() as connection:
+            # Of the transaction, not of the session: connections may go through a pool such as PgBouncer.
+            connection.execute(sqlalchemy.text(f"SET LOCAL lock_timeout = {1000 * MIGRATION_SECONDS:.0f}"))
+            connection.execute(sqlalchemy.text(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})"))
+            yield
+    except SQLAlchemyError as error:
+        raise TrackingError(f"tracking.uri: {redacted(uri)} cannot be used: {_refusal(error)}") from error
+
+
+def _refusal(error: SQLAlchemyError) -> str:
+    reason = redacted(" ".join(str(getattr(error, "orig", None) or error).split()))
+    if "authentication failed" in reason or "no password supplied" in reason:
+        return f"{reason}; set the user, and the variable that holds the password, as in postgresql://user:${{NAME}}@host/db"
+    if "does not exist" in reason:
+        return f"{reason}; make it with createdb, or correct the address"
+    if "lock timeout" in reason:
+        return f"another process has held its tables for {MIGRATION_SECONDS:.0f} s; end it, or wait"
+    return f"{reason[:300]}; check the address and the rights of the user"

@@ -1,0 +1,247 @@
+"""A sweep sent by `ray job submit` to two nodes that share nothing but an S3-compatible store; what it shows is on the
+tracking server of `cluster/kuberay`, on PostgreSQL, with users and passwords.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+from raykd.storage import Storage
+from tests.cluster.manifests import tracking_container
+from tests.end_to_end.sweeps import sweep_file
+from tests.postgresql import PostgresServer
+from tests.s3_server import KEYS, S3Server
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+USER = {"MLFLOW_TRACKING_USERNAME": "raykd", "MLFLOW_TRACKING_PASSWORD": "CANARY-of-the-tracking-server"}
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "ab" * 32}
+PATIENCE = 120
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+@contextmanager
+def process(log: Path, *command: object, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process, and all that comes of it, which are gone at the end."""
+    kept = {
+        name: os.environ[name] for name in ("PATH", "HOME", "LANG", "XDG_CACHE_HOME") if name in os.environ
+    }
+    with log.open("ab") as file:
+        started = subprocess.Popen(
+            [str(word) for word in command], cwd=log.parent, env=kept | environment, stdout=file, stderr=file,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield started
+    finally:
+        started.terminate()
+        try:
+            started.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+
+
+@contextmanager
+def tracking_server(folder: Path, database: PostgresServer, s3: S3Server) -> Iterator[str]:
+    """The tracking server as its manifest starts it; its address."""
+    container, address = tracking_container(), f"127.0.0.1:{free_port()}"
+    secrets = {
+        "raykd-tracking": {"DB_PASSWORD": database.password, "MLFLOW_FLASK_SERVER_SECRET_KEY": "0" * 64},
+        "raykd-nodes": USER | KEYS,
+    }
+    environment = {
+        "RAYKD_ARTIFACTS": "s3://raykd/mlflow",
+        "MLFLOW_S3_ENDPOINT_URL": f"http://{s3.address}",
+    } | KEYS
+    for each in container["env"]:
+        reference = each.get("valueFrom", {}).get("secretKeyRef")
+        value = secrets[reference["name"]][reference["key"]] if reference else each["value"]
+        for name, known in environment.items():
+            value = value.replace(f"$({name})", known)
+        environment[each["name"]] = value.replace(
+            "postgres:5432/mlflow", f"{database.address}/postgres"
+        ).replace("/run/mlflow", str(folder))
+    (script,) = container["args"]
+    here = {"/run/mlflow": str(folder), "--port 5000": f"--port {address[10:]}", "--workers 2": "--workers 1"}
+    for there, changed in here.items():
+        assert there in script
+        script = script.replace(there, changed)
+    path = os.pathsep.join([str(BIN), os.environ["PATH"]])
+    with process(folder / "mlflow.log", *container["command"], script, **environment, PATH=path):
+        yield f"http://{address}"
+
+
+@contextmanager
+def two_nodes(folder: Path, **environment: str) -> Iterator[str]:
+    """Two nodes of Ray with a CPU each, a home and a cache of their own; the address of the job server."""
+    port, jobs = free_port(), free_port()
+    common = [
+        BIN / "ray",
+        "start",
+        "--block",
+        "--num-cpus=1",
+        "--num-gpus=0",
+        f"--object-store-memory={128 << 20}",
+    ]
+    kernels = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled into the image
+    with ExitStack() as running:
+        for number in (1, 2):
+            home = folder / f"node{number}"
+            home.mkdir()
+            role = (
+                ["--head", f"--port={port}", f"--dashboard-port={jobs}", "--include-dashboard=true"]
+                if number == 1
+                else [f"--address=127.0.0.1:{port}"]
+            )
+            node = environment | {
+                "HOME": str(home), "XDG_CACHE_HOME": kernels, "RAYKD_CACHE": str(home / "cache"),
+                "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0",
+                "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
+            }  # fmt: skip
+            # Nodes with one folder between them would remove each other's copies of a job's working directory.
+            files = running.enter_context(
+                tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True)
+            )
+            own = ["--node-ip-address=127.0.0.1", f"--temp-dir={files}"]
+            running.enter_context(process(home / "ray.log", *common, *role, *own, **node))
+            if number == 1:
+                _until_open(port, home / "ray.log")
+        _until_open(jobs, folder / "node1/ray.log")
+        yield f"http://127.0.0.1:{jobs}"
+
+
+def _until_open(port: int, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+
+
+def _until_healthy(tracking: str, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return urlopen(f"{tracking}/health", timeout=5).close()
+        except OSError:
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A repository with a sweep file: what a user sends as a job's working directory."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    sweep_file(
+        folder,
+        corpus={
+            "source": "builtin",
+            "languages": ["en"],
+            "train": 24,
+            "dev": 10,
+            "test": 10,
+            "unlabelled": 8,
+        },
+        objective={"choice": [{"kind": "structural"}, {"kind": "gold"}]},
+        search={"sampler": "grid", "trials": 2},
+        tracking={"models": "none"},
+        resources={"concurrency": 2, "precompute_workers": 1},
+    )
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        subprocess.run(["git", *identity, *words], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.timeout(400)
+def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monkeypatch):
+    database = PostgresServer(password="0f" * 16)
+    s3 = S3Server(tmp_path)
+    store = s3.uri("store")
+    try:
+        database.start()
+        with (
+            tracking_server(tmp_path, database, s3) as tracking,
+            two_nodes(tmp_path, **TOKEN, **KEYS, **USER) as jobs,
+        ):
+            _until_healthy(tracking, tmp_path / "mlflow.log")
+            for name, value in (KEYS | USER).items():
+                monkeypatch.setenv(name, value)
+            MlflowClient(tracking).search_experiments(max_results=1)  # a server's first answer takes long
+            commit = subprocess.run(
+                ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"],
+                cwd=work, capture_output=True, text=True, check=True,
+            ).stdout.strip()  # fmt: skip
+            environment = json.dumps({"env_vars": {"RAYKD_GIT_COMMIT": commit}})
+            sent = subprocess.run(
+                [
+                    BIN / "ray", "job", "submit", "--address", jobs, "--working-dir", ".",
+                    "--runtime-env-json", environment, "--", "raykd", "sweep", "tiny.yaml", "--resume",
+                    "--set", f"store={store}", "--set", f"tracking.uri={tracking}",
+                ],
+                cwd=work, env=os.environ | TOKEN, capture_output=True, text=True, timeout=300,
+            )  # fmt: skip
+            output = sent.stdout + sent.stderr
+            assert sent.returncode == 0, output
+            assert "2 complete" in output
+            _shown(tracking, commit)
+            assert {"sweeps/tiny/front.html", "sweeps/tiny/teachers.json"} <= set(
+                Storage(store).names("sweeps")
+            )
+            with pytest.raises(HTTPError, match="401"):
+                urlopen(f"{tracking}/api/2.0/mlflow/experiments/search?max_results=1")
+        for number in (1, 2):
+            # What a node trained on came from the bucket; nothing lies in the folder that was sent.
+            assert list((tmp_path / f"node{number}/cache").rglob("*.arrow"))
+        assert sorted(path.name for path in work.iterdir()) == [".git", "tiny.yaml"]
+        for password in (USER["MLFLOW_TRACKING_PASSWORD"], KEYS["AWS_SECRET_ACCESS_KEY"] + "\n"):
+            assert password not in output
+        assert USER["MLFLOW_TRACKING_PASSWORD"] not in database.dump()
+    finally:
+        s3.stop()
+        database.remove()
+        shutil.rmtree(tmp_path / "work")
+
+
+def _shown(tracking: str, commit: str) -> None:
+    client = MlflowClient(tracking)
+    experiment = client.get_experiment_by_name("tiny")
+    runs = client.search_runs([experiment.experiment_id])
+    assert sorted(run.data.tags.get("role", "trial") for run in runs) == [
+        "search",
+        "search",
+        "sweep",
+        "teacher",
+    ]
+    for run in runs:
+        assert run.info.status == "FINISHED"
+        assert run.data.tags["git_commit"] == commit
+    (parent,) = (run for run in runs if run.data.tags.get("role") == "sweep")
+    assert parent.data.tags["mlflow.source.git.commit"] == commit
+    # Through the server, which keeps them in the bucket.
+    assert "front.html" in {file.path for file in client.list_artifacts(parent.info.run_id)}

@@ -1,0 +1,125 @@
+"""A real PostgreSQL server on this machine, which asks for a password and can be stopped and started again."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+USER, PASSWORD = "raykd", "CANARY/of:the@database"
+SERVERS = "/usr/lib/postgresql/*/bin/initdb"
+UNPRIVILEGED = ("postgres", "nobody")
+
+
+class PostgresServer:
+    """Its files are in a folder of its own: the server refuses to run as root, and is then another user's process."""
+
+    def __init__(self, password: str = PASSWORD) -> None:
+        self.password = password
+        self._programs, self._as = _programs(), _user()
+        self._folder = Path(tempfile.mkdtemp(prefix="raykd-postgres-"))
+        kept = self._folder / "password"
+        kept.write_text(password)
+        if self._as:
+            os.chown(self._folder, self._as["user"], self._as["group"])
+            os.chown(kept, self._as["user"], self._as["group"])
+        options = [
+            "--auth=scram-sha-256",
+            f"--pwfile={kept}",
+            "--no-sync",
+            "--locale=C",
+            "--encoding=UTF8",
+        ]
+        command = [self._programs / "initdb", *options, "--username", USER, "-D", self._folder / "data"]
+        made = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, **self._as)
+        assert made.returncode == 0, made.stderr
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        """As a sweep file has it: `DB_PASSWORD` is a variable of the environment."""
+        return f"postgresql://{USER}:${{DB_PASSWORD}}@{self.address}/postgres"
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        host, _, port = self.address.partition(":")
+        command = [
+            self._programs / "postgres",
+            "-D",
+            "data",
+            "-p",
+            port,
+            "-h",
+            host,
+            "-k",
+            "",
+            "-c",
+            "fsync=off",
+        ]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self._folder, stdout=log, stderr=log, start_new_session=True, **self._as
+            )
+        ready = [self._programs / "pg_isready", "-q", "-h", host, "-p", port]
+        deadline = time.monotonic() + 60
+        while subprocess.run(ready).returncode:
+            assert self._process.poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.1)
+
+    def log(self) -> str:
+        """What it has written."""
+        return (self._folder / "log").read_text()
+
+    def dump(self) -> str:
+        """All that is stored in it, as text."""
+        host, _, port = self.address.partition(":")
+        command = [self._programs / "pg_dump", "-h", host, "-p", port, "-U", USER, "--inserts", "postgres"]
+        env = os.environ | {"PGPASSWORD": self.password}
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+
+    def stop(self) -> None:
+        """End it, with all connections to it."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(30)
+            self._process = None
+
+    def remove(self) -> None:
+        """End it, and remove its files."""
+        self.stop()
+        shutil.rmtree(self._folder)
+
+
+def _programs() -> Path:
+    """The folder of the newest server that is installed; where there is none the test is skipped."""
+    found = [path.parent for path in Path("/").glob(SERVERS[1:]) if (path.parent / "postgres").exists()]
+    if found:
+        return max(found, key=lambda folder: float(folder.parent.name))
+    on_path = shutil.which("initdb")
+    if on_path is None:
+        pytest.skip("no PostgreSQL server is installed here: there is no initdb on PATH")
+    return Path(on_path).resolve().parent
+
+
+def _user() -> dict[str, Any]:
+    if os.geteuid() != 0:
+        return {}
+    for name in UNPRIVILEGED:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+    return pytest.skip("PostgreSQL refuses to run as root, and there is no user postgres or nobody")

@@ -1,0 +1,141 @@
+"""PostgreSQL as MLflow's database: made by one, refused in seconds, missed for a while, its password secret."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import psycopg
+import pytest
+from mlflow.tracking import MlflowClient
+
+from raykd.errors import RaykdError, TrackingError
+from raykd.redact import expanded
+from raykd.tracking import Tracker, check, resolve
+from raykd.tracking.database import TABLES_LOCK
+from raykd.trial import Trial
+from tests.postgresql import PASSWORD, USER, PostgresServer
+from tests.tracking.test_server import PROGRAM
+
+TABLES = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'public'"
+
+
+@pytest.fixture(scope="module")
+def server():
+    postgres = PostgresServer()
+    try:
+        postgres.start()
+        yield postgres
+    finally:
+        postgres.remove()
+
+
+@pytest.fixture(autouse=True)
+def _password(monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+
+
+@pytest.fixture
+def connection(server):
+    with psycopg.connect(expanded(server.uri), autocommit=True) as connected:
+        yield connected
+
+
+def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_nothing_in_the_way(server, connection):
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, server.uri, "0"]) as process:
+        while not connection.execute(TABLES).fetchone()[0]:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+    assert check(server.uri) == resolve(server.uri)
+
+
+def test_one_makes_the_tables_and_others_wait(server, connection, monkeypatch):
+    monkeypatch.setattr("raykd.tracking.database.MIGRATION_SECONDS", 0.5)
+    with connection.transaction():
+        connection.execute(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})")
+        with pytest.raises(TrackingError, match="another process has held its tables"):
+            check(server.uri)
+    check(server.uri)
+
+
+def test_a_sweep_is_shown_and_what_the_server_missed_is_written_when_it_is_back(server, tmp_path):
+    warned = []
+    tracker = Tracker.open(
+        server.uri, sweep="away", sweep_id="1", score_name="f1", score_label="F1", warn=warned.append,
+        artifacts=(tmp_path / "files").as_uri(), flush_seconds=None,
+    )  # fmt: skip
+    trial = Trial(0, "COMPLETE", {"student.hidden_dim": 8})
+    tracker.start_trial(trial)
+    assert tracker.sync() == ()
+    server.stop()
+    tracker.log_epoch(0, 0, {"loss": 0.5})
+    tracker.finish_trial(trial)
+    assert tracker.sync()
+    server.start()
+    tracker.log_file("front.csv", b"a,b\n")
+    assert tracker.close() == ()
+    assert ["goes on without it" in warned[0], "answers again" in warned[1]] == [True, True]
+    client = MlflowClient(resolve(server.uri))
+    experiment = client.get_experiment_by_name("away")
+    runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+    assert {name: run.info.status for name, run in runs.items()} == {
+        "sweep away": "FINISHED", trial.name: "FINISHED"
+    }  # fmt: skip
+    assert runs[trial.name].data.metrics["epoch/loss"] == 0.5
+    assert list((tmp_path / "files").rglob("front.csv"))
+    assert tracker.link.startswith("http://127.0.0.1:5000/")
+    stored = server.dump()
+    assert "student.hidden_dim" in stored
+    for shown in (stored, server.log(), *warned, tracker.link):
+        assert PASSWORD not in shown
+        assert PASSWORD.replace("/", "%2F").replace(":", "%3A").replace("@", "%40") not in shown
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "password", "reason"),
+    [
+        (
+            USER,
+            "postgres",
+            "wrong-CANARY",
+            r"password authentication failed.*postgresql://user:\$\{NAME\}@host/db",
+        ),
+        (USER, "nowhere", PASSWORD, "does not exist; make it with createdb"),
+        ("nobody", "postgres", PASSWORD, "password authentication failed"),
+    ],
+)
+def test_what_the_server_refuses_is_said_at_once_without_the_password(
+    server, monkeypatch, user, database, password, reason
+):
+    monkeypatch.setenv("DB_PASSWORD", password)
+    uri = f"postgresql://{user}:${{DB_PASSWORD}}@{server.address}/{database}"
+    before = time.monotonic()
+    with pytest.raises(TrackingError, match=reason) as caught:
+        check(uri)
+    assert time.monotonic() - before < 30  # MLflow alone tries for 100 s
+    assert "CANARY" not in str(caught.value)
+
+
+def test_a_password_that_is_not_set_is_named(server, monkeypatch):
+    monkeypatch.delenv("DB_PASSWORD")
+    with pytest.raises(RaykdError, match="the environment variable DB_PASSWORD is not set"):
+        check(server.uri)
+
+
+def test_files_in_a_bucket_need_the_package_that_writes_them(server, monkeypatch):
+    monkeypatch.setattr("raykd.tracking.server.find_spec", lambda name: None)
+    with pytest.raises(TrackingError, match=r"s3://bucket/mlflow/bucket.*'boto3'.*pip install boto3"):
+        Tracker.open(
+            server.uri, sweep="bucket", sweep_id="1", score_name="f1", score_label="F1",
+            artifacts="s3://bucket/mlflow", flush_seconds=None,
+        )  # fmt: skip
+
+
+def test_without_the_driver_the_command_that_installs_it_is_shown(server, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(
+        TrackingError, match=r"'psycopg', which is not installed; run pip install 'raykd\[postgres\]'"
+    ):
+        check(server.uri)
