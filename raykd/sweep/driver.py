@@ -29,10 +29,11 @@ from raykd.sweep.baseline import train_twins
 from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
-from raykd.sweep.records import SweepRecords, TrainingLabels
+from raykd.sweep.records import Record, SweepRecords, TrainingLabels
 from raykd.sweep.scheduler import RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
 from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
+from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import Text, signal_id
@@ -383,12 +384,27 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | 
     trials = Trials(
         recorder, Study(sweep.document.tree, sweep.file.search), sweep.settings.of, role="search",
         known=own, most=sweep.trials - len(own), at_once=concurrent, deadline=deadline,
+        stopper=stopper_of(sweep, own),
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)
     if ended < sweep.trials:
         _work(sweep, trials, concurrent)
     late = "; the budget is spent, --resume with a larger one goes on" if trials.out_of_time else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
+
+
+def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
+    """What stops the search's trials early, informed of those that have ended; None where none is stopped."""
+    config = sweep.file.search.stopping
+    if config.kind == "none":
+        return None
+    stopper = Stopper(config, sweep.file.objectives)
+    for record in records:
+        if record.trial.state in ("COMPLETE", "PRUNED"):
+            setting = sweep.settings.of(record.resolved)
+            stopper.begin(record.trial, setting.seeds, record.epochs)
+            stopper.ended(record.trial, setting.found_results(sweep.storage))
+    return stopper
 
 
 def log_again(sweep: Sweep, recorder: Recorder) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
@@ -17,6 +17,7 @@ from raykd.runs.features import Reading, readings
 from raykd.runs.latency import BATCH, PIECES
 from raykd.runs.run import Run
 from raykd.runs.stored_features import encoder_ids
+from raykd.sweep.course import unfreezing_steps
 from raykd.sweep.driver import Sweep, missing_results
 from raykd.sweep.settings import known_cost
 
@@ -28,10 +29,11 @@ RUN_S = 3.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds by phase; `at_most` where a schedule has no end but convergence, and its largest length is counted."""
+    """Seconds by phase. `at_most` says why they may be less: patience may end a schedule earlier than the length that is
+    counted, and trials may be stopped."""
 
     phases: dict[str, float]
-    at_most: bool
+    at_most: tuple[str, ...] = ()
     readings: tuple[Reading, ...] = ()
     """What frozen encoders have still to read."""
 
@@ -63,7 +65,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
         "trials": trials / concurrent,
         "baseline": trials / concurrent if sweep.file.baseline != "none" else 0.0,
     }
-    return Forecast(phases, any(_endless(run) for run in [*todo, *chain(*every)]), tuple(unread))
+    return Forecast(phases, tuple(_bounds(sweep, [*todo, *chain(*every)])), tuple(unread))
 
 
 def _together(seconds: Sequence[float], concurrent: int) -> float:
@@ -90,8 +92,7 @@ def _trained_pieces(sweep: Sweep, run: Run) -> float:
             schedule["epochs"] and one * schedule["epochs"],
             schedule["max_steps"] and batch * schedule["max_steps"],
         ]
-        # Head, encoder and embeddings, one after the other, and the projection of a student that has one.
-        steps = 3 + bool(run.model.get("projection")) if stage["layers"] == "unfreeze" else 1
+        steps = unfreezing_steps(run) if stage["layers"] == "unfreeze" else 1
         total += steps * min((limit for limit in limits if limit is not None), default=ceil(one))
     return total
 
@@ -145,5 +146,8 @@ def words_in(part: pa.Table) -> int:
     )
 
 
-def _endless(run: Run) -> bool:
-    return any(stage["schedule"]["patience"] is not None for stage in run.stages)
+def _bounds(sweep: Sweep, runs: Iterable[Run]) -> Iterator[str]:
+    if any(stage["schedule"]["patience"] is not None for run in runs for stage in run.stages):
+        yield "training that ends by patience is counted to its last step"
+    if sweep.file.search.stopping.kind != "none":
+        yield "trials that will be stopped early are counted whole"
