@@ -66,7 +66,11 @@ def recorded(storage: Storage, name: str) -> tuple[list[Recorded], list[Teacher]
     """The complete trials of a stored sweep."""
     records = SweepRecords(storage, name)
     trials = [r.trial for r in records.load() if r.trial.role == "search" and r.trial.state == "COMPLETE"]
-    return [Recorded(trial, tuple(records.runs(trial))) for trial in trials], records.teachers(), records.objectives
+    return (
+        [Recorded(trial, tuple(records.runs(trial))) for trial in trials],
+        records.teachers(),
+        records.objectives,
+    )
 
 
 def replay(
@@ -97,7 +101,9 @@ def replay(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("store")
     parser.add_argument("sweeps", nargs="+")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE")
@@ -107,7 +113,9 @@ def main() -> None:
     given = parser.parse_args()
     settings = {key: json.loads(value) for key, value in (each.split("=", 1) for each in given.set)}
     config = StoppingConfig(**{"kind": "mo_asha", **settings})
-    print(f"{'sweep':14} {'trials':>6} {'at once':>7} {'order':>7} {'epochs':>7} {'volume':>7} {'stopped':>7} {'of front':>8}")
+    print(
+        f"{'sweep':14} {'trials':>6} {'at once':>7} {'order':>7} {'epochs':>7} {'volume':>7} {'stopped':>7} {'of front':>8}"
+    )
     for name in given.sweeps:
         trials, teachers, objectives = recorded(Storage(given.store), name)
         for at_once in given.concurrency:

@@ -32,9 +32,7 @@ class RunCourse:
     def plan(self) -> Hashable:
         """Equal for runs that can be compared at one share of their plans."""
         kinds = (stage.kind for stage in self._stages)
-        return tuple(
-            (kind, round(share, 3)) for kind, share in zip(kinds, self._shares, strict=True)
-        )
+        return tuple((kind, round(share, 3)) for kind, share in zip(kinds, self._shares, strict=True))
 
     def add(self, metrics: Mapping[str, Any]) -> None:
         """The metrics of an epoch; one that was added before changes nothing."""

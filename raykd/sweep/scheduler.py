@@ -176,16 +176,21 @@ class Trials:
         resolved = {section: value for section, value in setting.tree.items() if section not in FREE}
         return Record(trial, resolved, proposal.params, proposal.distributions, proposal.sampler)
 
-    def _begin(self, running: _Running) -> Job:
+    def _begin(self, running: _Running) -> Job | Wait | None:
         key = str(running.record.trial.number)
         self._keep(running.record)
         self._running[key] = running
+        self._recorder.start(running.record)
         if self._stopper is not None:
-            # What an earlier driver was told of runs that go on from a checkpoint is not reported again.
+            # What was reported of runs that go on from a checkpoint is not reported again. The driver may have died
+            # before it judged the last epoch.
             storage = self._recorder.records.storage
             found = {run.id: reported_epochs(storage.child(*run.folder)) for run in running.setting.runs}
-            self._stopper.begin(running.record.trial, running.setting.seeds, found)
-        self._recorder.start(running.record)
+            self._stopped[key] = self._stopper.begin(running.record.trial, running.setting.seeds, found)
+            if self._stopped[key]:
+                epochs = max(len(own) for own in found.values())
+                self.ended(key, Outcome("PRUNED", message=f"stopped after epoch {epochs}"))
+                return self.next()
         return Job(key, running.setting.runs)
 
     def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:

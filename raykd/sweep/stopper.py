@@ -10,7 +10,7 @@ from raykd.figures import COSTS, Directions
 from raykd.results import RunResult
 from raykd.runs.run import Run
 from raykd.sweep.course import RunCourse
-from raykd.sweep.stopping import Course, StoppingConfig, reason_to_stop
+from raykd.sweep.stopping import Course, Place, StoppingConfig, reason_to_stop
 from raykd.trial import Trial
 
 Epochs = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -40,8 +40,9 @@ class Stopper:
         self._costs = {name: way for name, way in objectives.items() if name in costs}
         self._followed: dict[int, _Followed] = {}
 
-    def begin(self, trial: Trial, seeds: Sequence[Sequence[Run]], epochs: Epochs | None = None) -> None:
-        """A trial begins, or is taken up again with the `epochs` that it has reported."""
+    def begin(self, trial: Trial, seeds: Sequence[Sequence[Run]], epochs: Epochs | None = None) -> str:
+        """A trial begins, or is taken up again with the `epochs` that it has reported. Returns why it is to be stopped
+        after the last of them; empty where it goes on."""
         courses = tuple(tuple(RunCourse(run) for run in runs) for runs in seeds)
         places = {run.id: (s, r) for s, runs in enumerate(seeds) for r, run in enumerate(runs)}
         costs = tuple(trial.cost[name] for name in self._costs)
@@ -50,6 +51,8 @@ class Stopper:
             seed, place = places[run_id]
             for metrics in own:
                 courses[seed][place].add(metrics)
+        known = (places[run_id] for run_id in epochs or {})
+        return next(filter(None, (self._judge(trial.number, place) for place in known)), "")
 
     def epoch(self, number: int, run_id: str, metrics: Mapping[str, Any]) -> str:
         """Why the trial is to be stopped after this epoch of one of its runs; empty where it goes on."""
@@ -58,12 +61,12 @@ class Stopper:
         course = followed.seeds[seed][place]
         before = len(course.points)
         course.add(metrics)
-        if len(course.points) == before:
-            return ""
+        return self._judge(number, (seed, place)) if len(course.points) > before else ""
+
+    def _judge(self, number: int, place: Place) -> str:
+        own = self._followed[number].course(number)
         others = [other.course(key) for key, other in self._followed.items() if key != number]
-        return reason_to_stop(
-            followed.course(number), (seed, place), others, self._config, tuple(self._costs.values())
-        )
+        return reason_to_stop(own, place, others, self._config, tuple(self._costs.values()))
 
     def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
         """A trial ended. Returns what of its epochs has to be recorded: those of one that was stopped early.

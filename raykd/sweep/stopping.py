@@ -106,7 +106,11 @@ class Course:
 
 
 def reason_to_stop(
-    course: Course, place: Place, others: Iterable[Course], config: StoppingConfig, directions: Sequence[Direction]
+    course: Course,
+    place: Place,
+    others: Iterable[Course],
+    config: StoppingConfig,
+    directions: Sequence[Direction],
 ) -> str:
     """Why the trial is to be stopped after the last point of the run at that place; empty where it goes on.
 
@@ -179,9 +183,7 @@ def _below_rung(
         return ""
     seeds = course.reached(rung)
     own = course.at(rung, seeds)
-    scores = [
-        (other, other.at(rung, seeds)) for other in others if other.plan == course.plan
-    ]
+    scores = [(other, other.at(rung, seeds)) for other in others if other.plan == course.plan]
     there = [(other, score) for other, score in scores if score is not None]
     rows = [(own, *course.costs), *((score, *other.costs) for other, score in there)]
     place = priority(np.array(rows, dtype=np.float64), ("max", *directions)).index(0)
