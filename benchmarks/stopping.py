@@ -2,9 +2,9 @@
 
     python benchmarks/stopping.py STORE SWEEP [SWEEP …] [--set eta=3 …] [--concurrency 1 4] [--orders 10]
 
-The sweeps were run without stopping. Each is replayed in the order of its trials, and in `--orders` random ones, with as
-many trials at once as `--concurrency` says, an epoch of each in turn. Printed are the share of the epochs that are trained,
-and the share of the hypervolume (raykd's own, against the teacher) that the complete trials keep.
+The sweeps were run without stopping. Each is replayed in the order of its trials, and in `--orders` random ones, with
+as many trials at once as `--concurrency` says, an epoch of each in turn. Printed are the share of the epochs that are
+trained, and the share of the hypervolume (raykd's own, against the teacher) that the complete trials keep.
 """
 
 from __future__ import annotations
@@ -113,9 +113,8 @@ def main() -> None:
     given = parser.parse_args()
     settings = {key: json.loads(value) for key, value in (each.split("=", 1) for each in given.set)}
     config = StoppingConfig(**{"kind": "mo_asha", **settings})
-    print(
-        f"{'sweep':14} {'trials':>6} {'at once':>7} {'order':>7} {'epochs':>7} {'volume':>7} {'stopped':>7} {'of front':>8}"
-    )
+    heads = ("trials", 6), ("at once", 7), ("order", 7), ("epochs", 7), ("volume", 7), ("stopped", 7), ("of front", 8)
+    print(f"{'sweep':14}", *(f"{head:>{width}}" for head, width in heads))
     for name in given.sweeps:
         trials, teachers, objectives = recorded(Storage(given.store), name)
         for at_once in given.concurrency:

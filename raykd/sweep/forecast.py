@@ -29,7 +29,7 @@ RUN_S = 3.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds by phase. `at_most` says why they may be less: patience may end a schedule earlier than the length that is
+    """Seconds by phase. `at_most` says why they may be less: patience may end a schedule before the length that is
     counted, and trials may be stopped."""
 
     phases: dict[str, float]

@@ -38,7 +38,7 @@ class Record:
     sampler: Mapping[str, Any] = field(default_factory=dict)
     """What the sampler noted of it: the generation of an evolutionary one."""
     epochs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    """Of a trial that was stopped early, run → the metrics of its epochs; those of others are in their runs' results."""
+    """Of a trial that was stopped early, run → the metrics of its epochs; others have them in their runs' results."""
 
     def to_plain(self) -> dict[str, Any]:
         return {

@@ -71,8 +71,8 @@ class Stopper:
     def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
         """A trial ended. Returns what of its epochs has to be recorded: those of one that was stopped early.
 
-        Those of a complete trial are in its `results`, also where its runs were found in the store and reported nothing;
-        what a trial reported that failed counts for no other.
+        Those of a complete trial are in its `results`, also where its runs were found in the store and reported
+        nothing; what a trial reported that failed counts for no other.
         """
         if trial.state == "FAILED":
             del self._followed[trial.number]

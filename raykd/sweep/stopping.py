@@ -2,13 +2,14 @@
 
 What a student costs is known exactly before it trains; only its score has still to be seen. Two rules use that:
 
-* **Out of reach.** What a trial can still reach is its score so far, plus the largest gain from this point to the end
-  that complete trials of the same plan showed, plus a margin. It is stopped where a complete trial costs as little in
-  everything and scores more than that.
+* **Out of reach.** What a trial can still reach is its score so far, plus what nine in ten complete trials of the same
+  plan gained at most from this point to the end, plus a margin. It is stopped where a complete trial costs as little
+  in everything and scores more than that.
 * **Rungs**, after MO-ASHA (Schmucker et al. 2021, "Multi-objective asynchronous successive halving"). At the shares
   `first_rung`, `first_rung` · eta, … of its plan a trial is compared with all that reached the rung before it, by
   non-dominated sorting of score and costs, and by an epsilon-net within a front. It goes on where it is among the best
-  1/eta of them.
+  1/eta of them. Unlike there, it also goes on where it is on the first front of the rung: costs are exact, so only
+  scores can change who is on it, and cutting it cost more volume than it saved epochs (docs/results/stopping.md).
 
 Both are functions of what was reported: there is no other state, so a sweep that is killed and resumed decides as it
 would have.
@@ -25,23 +26,26 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from raykd.pareto import Direction, epsilon_net, fronts
+from raykd.pareto import Direction, epsilon_net, fronts, non_dominated
 from raykd.spec import Frozen
 
+QUANTILE = 0.9
+"""Of the gains of complete trials; one that gains more than that late is rare, and costs all others epochs."""
 CLOSE = 1e-9
 """Shares that differ by less are the same point of a plan."""
 
 
 class StoppingConfig(Frozen):
-    """When trials are stopped before their end. A trial that was stopped is never on a front."""
+    """When trials are stopped before their end: where no score that they can still reach would put them on the front,
+    given what they cost, and where others were better at the same share of their epochs. A trial that was stopped is
+    never on a front."""
 
     kind: Literal["none", "mo_asha"] = "none"
-    """`mo_asha`: by rungs, and where no score that a trial can still reach would put it on the front."""
     eta: Annotated[float, Field(gt=1)] = 3.0
-    """At each rung the best 1/eta go on; rungs are a factor of eta apart."""
-    first_rung: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """At each rung those on its front go on, and the best 1/eta of all; rungs are a factor of eta apart."""
+    first_rung: Annotated[float, Field(gt=0, lt=1)] = 0.08
     """Share of a trial's epochs (or optimiser steps) at which it is first compared."""
-    complete_first: Annotated[int, Field(ge=1)] = 4
+    complete_first: Annotated[int, Field(ge=1)] = 3
     """So many trials are complete before any is stopped: what can still be gained is learned from them."""
 
     @property
@@ -163,10 +167,9 @@ def gains_from(share: float, seeds: Sequence[int], complete: Iterable[Course]) -
 
 
 def reachable_gain(gains: Sequence[float]) -> float:
-    """The largest gain that one more trial is expected to show: the largest of n seen, and as much more of their range
-    (from no gain) as n values leave open, 1/n."""
-    most = max(0.0, *gains)
-    return most * (1 + 1 / len(gains))
+    """What one more trial may gain: the gain that `QUANTILE` of n trials kept within, and a share of 1/n of it more,
+    since few curves say little."""
+    return float(np.quantile(np.maximum(gains, 0.0), QUANTILE)) * (1 + 1 / len(gains))
 
 
 def _no_dearer(costs: Sequence[float], than: Sequence[float], directions: Sequence[Direction]) -> bool:
@@ -186,9 +189,9 @@ def _below_rung(
     scores = [(other, other.at(rung, seeds)) for other in others if other.plan == course.plan]
     there = [(other, score) for other, score in scores if score is not None]
     rows = [(own, *course.costs), *((score, *other.costs) for other, score in there)]
-    place = priority(np.array(rows, dtype=np.float64), ("max", *directions)).index(0)
-    keep = math.ceil(len(rows) / eta)
-    if place < keep:
+    values, ways = np.array(rows, dtype=np.float64), ("max", *directions)
+    keep, place = math.ceil(len(rows) / eta), priority(values, ways).index(0)
+    if place < keep or non_dominated(values, ways)[0]:
         return ""
     return f"at {100 * rung:.0f} % of its plan it was {place + 1} of {len(rows)}, and {keep} went on"
 

@@ -1,4 +1,4 @@
-"""Where a run is in its plan, and the score it would end with: stages, unfreezing, steps, patience, selection by loss."""
+"""Where a run is in its plan, and the score it would end with: stages, unfreezing, patience, selection by loss."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,19 @@ name: stopped
 corpus: {source: builtin, languages: [en], train: 50, dev: 20, test: 6}
 teachers: {kind: bilstm_crf, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1}
 student:
-  {kind: bilstm, embedding_dim: {choice: [4, 12]}, hidden_dim: 6, decoder: maxent, vocabulary: {kind: wordpiece, size: 200}}
+  kind: bilstm
+  embedding_dim: {choice: [4, 12]}
+  hidden_dim: 6
+  decoder: maxent
+  vocabulary: {kind: wordpiece, size: 200}
 objective: {kind: gold}
 schedule: {epochs: 6}
 training: {batch_tokens: 60, learning_rate: {choice: [3e-2, 1e-3, 1e-6]}}
 search:
-  {sampler: grid, trials: 6, objectives: {f1: max, parameters: min}, stopping: {kind: mo_asha, first_rung: 0.3, complete_first: 1}}
+  sampler: grid
+  trials: 6
+  objectives: {f1: max, parameters: min}
+  stopping: {kind: mo_asha, first_rung: 0.3, complete_first: 1}
 """
 
 
@@ -44,7 +50,7 @@ class Held:
         return None
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """The driver dies."""
 
 
@@ -58,7 +64,7 @@ class Dying(Silent):
         if phase == "trials":
             self._left -= 1
             if self._left < 0:
-                raise Killed
+                raise KilledError
 
 
 def swept(folder: Path, *, kills: tuple[int, ...] = (), seeds: int = 1) -> list[Record]:
@@ -73,16 +79,16 @@ def swept(folder: Path, *, kills: tuple[int, ...] = (), seeds: int = 1) -> list[
         with without_ray():
             try:
                 run_sweep(sweep, {"CPU": 1.0}, tracker=Untracked(), listener=Dying(after))  # type: ignore[arg-type]
-            except Killed:
+            except KilledError:
                 continue
         return sweep.records.load()
     raise AssertionError
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Iterator[tuple[Path, list[Record]]]:
+def whole(tmp_path_factory) -> tuple[Path, list[Record]]:
     folder = tmp_path_factory.mktemp("stopped") / "whole"
-    yield folder, swept(folder)
+    return folder, swept(folder)
 
 
 def test_stopped_trials_say_why_and_keep_their_epochs_and_are_on_no_front(whole):

@@ -67,6 +67,12 @@ def test_what_is_out_of_reach_is_stopped_with_the_reason():
     )
 
 
+def test_a_gain_that_one_in_ten_exceeds_is_not_waited_for():
+    assert reachable_gain([0.1] * 19 + [0.9]) == pytest.approx(0.1 * (1 + 1 / 20))
+    assert reachable_gain([0.1] * 3 + [0.9]) > 0.6 * (1 + 1 / 4)
+    assert reachable_gain([-0.2, -0.1]) == 0.0
+
+
 def test_what_costs_less_than_all_complete_trials_is_never_out_of_reach():
     assert not reason(course(2, curve(0.0, 0.0), cost=0.9), FAST, config=NO_RUNGS)
     assert reason(course(2, curve(0.0, 0.0), cost=1.1), FAST, config=NO_RUNGS)
@@ -102,6 +108,11 @@ def test_the_best_of_a_rung_go_on():
     text = reason(course(9, curve(0.55)), *others)
     assert text == "at 25 % of its plan it was 4 of 5, and 3 went on"
     assert not reason(course(9, curve(0.65, 0.66, 0.67)), *others), "no rung at three quarters"
+
+
+def test_what_is_on_the_front_of_a_rung_goes_on_however_many_are():
+    others = [FAST, *(course(n, curve(score), cost=2 * score) for n, score in ((2, 0.8), (3, 0.7), (4, 0.6)))]
+    assert not reason(course(9, curve(0.55), cost=1.05), *others, config=ON.model_copy(update={"eta": 100.0}))
 
 
 def test_a_cheap_trial_is_compared_by_its_cost_too():
@@ -159,7 +170,7 @@ def test_what_is_stopped_as_out_of_reach_is_dominated_at_its_reach(done, own, co
         course(9, curve(*map(float, np.maximum.accumulate(own))), cost=cost), *others, config=NO_RUNGS
     )
     gains = [float(best[-1] - best[len(own) - 1]) for best in best_so_far]
-    reach = min(1.0, now + max(gains) * (1 + 1 / len(gains)))
+    reach = min(1.0, now + reachable_gain(gains))
     beaten = any(
         best[-1] > reach and price <= cost for best, (_, price) in zip(best_so_far, done, strict=True)
     )
