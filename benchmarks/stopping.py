@@ -74,10 +74,15 @@ def recorded(storage: Storage, name: str) -> tuple[list[Recorded], list[Teacher]
 
 
 def replay(
-    trials: Sequence[Recorded], config: StoppingConfig, objectives: Directions, *, at_once: int
+    trials: Sequence[Recorded],
+    config: StoppingConfig,
+    objectives: Directions,
+    teacher: Teacher,
+    *,
+    at_once: int,
 ) -> Replayed:
     """The trials in the order given, `at_once` at a time, an epoch of each in turn."""
-    stopper, waiting = Stopper(config, objectives), deque(trials)
+    stopper, waiting = Stopper(config, objectives, teacher.cost), deque(trials)
     running: list[tuple[Recorded, deque[tuple[str, Mapping[str, Any]]]]] = []
     epochs, kept, why = 0, [], {}
     while waiting or running:
@@ -113,13 +118,23 @@ def main() -> None:
     given = parser.parse_args()
     settings = {key: json.loads(value) for key, value in (each.split("=", 1) for each in given.set)}
     config = StoppingConfig(**{"kind": "mo_asha", **settings})
-    heads = ("trials", 6), ("at once", 7), ("order", 7), ("epochs", 7), ("volume", 7), ("stopped", 7), ("of front", 8)
+    heads = (
+        ("trials", 6),
+        ("at once", 7),
+        ("order", 7),
+        ("epochs", 7),
+        ("volume", 7),
+        ("stopped", 7),
+        ("of front", 8),
+    )
     print(f"{'sweep':14}", *(f"{head:>{width}}" for head, width in heads))
     for name in given.sweeps:
         trials, teachers, objectives = recorded(Storage(given.store), name)
         for at_once in given.concurrency:
             for label, orders in (("own", [trials]), ("random", _orders(trials, given.orders))):
-                outcomes = [replay(order, config, objectives, at_once=at_once) for order in orders]
+                outcomes = [
+                    replay(order, config, objectives, teachers[0], at_once=at_once) for order in orders
+                ]
                 if outcomes:
                     print(_line(name, label, at_once, trials, outcomes, teachers, objectives))
                 if given.why and label == "own":

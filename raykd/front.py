@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from raykd.figures import Directions, objective_values, selecting
+from raykd.figures import Direction, Directions, objective_values, selecting
 from raykd.pareto import hypervolume, non_dominated
 from raykd.trial import Teacher, Trial
 
@@ -55,7 +55,7 @@ def hypervolume_of(trials: Iterable[Trial], teachers: Sequence[Teacher], objecti
     able = candidates(trials, objectives)
     if not able or not teachers:
         return 0.0
-    return _volume(_shares(able, teachers, objectives), objectives)
+    return dominated_share(_shares(able, teachers, objectives), tuple(objectives.values()))
 
 
 def hypervolumes(
@@ -76,7 +76,7 @@ def hypervolumes(
         keep = non_dominated(front, directions)
         front = front[keep]
         # The volume is expensive, and a trial that is not on the front adds nothing to it.
-        volume = _volume(front, objectives) if keep[-1] or not len(known) else grown[-1][1]
+        volume = dominated_share(front, directions) if keep[-1] or not len(known) else grown[-1][1]
         grown.append((trial.number, volume))
     return grown
 
@@ -92,8 +92,9 @@ def _shares(able: Sequence[Trial], teachers: Sequence[Teacher], objectives: Dire
     return table / np.array(scale)
 
 
-def _volume(shares: np.ndarray, objectives: Directions) -> float:
-    directions = tuple(objectives.values())
+def dominated_share(shares: np.ndarray, directions: Sequence[Direction]) -> float:
+    """Share of the box that rows of `shares` [trials, objectives] dominate: scores as they are, costs as shares of the
+    teacher's."""
     return float(
         hypervolume(shares, [0.0 if direction == "max" else 1.0 for direction in directions], directions)
     )

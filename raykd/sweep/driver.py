@@ -398,7 +398,8 @@ def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
     config = sweep.file.search.stopping
     if config.kind == "none":
         return None
-    stopper = Stopper(config, sweep.file.objectives)
+    teachers = sweep.records.teachers()
+    stopper = Stopper(config, sweep.file.objectives, teachers[0].cost if teachers else {})
     for record in records:
         if record.trial.state in ("COMPLETE", "PRUNED"):
             setting = sweep.settings.of(record.resolved)

@@ -34,10 +34,12 @@ class Stopper:
     """Follows the trials of a search. It holds nothing that the store does not: `begin` is given what a trial reported
     to an earlier driver, and a sweep that is resumed decides as it would have."""
 
-    def __init__(self, config: StoppingConfig, objectives: Directions):
+    def __init__(self, config: StoppingConfig, objectives: Directions, teacher: Mapping[str, float]):
+        """`teacher`: what the teacher costs; the hypervolume measures costs by it."""
         self._config = config
         costs = {figure.name for figure in COSTS}
         self._costs = {name: way for name, way in objectives.items() if name in costs}
+        self._scales = tuple(teacher.get(name) for name in self._costs)
         self._followed: dict[int, _Followed] = {}
 
     def begin(self, trial: Trial, seeds: Sequence[Sequence[Run]], epochs: Epochs | None = None) -> str:
@@ -66,7 +68,7 @@ class Stopper:
     def _judge(self, number: int, place: Place) -> str:
         own = self._followed[number].course(number)
         others = [other.course(key) for key, other in self._followed.items() if key != number]
-        return reason_to_stop(own, place, others, self._config, tuple(self._costs.values()))
+        return reason_to_stop(own, place, others, self._config, tuple(self._costs.values()), self._scales)
 
     def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
         """A trial ended. Returns what of its epochs has to be recorded: those of one that was stopped early.

@@ -4,7 +4,7 @@ What a student costs is known exactly before it trains; only its score has still
 
 * **Out of reach.** What a trial can still reach is its score so far, plus what nine in ten complete trials of the same
   plan gained at most from this point to the end, plus a margin. It is stopped where a complete trial costs as little
-  in everything and scores more than that.
+  in everything and scores more than that, or where such a score would add less than `worth` to the hypervolume.
 * **Rungs**, after MO-ASHA (Schmucker et al. 2021, "Multi-objective asynchronous successive halving"). At the shares
   `first_rung`, `first_rung` · eta, … of its plan a trial is compared with all that reached the rung before it, by
   non-dominated sorting of score and costs, and by an epsilon-net within a front. It goes on where it is among the best
@@ -26,6 +26,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from raykd.front import dominated_share
 from raykd.pareto import Direction, epsilon_net, fronts, non_dominated
 from raykd.spec import Frozen
 
@@ -47,6 +48,9 @@ class StoppingConfig(Frozen):
     """Share of a trial's epochs (or optimiser steps) at which it is first compared."""
     complete_first: Annotated[int, Field(ge=1)] = 3
     """So many trials are complete before any is stopped: what can still be gained is learned from them."""
+    worth: Annotated[float, Field(ge=0, lt=1)] = 0.01
+    """Share of the hypervolume that a trial must still be able to add to the complete ones; 0: that it can be on their
+    front."""
 
     @property
     def rungs(self) -> tuple[float, ...]:
@@ -115,10 +119,12 @@ def reason_to_stop(
     others: Iterable[Course],
     config: StoppingConfig,
     directions: Sequence[Direction],
+    scales: Sequence[float | None],
 ) -> str:
     """Why the trial is to be stopped after the last point of the run at that place; empty where it goes on.
 
     `others`: every other trial that reported something and did not fail. `directions`: of the costs.
+    `scales`: the teacher's costs, None where it has no such cost.
 
     With several runs nothing waits for the last of them: the seeds that have come as far are compared with the *same*
     seeds of the others, whose data came in the same order. The languages of one seed are one student, and are awaited.
@@ -132,20 +138,25 @@ def reason_to_stop(
         return ""
     share = min(points[-1].share for points in runs)
     rung = _crossed(runs, place[1], config.rungs)
-    return _out_of_reach(course, share, complete, directions) or _below_rung(
-        course, rung, others, config.eta, directions
-    )
+    why, reach = "", reachable(course, share, complete)
+    if reach is not None:
+        why = _out_of_reach(course, share, reach, complete, directions) or _not_worth_it(
+            course, share, reach, complete, config.worth, directions, scales
+        )
+    return why or _below_rung(course, rung, others, config.eta, directions)
 
 
-def _out_of_reach(
-    course: Course, share: float, complete: Sequence[Course], directions: Sequence[Direction]
-) -> str:
+def reachable(course: Course, share: float, complete: Sequence[Course]) -> float | None:
+    """The largest score that a trial is expected to reach from that share of its plan; None where no curve tells."""
     seeds = course.reached(share)
     score = course.before(share, seeds)
     gains = gains_from(share, seeds, [other for other in complete if other.plan == course.plan])
-    if score is None or not gains:
-        return ""
-    reach = min(1.0, score + reachable_gain(gains))
+    return min(1.0, score + reachable_gain(gains)) if score is not None and gains else None
+
+
+def _out_of_reach(
+    course: Course, share: float, reach: float, complete: Sequence[Course], directions: Sequence[Direction]
+) -> str:
     better = [
         other
         for other in complete
@@ -155,9 +166,29 @@ def _out_of_reach(
         return ""
     best = max(better, key=lambda other: other.final or 0.0)
     return (
-        f"at {100 * share:.0f} % of its plan it could reach {100 * reach:.1f} at most, "
-        f"and #{best.number:02d}, which costs no more, has {100 * (best.final or 0.0):.1f}"
+        f"{_could_reach(share, reach)}, and #{best.number:02d}, which costs no more, "
+        f"has {100 * (best.final or 0.0):.1f}"
     )
+
+
+def _not_worth_it(
+    course: Course, share: float, reach: float, complete: Sequence[Course], worth: float,
+    directions: Sequence[Direction], scales: Sequence[float | None],
+) -> str:  # fmt: skip
+    if not worth:
+        return ""
+    rows = [(reach, *course.costs), *((other.final or 0.0, *other.costs) for other in complete)]
+    table, ways = np.array(rows, dtype=np.float64), ("max", *directions)
+    for place, scale in enumerate(scales, 1):
+        table[:, place] /= scale or table[:, place].max() or 1.0
+    own, others = dominated_share(table, ways), dominated_share(table[1:], ways)
+    if own - others >= worth * own:
+        return ""
+    return f"{_could_reach(share, reach)}, and add {100 * (1 - others / own):.1f} % to the hypervolume"
+
+
+def _could_reach(share: float, reach: float) -> str:
+    return f"at {100 * share:.0f} % of its plan it could reach {100 * reach:.1f} at most"
 
 
 def gains_from(share: float, seeds: Sequence[int], complete: Iterable[Course]) -> list[float]:

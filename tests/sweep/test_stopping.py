@@ -14,8 +14,8 @@ from raykd.pareto import fronts
 from raykd.sweep.stopping import Course, Point, StoppingConfig, priority, reachable_gain, reason_to_stop
 
 untimed = settings(deadline=None)
-ON = StoppingConfig(kind="mo_asha", eta=2.0, first_rung=0.25, complete_first=1)
-NO_RUNGS = StoppingConfig(kind="mo_asha", first_rung=0.999, complete_first=1)
+ON = StoppingConfig(kind="mo_asha", eta=2.0, first_rung=0.25, complete_first=1, worth=0.0)
+NO_RUNGS = StoppingConfig(kind="mo_asha", first_rung=0.999, complete_first=1, worth=0.0)
 
 
 def curve(*scores: float, of: int = 4) -> tuple[Point, ...]:
@@ -31,7 +31,7 @@ def course(
 
 
 def reason(own: Course, *others: Course, config: StoppingConfig = ON, seed: int = 0) -> str:
-    return reason_to_stop(own, (seed, 0), others, config, ("min",))
+    return reason_to_stop(own, (seed, 0), others, config, ("min",), (2.0,))
 
 
 FAST = course(1, curve(0.5, 0.6, 0.7, 0.8), done=True)
@@ -76,6 +76,15 @@ def test_a_gain_that_one_in_ten_exceeds_is_not_waited_for():
 def test_what_costs_less_than_all_complete_trials_is_never_out_of_reach():
     assert not reason(course(2, curve(0.0, 0.0), cost=0.9), FAST, config=NO_RUNGS)
     assert reason(course(2, curve(0.0, 0.0), cost=1.1), FAST, config=NO_RUNGS)
+
+
+def test_what_could_add_next_to_nothing_is_not_worth_its_epochs():
+    # The teacher costs 2, so the complete trial dominates 0.8 · 0.5 of the box, and the other adds its reach · 0.05.
+    config = NO_RUNGS.model_copy(update={"worth": 0.05})
+    text = reason(course(2, curve(0.0, 0.0), cost=0.9), FAST, config=config)
+    assert text == "at 50 % of its plan it could reach 40.0 at most, and add 4.8 % to the hypervolume"
+    assert not reason(course(2, curve(0.0, 0.1), cost=0.9), FAST, config=config)
+    assert not reason(course(2, curve(0.0, 0.0), cost=0.5), FAST, config=config)
 
 
 def test_more_curves_leave_less_open():
@@ -133,8 +142,8 @@ def test_the_languages_of_a_seed_are_awaited():
     others = [Course(n, (1.0,), "", ((curve(0.8, 0.8, 0.8, 0.8),) * 2,), 0.8) for n in range(1, 5)]
     alone = Course(9, (1.0,), "", ((curve(0.0), ()),))
     both = Course(9, (1.0,), "", ((curve(0.0), curve(0.1)),))
-    assert not reason_to_stop(alone, (0, 0), others, ON, ("min",))
-    assert reason_to_stop(both, (0, 1), others, ON, ("min",))
+    assert not reason_to_stop(alone, (0, 0), others, ON, ("min",), (2.0,))
+    assert reason_to_stop(both, (0, 1), others, ON, ("min",), (2.0,))
 
 
 tables = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=7)
