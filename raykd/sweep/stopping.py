@@ -217,14 +217,19 @@ def _below_rung(
         return ""
     seeds = course.reached(rung)
     own = course.at(rung, seeds)
-    scores = [(other, other.at(rung, seeds)) for other in others if other.plan == course.plan]
-    there = [(other, score) for other, score in scores if score is not None]
+    alike = [other for other in others if other.plan == course.plan]
+    there = [(other, score) for other in alike if (score := other.at(rung, seeds)) is not None]
     rows = [(own, *course.costs), *((score, *other.costs) for other, score in there)]
     values, ways = np.array(rows, dtype=np.float64), ("max", *directions)
     keep, place = math.ceil(len(rows) / eta), priority(values, ways).index(0)
     if place < keep or non_dominated(values, ways)[0]:
         return ""
-    return f"at {100 * rung:.0f} % of its plan it was {place + 1} of {len(rows)}, and {keep} went on"
+    better = [(score, other) for other, score in there if _no_dearer(other.costs, course.costs, directions)]
+    score, best = max(better, key=lambda each: (each[0], -each[1].number))
+    return (
+        f"at {100 * rung:.0f} % of its plan it was {place + 1} of {len(rows)}, of which {keep} went on, "
+        f"with {100 * (own or 0.0):.1f}, and #{best.number:02d}, which costs no more, with {100 * score:.1f}"
+    )
 
 
 def _crossed(runs: Sequence[Sequence[Point]], last: int, rungs: Sequence[float]) -> float | None:

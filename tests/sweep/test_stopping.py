@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from raykd.pareto import fronts
+from raykd.pareto import Direction, fronts
 from raykd.sweep.stopping import Course, Point, StoppingConfig, priority, reachable_gain, reason_to_stop
 
 untimed = settings(deadline=None)
@@ -115,7 +115,9 @@ def test_the_best_of_a_rung_go_on():
     others = [FAST, *(course(n, curve(score)) for n, score in ((2, 0.8), (3, 0.7), (4, 0.6)))]
     assert not reason(course(9, curve(0.75)), *others)
     text = reason(course(9, curve(0.55)), *others)
-    assert text == "at 25 % of its plan it was 4 of 5, and 3 went on"
+    assert text == (
+        "at 25 % of its plan it was 4 of 5, of which 3 went on, with 55.0, and #02, which costs no more, with 80.0"
+    )
     assert not reason(course(9, curve(0.65, 0.66, 0.67)), *others), "no rung at three quarters"
 
 
@@ -152,7 +154,8 @@ tables = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0,
 @untimed
 @given(tables)
 def test_priority_goes_through_the_fronts_in_their_order(rows):
-    values, ways = np.array(rows, dtype=float), ("max", "min", "min")
+    values = np.array(rows, dtype=float)
+    ways: list[Direction] = ["max", "min", "min"]
     order = priority(values, ways)
     assert sorted(order) == list(range(len(rows)))
     ranks = fronts(values, ways)[order]
