@@ -38,7 +38,7 @@ class Stopper:
         """`teacher`: what the teacher costs; the hypervolume measures costs by it."""
         self._config = config
         costs = {figure.name for figure in COSTS}
-        self._costs = {name: way for name, way in objectives.items() if name in costs}
+        self._costs: Directions = {name: way for name, way in objectives.items() if name in costs}
         self._scales = tuple(teacher.get(name) for name in self._costs)
         self._followed: dict[int, _Followed] = {}
 

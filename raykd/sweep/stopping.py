@@ -178,7 +178,8 @@ def _not_worth_it(
     if not worth:
         return ""
     rows = [(reach, *course.costs), *((other.final or 0.0, *other.costs) for other in complete)]
-    table, ways = np.array(rows, dtype=np.float64), ("max", *directions)
+    table = np.array(rows, dtype=np.float64)
+    ways: tuple[Direction, ...] = ("max", *directions)
     for place, scale in enumerate(scales, 1):
         table[:, place] /= scale or table[:, place].max() or 1.0
     own, others = dominated_share(table, ways), dominated_share(table[1:], ways)
@@ -220,7 +221,8 @@ def _below_rung(
     alike = [other for other in others if other.plan == course.plan]
     there = [(other, score) for other in alike if (score := other.at(rung, seeds)) is not None]
     rows = [(own, *course.costs), *((score, *other.costs) for other, score in there)]
-    values, ways = np.array(rows, dtype=np.float64), ("max", *directions)
+    values = np.array(rows, dtype=np.float64)
+    ways: tuple[Direction, ...] = ("max", *directions)
     keep, place = math.ceil(len(rows) / eta), priority(values, ways).index(0)
     if place < keep or non_dominated(values, ways)[0]:
         return ""

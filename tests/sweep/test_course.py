@@ -44,7 +44,7 @@ def epochs(
         )
 
 
-def points(own: RunCourse) -> list[tuple[float, float]]:
+def points(own: RunCourse) -> list[tuple[Any, float]]:
     return [(pytest.approx(point.share), point.score) for point in own.points]
 
 

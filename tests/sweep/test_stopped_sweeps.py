@@ -14,7 +14,6 @@ from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.records import Record
 from tests.sweep.in_process import code_of, without_ray
 
-EPOCHS = 6
 TEXT = """\
 name: stopped
 corpus: {source: builtin, languages: [en], train: 50, dev: 20, test: 6}
@@ -31,6 +30,7 @@ training: {batch_tokens: 60, learning_rate: {choice: [3e-2, 1e-3, 1e-6]}}
 search:
   sampler: grid
   trials: 6
+  runs_per_setting: 2
   objectives: {f1: max, parameters: min}
   stopping: {kind: mo_asha, first_rung: 0.3, complete_first: 1}
 """
@@ -67,14 +67,12 @@ class Dying(Silent):
                 raise KilledError
 
 
-def swept(folder: Path, *, kills: tuple[int, ...] = (), seeds: int = 1) -> list[Record]:
+def swept(folder: Path, *, kills: tuple[int, ...] = ()) -> list[Record]:
     """The records of the sweep, whose driver is killed after so many epochs, and resumed, each time."""
     folder.mkdir(exist_ok=True)
     (folder / "sweep.yaml").write_text(TEXT)
     for after in (*kills, 10**9):
-        sweep = Sweep(
-            load(folder / "sweep.yaml", [f"store={folder}/store", f"search.runs_per_setting={seeds}"])
-        )
+        sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder}/store"]))
         sweep.begin(Held(), resume=True)  # type: ignore[arg-type]
         with without_ray():
             try:
@@ -99,24 +97,16 @@ def test_stopped_trials_say_why_and_keep_their_epochs_and_are_on_no_front(whole)
     assert stopped
     assert complete
     for record in stopped:
-        (run_id,) = record.trial.run_ids
-        epochs = [metrics["epoch"] for metrics in record.epochs[run_id]]
+        first, *_ = record.trial.run_ids
+        assert set(record.epochs) <= set(record.trial.run_ids)
+        epochs = [metrics["epoch"] for metrics in record.epochs[first]]
         assert epochs == list(range(len(epochs)))
-        assert 0 < len(epochs) < EPOCHS
-        assert record.trial.message.startswith(f"stopped after epoch {len(epochs)}: at ")
+        assert record.trial.message.startswith("stopped after epoch ")
         assert Record.from_plain(record.to_plain()) == record
+    assert any(len(record.epochs) == 1 for record in stopped), "its second seed was not waited for"
     assert not any(record.epochs for record in complete)
-    objectives: Any = {"f1": "max", "parameters": "min"}
-    front = front_of([record.trial for record in records], objectives)
+    front = front_of([record.trial for record in records], {"f1": "max", "parameters": "min"})
     assert {trial.state for trial in front} == {"COMPLETE"}
-
-
-def test_the_best_student_of_each_cost_is_not_stopped(whole, tmp_path):
-    """Against the same sweep without stopping: here the learning rate decides, and is seen early."""
-    _, records = whole
-    objectives: Any = {"f1": "max", "parameters": "min"}
-    front = front_of([record.trial for record in records], objectives)
-    assert max(trial.scores.mean("dev") or 0 for trial in front) > 0.2
 
 
 def test_a_killed_sweep_decides_as_the_undisturbed_one(whole, tmp_path):
@@ -127,24 +117,17 @@ def test_a_killed_sweep_decides_as_the_undisturbed_one(whole, tmp_path):
     assert shown == [
         (each.trial.state, each.trial.message, each.trial.scores.mean("dev")) for each in records
     ]
-    assert [len(next(iter(each.epochs.values()), ())) for each in again] == [
-        len(next(iter(each.epochs.values()), ())) for each in records
+    lengths = [
+        [{run_id: len(own) for run_id, own in each.epochs.items()} for each in every]
+        for every in (again, records)
     ]
-
-
-def test_several_seeds_are_stopped_within_the_first_of_them(tmp_path):
-    records = swept(tmp_path / "seeds", seeds=2)
-    stopped = [record for record in records if record.trial.state == "PRUNED"]
-    assert stopped
-    assert any(len(record.epochs) == 1 for record in stopped)
+    assert lengths[0] == lengths[1]
 
 
 def test_table_and_page_show_what_was_stopped_and_why(whole, capsys):
     folder, records = whole
     stopped = [record.trial for record in records if record.trial.state == "PRUNED"]
-    overrides = [f"store={folder}/store", "search.runs_per_setting=1"]
-    words = [word for override in overrides for word in ("--set", override)]
-    assert code_of("front", str(folder / "sweep.yaml"), *words) == 0
+    assert code_of("front", str(folder / "sweep.yaml"), "--set", f"store={folder}/store") == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{len(stopped)} stopped early" in printed
     page = (folder / "store/sweeps/stopped/front.html").read_text()
