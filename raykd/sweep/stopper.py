@@ -47,7 +47,7 @@ class Stopper:
         after the last of them; empty where it goes on."""
         courses = tuple(tuple(RunCourse(run) for run in runs) for runs in seeds)
         places = {run.id: (s, r) for s, runs in enumerate(seeds) for r, run in enumerate(runs)}
-        costs = tuple(trial.cost[name] for name in self._costs)
+        costs = tuple(trial.cost[name] for name in self._costs if name in trial.cost)
         self._followed[trial.number] = _Followed(costs, courses, places)
         for run_id, own in (epochs or {}).items():
             seed, place = places[run_id]
@@ -66,9 +66,13 @@ class Stopper:
         return self._judge(number, (seed, place)) if len(course.points) > before else ""
 
     def _judge(self, number: int, place: Place) -> str:
-        own = self._followed[number].course(number)
-        others = [other.course(key) for key, other in self._followed.items() if key != number]
-        return reason_to_stop(own, place, others, self._config, tuple(self._costs.values()), self._scales)
+        # A trial that lacks a figure is on no front, and is compared with none.
+        known = {key: each for key, each in self._followed.items() if len(each.costs) == len(self._costs)}
+        if number not in known:
+            return ""
+        others = [other.course(key) for key, other in known.items() if key != number]
+        own, ways = known[number].course(number), tuple(self._costs.values())
+        return reason_to_stop(own, place, others, self._config, ways, self._scales)
 
     def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
         """A trial ended. Returns what of its epochs has to be recorded: those of one that was stopped early.

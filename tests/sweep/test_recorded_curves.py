@@ -141,3 +141,14 @@ def test_a_trial_that_failed_counts_for_no_other():
     assert stopper.ended(replace(trial, state="FAILED")) == {}
     stopper.begin(other, [[its_run]])
     assert not any(stopper.epoch(other.number, its_run.id, metrics) for metrics in its_reports)
+
+
+def test_a_trial_that_lacks_a_figure_is_neither_stopped_nor_compared_with():
+    (trial, run, reports), (other, its_run, its_reports) = WHOLE[3], WHOLE[4]
+    less, more = replace(trial, cost={"parameters": 1}), replace(other, cost={"parameters": 1})
+    for first, second in ((trial, more), (less, other)):
+        stopper = Stopper(StoppingConfig(kind="mo_asha", complete_first=1), OBJECTIVES, TEACHER.cost)
+        stopper.begin(first, [[run]])
+        stopper.ended(first, results(first, run, reports))
+        stopper.begin(second, [[its_run]])
+        assert not any(stopper.epoch(second.number, its_run.id, metrics) for metrics in its_reports)
