@@ -26,6 +26,7 @@ from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import TeacherVocabulary
 from raykd.sweep.spec import SEARCHABLE, BudgetConfig, SearchConfig, SweepFile, TrackingConfig
+from raykd.sweep.stopping import StoppingConfig
 from raykd.teachers import TEACHERS
 from raykd.training import ScheduleConfig, TrainingConfig
 
@@ -163,6 +164,7 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`schedule`": {"": ScheduleConfig},
     "`training`": {"": TrainingConfig},
     "`search`": {"": SearchConfig},
+    "`stopping`": {"kind: mo_asha": StoppingConfig},
     "`budget`": {"": BudgetConfig},
     "`resources`": {"": Resources},
     "`tracking`": {"": TrackingConfig},

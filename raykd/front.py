@@ -55,7 +55,7 @@ def hypervolume_of(trials: Iterable[Trial], teachers: Sequence[Teacher], objecti
     able = candidates(trials, objectives)
     if not able or not teachers:
         return 0.0
-    return _volume(_shares(able, teachers, objectives), _directions(teachers, objectives))
+    return dominated_share(_shares(able, teachers, objectives), _directions(teachers, objectives))
 
 
 def hypervolumes(
@@ -76,7 +76,7 @@ def hypervolumes(
         keep = non_dominated(front, directions)
         front = front[keep]
         # The volume is expensive, and a trial that is not on the front adds nothing to it.
-        volume = _volume(front, directions) if keep[-1] or not len(known) else grown[-1][1]
+        volume = dominated_share(front, directions) if keep[-1] or not len(known) else grown[-1][1]
         grown.append((trial.number, volume))
     return grown
 
@@ -105,7 +105,9 @@ def _directions(teachers: Sequence[Teacher], objectives: Directions) -> tuple[Di
     return tuple("max" if figures[name].score else "min" for name in objectives)
 
 
-def _volume(shares: np.ndarray, directions: Sequence[Direction]) -> float:
+def dominated_share(shares: np.ndarray, directions: Sequence[Direction]) -> float:
+    """Share of the box that rows of `shares` [trials, objectives] dominate: scores as they are ("max"), costs as shares
+    of the teacher's ("min")."""
     reference = [0.0 if direction == "max" else 1.0 for direction in directions]
     return float(hypervolume(shares, reference, directions))
 

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
 Direction = Literal["max", "min"]
 SIGNS = {"max": 1.0, "min": -1.0}
@@ -30,6 +30,44 @@ def non_dominated(
     gains = _gains(values, directions)
     beaten = [np.any(np.all(gains >= gain, axis=1) & np.any(gains > gain, axis=1)) for gain in gains]
     return ~np.array(beaten, dtype=bool)
+
+
+def fronts(
+    values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
+) -> Int[np.ndarray, " candidate"]:
+    """The front [N] of each candidate: 0 for those that no other dominates, 1 for those that only these dominate, and
+    so on (non-dominated sorting, Deb et al. 2002). Raises ValueError as `non_dominated`."""
+    gains = _gains(values, directions)
+    found = np.full(len(gains), -1)
+    rest, front = np.arange(len(gains)), 0
+    while len(rest):
+        best = non_dominated(gains[rest], ("max",) * gains.shape[1])
+        found[rest[best]] = front
+        rest, front = rest[~best], front + 1
+    return found
+
+
+def epsilon_net(
+    values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
+) -> Int[np.ndarray, " candidate"]:
+    """The candidates [N] in an order of which every beginning covers them evenly: first the best of the first
+    objective, then always the one that is farthest from those before it.
+
+    Distances are Euclidean, each objective in units of its range; of equals the first comes first. So any k first of
+    the order cover the others within at most twice the least radius that k can (Gonzalez 1985).
+    """
+    gains = _gains(values, directions)
+    if not len(gains):
+        return np.zeros(0, dtype=np.int64)
+    width = np.ptp(gains, axis=0)
+    points = gains / np.where(width > 0, width, 1.0)
+    order = [int(points[:, 0].argmax())]
+    away = np.linalg.norm(points - points[order[0]], axis=1)
+    while len(order) < len(points):
+        away[order] = -1.0
+        order.append(int(away.argmax()))
+        away = np.minimum(away, np.linalg.norm(points - points[order[-1]], axis=1))
+    return np.array(order)
 
 
 def hypervolume(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.pareto import hypervolume, non_dominated
+from raykd.pareto import epsilon_net, fronts, hypervolume, non_dominated
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 
@@ -36,6 +36,44 @@ def test_front_by_comparing_every_pair(space):
         not any(better_or_equal(b, a, directions) and tuple(a) != tuple(b) for b in values) for a in values
     ]
     assert non_dominated(values, directions).tolist() == expected
+
+
+@untimed
+@given(spaces)
+def test_fronts_are_peeled_off_one_after_the_other(space):
+    values, directions = space
+    found, rest = fronts(values, directions), set(range(len(values)))
+    for front in range(len(values) + 1):
+        best = {
+            a
+            for a in rest
+            if not any(
+                better_or_equal(values[b], values[a], directions) and tuple(values[a]) != tuple(values[b])
+                for b in rest
+            )
+        }
+        assert set(np.flatnonzero(found == front)) == best
+        rest -= best
+    assert not rest
+
+
+@untimed
+@given(spaces)
+def test_every_beginning_of_a_net_covers_within_twice_the_least_radius(space):
+    """The least radius that k points can have, by trying every k of them."""
+    values, directions = space
+    order = epsilon_net(values, directions).tolist()
+    assert sorted(order) == list(range(len(values)))
+    if not order:
+        return
+    width = np.ptp(values, axis=0)
+    points = values / np.where(width > 0, width, 1.0)
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    best = max if directions[0] == "max" else min
+    assert values[order[0], 0] == best(values[:, 0])
+    for count in range(1, len(order) + 1):
+        least = min(distances[list(some)].min(axis=0).max() for some in combinations(order, count))
+        assert distances[order[:count]].min(axis=0).max() <= 2 * least + 1e-9
 
 
 def test_ties_stay_together():

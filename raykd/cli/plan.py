@@ -57,9 +57,7 @@ def plan(
 
 def _duration(expected: Forecast) -> str:
     parts = (f"{phase} {span(seconds)}" for phase, seconds in expected.phases.items() if seconds)
-    bound = (
-        "; at most: training that ends by patience is counted to its last step" if expected.at_most else ""
-    )
+    bound = f"; at most: {', '.join(expected.at_most)}" if expected.at_most else ""
     return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}"
 
 

@@ -76,3 +76,12 @@ def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, di
         raise StoreError(name, "the checkpoint is damaged: its checksum is not the one it begins with", hint)
     state = torch.load(io.BytesIO(state_bytes), map_location=device, weights_only=True)
     return Progress(**state.pop("progress")), state
+
+
+def reported_epochs(folder: Storage) -> list[dict[str, Any]]:
+    """The metrics of the epochs after which a run, interrupted or stopped, goes on; none where it would begin anew."""
+    try:
+        found = read_checkpoint(folder, torch.device("cpu"))
+    except StoreError:
+        return []  # the run says so itself
+    return [] if found is None else found[0].history

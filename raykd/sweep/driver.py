@@ -34,6 +34,7 @@ from raykd.sweep.records import Record, SweepRecords, TrainingLabels
 from raykd.sweep.scheduler import RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
 from raykd.sweep.spec import SweepFile, check_sweep, differing_keys, plain_sweep, search_identity
+from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import Text, signal_id
@@ -401,12 +402,28 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | 
     trials = Trials(
         recorder, Study(sweep.document.tree, sweep.file.search), sweep.settings.of, role="search",
         known=own, most=sweep.trials - len(own), at_once=concurrent, deadline=deadline,
+        stopper=stopper_of(sweep, own),
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)
     if ended < sweep.trials:
         _work(sweep, trials, concurrent)
     late = "; the budget is spent, --resume with a larger one goes on" if trials.out_of_time else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
+
+
+def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
+    """What stops the search's trials early, informed of those that have ended; None where none is stopped."""
+    config = sweep.file.search.stopping
+    if config.kind == "none":
+        return None
+    teachers = sweep.records.teachers()
+    stopper = Stopper(config, sweep.file.objectives, teachers[0].cost if teachers else {})
+    for record in records:
+        if record.trial.state in ("COMPLETE", "PRUNED"):
+            setting = sweep.settings.of(record.resolved)
+            stopper.begin(record.trial, setting.seeds, record.epochs)
+            stopper.ended(record.trial, setting.found_results(sweep.storage))
+    return stopper
 
 
 def log_again(sweep: Sweep, recorder: Recorder) -> None:

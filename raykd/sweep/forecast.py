@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -23,6 +23,7 @@ from raykd.runs.run import Run, validated
 from raykd.runs.stored_features import encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
+from raykd.sweep.course import unfreezing_steps
 from raykd.sweep.driver import Sweep, missing_results
 from raykd.sweep.settings import known_cost
 
@@ -46,10 +47,11 @@ REPORT_S = 10.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds by phase; `at_most` where a schedule has no end but convergence, and its largest length is counted."""
+    """Seconds by phase. `at_most` says why they may be less: patience may end a schedule before the length that is
+    counted, and trials may be stopped."""
 
     phases: dict[str, float]
-    at_most: bool
+    at_most: tuple[str, ...] = ()
     readings: tuple[Reading, ...] = ()
     """What frozen encoders have still to read."""
 
@@ -81,7 +83,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     }
     phases = {name: seconds and PHASE_S + seconds for name, seconds in phases.items()}
     phases = {"start": START_S, **phases, "report": REPORT_S}
-    return Forecast(phases, any(_endless(run) for run in [*todo, *chain(*every)]), tuple(unread))
+    return Forecast(phases, tuple(_bounds(sweep, [*todo, *chain(*every)])), tuple(unread))
 
 
 def _together(seconds: Sequence[float], concurrent: int) -> float:
@@ -120,10 +122,8 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
             schedule["epochs"] and one * schedule["epochs"],
             schedule["max_steps"] and batch * schedule["max_steps"],
         ]
-        # Head, encoder and embeddings, one after the other, and the projection of a student that has one; without the
-        # head where no loss reads its scores (`runs/stages.py`).
         reads = validated(ObjectiveConfig, stage["objective"]).reads_scores
-        steps = 2 + reads + bool(run.model.get("projection")) if stage["layers"] == "unfreeze" else 1
+        steps = unfreezing_steps(run, scores=reads) if stage["layers"] == "unfreeze" else 1
         pieces = steps * min((limit for limit in limits if limit is not None), default=ceil(one))
         yield _Training(pieces, pieces / batch, pieces / max(one, 1))
 
@@ -196,5 +196,8 @@ def words_in(part: pa.Table) -> int:
     )
 
 
-def _endless(run: Run) -> bool:
-    return any(stage["schedule"]["patience"] is not None for stage in run.stages)
+def _bounds(sweep: Sweep, runs: Iterable[Run]) -> Iterator[str]:
+    if any(stage["schedule"]["patience"] is not None for run in runs for stage in run.stages):
+        yield "training that ends by patience is counted to its last step"
+    if sweep.file.search.stopping.kind != "none":
+        yield "trials that will be stopped early are counted whole"

@@ -41,18 +41,21 @@ class Record:
     """Parameter → Optuna distribution as JSON."""
     sampler: Mapping[str, Any] = field(default_factory=dict)
     """What the sampler noted of it: the generation of an evolutionary one."""
+    epochs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Of a trial that was stopped early, run → the metrics of its epochs; others have them in their runs' results."""
 
     def to_plain(self) -> dict[str, Any]:
         return {
             "trial": self.trial.to_plain(), "resolved": dict(self.resolved), "params": dict(self.params),
             "distributions": dict(self.distributions), "sampler": dict(self.sampler),
+            **({"epochs": {run_id: list(own) for run_id, own in self.epochs.items()}} if self.epochs else {}),
         }  # fmt: skip
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Record:
         return Record(
             Trial.from_plain(plain["trial"]), plain["resolved"], plain["params"], plain["distributions"],
-            plain["sampler"],
+            plain["sampler"], plain.get("epochs", {}),
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+from raykd.runs.checkpoint import reported_epochs
 from raykd.runs.executor import Job, Outcome, Wait
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
@@ -16,6 +17,7 @@ from raykd.sweep.recorder import Recorder, epoch_text
 from raykd.sweep.records import Record
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
+from raykd.sweep.stopper import Stopper
 from raykd.tasks import TASKS
 from raykd.trial import STRATEGY, UNFINISHED, Role, Trial
 
@@ -114,11 +116,13 @@ class Trials:
         most: int,
         at_once: int = 1,
         deadline: float | None = None,
+        stopper: Stopper | None = None,
     ):
         """`known`: trials that are not made again. `most`: new trials. `at_once`: how many trials run at a time.
-        `deadline`: on the monotonic clock."""
+        `deadline`: on the monotonic clock. `stopper`: follows the trials that have ended already; None stops none."""
         self._recorder, self._proposer, self._resolve = recorder, proposer, resolve
         self._role: Role = role
+        self._stopper, self._stopped = stopper, dict[str, str]()
         self._most, self._deadline, self._lag = most, deadline, 2 * at_once - 1
         self._known = {record.trial.run_ids: record for record in known}
         trials = recorder.records.load()
@@ -172,23 +176,40 @@ class Trials:
         resolved = {section: value for section, value in setting.tree.items() if section not in FREE}
         return Record(trial, resolved, proposal.params, proposal.distributions, proposal.sampler)
 
-    def _begin(self, running: _Running) -> Job:
+    def _begin(self, running: _Running) -> Job | Wait | None:
         key = str(running.record.trial.number)
         self._keep(running.record)
         self._running[key] = running
         self._recorder.start(running.record)
+        if self._stopper is not None:
+            # What was reported of runs that go on from a checkpoint is not reported again. The driver may have died
+            # before it judged the last epoch.
+            storage = self._recorder.records.storage
+            found = {run.id: reported_epochs(storage.child(*run.folder)) for run in running.setting.runs}
+            self._stopped[key] = self._stopper.begin(running.record.trial, running.setting.seeds, found)
+            if self._stopped[key]:
+                epochs = max(len(own) for own in found.values())
+                self.ended(key, Outcome("PRUNED", message=f"stopped after epoch {epochs}"))
+                return self.next()
         return Job(key, running.setting.runs)
 
     def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
-        """Logs the epoch."""
+        """Logs the epoch, and asks whether the trial goes on."""
         running = self._running[key]
         self._recorder.epoch(running.record.trial, running.setting, run_id, metrics)
-        return "continue"
+        if self._stopper is None:
+            return "continue"
+        self._stopped[key] = self._stopper.epoch(running.record.trial.number, run_id, metrics)
+        return "stop" if self._stopped[key] else "continue"
 
     def ended(self, key: str, outcome: Outcome) -> None:
         """Records the trial."""
         running = self._running.pop(key)
+        if outcome.state == "PRUNED" and (why := self._stopped.get(key)):
+            outcome = replace(outcome, message=f"{outcome.message}: {why}")
         record = replace(running.record, trial=self._outcome(running, outcome))
+        if self._stopper is not None:
+            record = replace(record, epochs=self._stopper.ended(record.trial, outcome.results))
         self._keep(record)
         self._recorder.end(record, running.setting, outcome.results)
 

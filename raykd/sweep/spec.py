@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from raykd.errors import Fault, SpecError
-from raykd.figures import DEPLOYED, Direction, Directions, default_objectives, objective_fault
+from raykd.figures import DEPLOYED, WALL_S, Direction, Directions, default_objectives, objective_fault
 from raykd.identity import identity
 from raykd.objectives import Top1
 from raykd.redact import redacted
@@ -20,6 +20,7 @@ from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.stated import CardConfig
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, dotted, grid_size, is_searched
 from raykd.sweep.records import NAME
+from raykd.sweep.stopping import StoppingConfig
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline", "card"})
@@ -47,6 +48,7 @@ class SearchConfig(Frozen):
     """Of the search. The same seed, space and `resources.concurrency` give the same settings."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
     """Seeds per setting: `training.seed`, `training.seed` + 1, …; the trial's score is their mean."""
+    stopping: StoppingConfig = StoppingConfig()
 
 
 class BudgetConfig(Frozen):
@@ -94,7 +96,8 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     faults = recipe_faults(sweep)
     if sweep.baseline != "none" and not faults:
         faults = [(("baseline",), message) for _, message in recipe_faults(sweep.on_labels())]
-    return faults + objective_faults(sweep.objectives, sweep.labels.score_name) + _deployed_faults(sweep)
+    faults += objective_faults(sweep.objectives, sweep.labels.score_name) + _deployed_faults(sweep)
+    return faults + _unforeseen(sweep)
 
 
 def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:
@@ -126,6 +129,14 @@ def _deployed_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
                 )
                 faults.append((path, f"the {side} {reason}, and has no such form; {hint}"))
     return faults
+
+
+def _unforeseen(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """Costs that no one knows before the end, where trials are stopped by their costs."""
+    if sweep.search.stopping.kind == "none" or WALL_S.name not in sweep.objectives:
+        return []
+    message = f"{WALL_S.name} is known when a trial has ended; without it, or with search.stopping.kind: none"
+    return [(("search", "objectives", WALL_S.name), message)]
 
 
 def _not_deployed(config: Any) -> str:

@@ -37,6 +37,8 @@ def without_ray() -> Iterator[list[Any]]:
                     report = partial(_report, scheduler, job.key, run.id)
                     results.append(execute(store_uri, run, worker=Worker(), report=report))
                     done.append(run)
+            except _StoppedError as stopped:
+                scheduler.ended(job.key, Outcome("PRUNED", message=str(stopped)))
             except RunError as error:
                 scheduler.ended(job.key, Outcome("FAILED", message=str(error)))
             else:
@@ -78,5 +80,10 @@ def _one_cpu(address: str | None = None, **options: Any) -> Iterator[dict[str, f
     yield {"CPU": 1.0}
 
 
+class _StoppedError(Exception):
+    """The scheduler stopped the trial."""
+
+
 def _report(scheduler: Any, key: str, run_id: str, epoch: Any) -> None:
-    assert scheduler.epoch(key, run_id, epoch.metrics()) == "continue"
+    if scheduler.epoch(key, run_id, epoch.metrics()) == "stop":
+        raise _StoppedError(f"stopped after epoch {epoch.epoch + 1}")

@@ -1,0 +1,173 @@
+"""What early stopping saves and what it costs: recorded sweeps replayed under the rule, epoch by epoch.
+
+    python benchmarks/stopping.py STORE SWEEP [SWEEP …] [--set eta=3 …] [--concurrency 1 4] [--orders 10]
+
+The sweeps were run without stopping. Each is replayed in the order of its trials, and in `--orders` random ones, with
+as many trials at once as `--concurrency` says, an epoch of each in turn. Printed are the share of the epochs that are
+trained, and the share of the hypervolume (raykd's own, against the teacher) that the complete trials keep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from raykd.figures import Directions
+from raykd.front import front_of, hypervolume_of
+from raykd.results import RunResult
+from raykd.runs.run import Run
+from raykd.storage import Storage
+from raykd.sweep.records import SweepRecords
+from raykd.sweep.stopper import Stopper
+from raykd.sweep.stopping import StoppingConfig
+from raykd.trial import Teacher, Trial
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A complete trial with its runs, and what they reported."""
+
+    trial: Trial
+    runs: tuple[tuple[Run, RunResult], ...]
+
+    @property
+    def seeds(self) -> tuple[tuple[Run, ...], ...]:
+        by_seed: dict[int, list[Run]] = {}
+        for run, _ in self.runs:
+            by_seed.setdefault(run.training["seed"], []).append(run)
+        return tuple(map(tuple, by_seed.values()))
+
+    @property
+    def reports(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """(run, metrics), one run after the other."""
+        return [(run.id, metrics) for run, result in self.runs for metrics in result.epochs]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What became of a sweep under the rule."""
+
+    epochs: int
+    of: int
+    kept: tuple[Trial, ...]
+    why: Mapping[int, str]
+
+    @property
+    def share(self) -> float:
+        return self.epochs / self.of
+
+
+def recorded(storage: Storage, name: str) -> tuple[list[Recorded], list[Teacher], Directions]:
+    """The complete trials of a stored sweep."""
+    records = SweepRecords(storage, name)
+    trials = [r.trial for r in records.load() if r.trial.role == "search" and r.trial.state == "COMPLETE"]
+    return (
+        [Recorded(trial, tuple(records.runs(trial))) for trial in trials],
+        records.teachers(),
+        records.objectives,
+    )
+
+
+def replay(
+    trials: Sequence[Recorded],
+    config: StoppingConfig,
+    objectives: Directions,
+    teacher: Teacher,
+    *,
+    at_once: int,
+) -> Replayed:
+    """The trials in the order given, `at_once` at a time, an epoch of each in turn."""
+    stopper, waiting = Stopper(config, objectives, teacher.cost), deque(trials)
+    running: list[tuple[Recorded, deque[tuple[str, Mapping[str, Any]]]]] = []
+    epochs, kept, why = 0, [], {}
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            one = waiting.popleft()
+            stopper.begin(one.trial, one.seeds)
+            running.append((one, deque(one.reports)))
+        for item in list(running):
+            one, reports = item
+            run_id, metrics = reports.popleft()
+            epochs += 1
+            reason = stopper.epoch(one.trial.number, run_id, metrics)
+            if reason and reports:
+                why[one.trial.number] = reason
+                running.remove(item)
+            elif not reports:
+                stopper.ended(one.trial, [result for _, result in one.runs])
+                kept.append(one.trial)
+                running.remove(item)
+    return Replayed(epochs, sum(len(one.reports) for one in trials), tuple(kept), why)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("store")
+    parser.add_argument("sweeps", nargs="+")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 4])
+    parser.add_argument("--orders", type=int, default=10)
+    parser.add_argument("--why", action="store_true")
+    given = parser.parse_args()
+    settings = {key: json.loads(value) for key, value in (each.split("=", 1) for each in given.set)}
+    config = StoppingConfig(**{"kind": "mo_asha", **settings})
+    heads = (
+        ("trials", 6),
+        ("at once", 7),
+        ("order", 7),
+        ("epochs", 7),
+        ("volume", 7),
+        ("stopped", 7),
+        ("of front", 8),
+    )
+    print(f"{'sweep':14}", *(f"{head:>{width}}" for head, width in heads))
+    for name in given.sweeps:
+        trials, teachers, objectives = recorded(Storage(given.store), name)
+        for at_once in given.concurrency:
+            for label, orders in (("own", [trials]), ("random", _orders(trials, given.orders))):
+                outcomes = [
+                    replay(order, config, objectives, teachers[0], at_once=at_once) for order in orders
+                ]
+                if outcomes:
+                    print(_line(name, label, at_once, trials, outcomes, teachers, objectives))
+                if given.why and label == "own":
+                    for number, reason in outcomes[0].why.items():
+                        print(f"  #{number:02d} {reason}")
+
+
+def _orders(trials: Sequence[Recorded], count: int) -> list[list[Recorded]]:
+    """Random orders. Numbers follow the order, since the rule knows trials by them."""
+    shuffled = [Random(seed).sample(list(trials), len(trials)) for seed in range(count)]
+    return [
+        [replace(one, trial=replace(one.trial, number=number)) for number, one in enumerate(order)]
+        for order in shuffled
+    ]
+
+
+def _line(
+    name: str, label: str, at_once: int, trials: Sequence[Recorded], outcomes: Sequence[Replayed],
+    teachers: Sequence[Teacher], objectives: Directions,
+) -> str:  # fmt: skip
+    whole = [one.trial for one in trials]
+    volume = hypervolume_of(whole, teachers, objectives)
+    volumes = [hypervolume_of(each.kept, teachers, objectives) / volume for each in outcomes]
+    shares = [each.share for each in outcomes]
+    front = {trial.run_ids for trial in front_of(whole, objectives)}
+    lost = [len(front - {trial.run_ids for trial in each.kept}) for each in outcomes]
+    mean = sum(shares) / len(shares), sum(volumes) / len(volumes)
+    least = f" (least {100 * min(volumes):.1f})" if len(outcomes) > 1 else ""
+    return (
+        f"{name:14} {len(trials):6} {at_once:7} {label:>7} {100 * mean[0]:6.1f}% {100 * mean[1]:6.1f}%{least} "
+        f"{sum(len(each.why) for each in outcomes) / len(outcomes):7.1f} {sum(lost) / len(lost):5.1f}/{len(front)}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""How far a run is in its plan after each epoch, and the dev score that it would end with now.
+
+The plan is what its stages and their schedules say; patience may end it earlier. An epoch counts where its stage trains
+the scores of the head: after an epoch of hidden states alone dev says nothing. Its score is that of the epoch that the
+step would keep: the best on dev, or the one with the lowest held-out loss where the stage selects by that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from raykd.objectives import ObjectiveConfig
+from raykd.runs.run import Run, validated
+from raykd.sweep.stopping import Point
+
+
+class RunCourse:
+    """The points of one run, epoch by epoch."""
+
+    def __init__(self, run: Run):
+        self.points: list[Point] = []
+        self.epochs: list[Mapping[str, Any]] = []
+        """What was reported."""
+        self._stages = [_Stage(run, stage) for stage in run.stages]
+        lengths = _lengths(self._stages)
+        self._shares = [length / sum(lengths) for length in lengths]
+        self._place = (-1, -1)
+
+    @property
+    def plan(self) -> Hashable:
+        """Equal for runs that can be compared at one share of their plans."""
+        kinds = (stage.kind for stage in self._stages)
+        return tuple((kind, round(share, 3)) for kind, share in zip(kinds, self._shares, strict=True))
+
+    def add(self, metrics: Mapping[str, Any]) -> None:
+        """The metrics of an epoch; one that was added before changes nothing."""
+        if self.epochs and metrics["epoch"] <= self.epochs[-1]["epoch"]:
+            return
+        self.epochs.append(metrics)
+        place = (metrics["stage"], metrics.get("step", 0))
+        if place != self._place:
+            before = self.epochs[-2]["steps"] if len(self.epochs) > 1 else 0
+            self._place, self._first, self._before = place, metrics["epoch"], before
+            self._best, self._kept = -float("inf"), 0.0
+        held_out = metrics.get("held_out_loss")
+        selected = metrics["dev"] if held_out is None else -held_out
+        if selected > self._best:
+            self._best, self._kept = selected, metrics["dev"]
+        stage = self._stages[place[0]]
+        if stage.counts:
+            within = (place[1] + self._done(stage, metrics)) / stage.steps
+            share = sum(self._shares[: place[0]]) + self._shares[place[0]] * min(1.0, within)
+            self.points.append(Point(share, self._kept))
+
+    def _done(self, stage: _Stage, metrics: Mapping[str, Any]) -> float:
+        """The share of the step that is done, by whichever limit ends it first."""
+        epochs, steps = metrics["epoch"] - self._first + 1, metrics["steps"] - self._before
+        return max(
+            epochs / stage.epochs if stage.epochs else 0.0,
+            steps / stage.max_steps if stage.max_steps else 0.0,
+        )
+
+    def end(self) -> None:
+        """The run is finished, by patience or as planned: it is at the end of its plan."""
+        if self.points:
+            self.points.append(Point(1.0, self._kept))
+
+
+class _Stage:
+    def __init__(self, run: Run, stage: Mapping[str, Any]):
+        self.counts = validated(ObjectiveConfig, stage["objective"]).reads_scores
+        self.epochs, self.max_steps = (stage["schedule"].get(name) for name in ("epochs", "max_steps"))
+        self.steps = unfreezing_steps(run, scores=self.counts) if stage["layers"] == "unfreeze" else 1
+        self.kind = (self.counts, json.dumps(stage["layers"]), stage["select"])
+
+
+def _lengths(stages: Sequence[_Stage]) -> list[float]:
+    """How long each stage is beside the others: by epochs, else by optimiser steps, else all the same."""
+    for limits in ([stage.epochs for stage in stages], [stage.max_steps for stage in stages]):
+        if None not in limits:
+            return [limit * stage.steps for limit, stage in zip(limits, stages, strict=True)]
+    return [1.0] * len(stages)
+
+
+def unfreezing_steps(run: Run, *, scores: bool = True) -> int:
+    """Steps of a stage that unfreezes layer after layer: head (where the loss reads scores), projection if the model
+    has one, encoder, embeddings."""
+    return 2 + scores + bool(run.model.get("projection"))

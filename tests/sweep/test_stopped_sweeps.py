@@ -1,0 +1,149 @@
+"""Real sweeps whose trials are stopped early, in this process: what is recorded and shown, and what a kill changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raykd.front import front_of
+from raykd.runs.progress import Silent
+from raykd.spec import load
+from raykd.sweep.driver import Sweep, run_sweep
+from raykd.sweep.records import Record
+from tests.sweep.in_process import code_of, without_ray
+
+TEXT = """\
+name: stopped
+corpus: {source: builtin, languages: [en], train: 50, dev: 20, test: 6}
+teachers: {kind: bilstm_crf, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1}
+student:
+  kind: bilstm
+  embedding_dim: {choice: [4, 12]}
+  hidden_dim: 6
+  decoder: maxent
+  vocabulary: {kind: wordpiece, size: 200}
+objective: {kind: gold}
+schedule: {epochs: 6}
+training: {batch_tokens: 60, learning_rate: {choice: [3e-2, 1e-3, 1e-6]}}
+search:
+  sampler: grid
+  trials: 6
+  runs_per_setting: 2
+  objectives: {f1: max, parameters: min}
+  stopping: {kind: mo_asha, first_rung: 0.3, complete_first: 1}
+"""
+
+
+class Untracked:
+    """A tracking server that takes everything."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **options: None
+
+
+class Held:
+    """A lease that no one takes."""
+
+    def check(self) -> None:
+        return None
+
+
+class KilledError(Exception):
+    """The driver dies."""
+
+
+class Dying(Silent):
+    """A screen that kills the driver after so many epochs of students."""
+
+    def __init__(self, after: int):
+        self._left = after
+
+    def detail(self, phase: str, detail: str) -> None:
+        if phase == "trials":
+            self._left -= 1
+            if self._left < 0:
+                raise KilledError
+
+
+def swept(folder: Path, *, kills: tuple[int, ...] = ()) -> list[Record]:
+    """The records of the sweep, whose driver is killed after so many epochs, and resumed, each time."""
+    folder.mkdir(exist_ok=True)
+    (folder / "sweep.yaml").write_text(TEXT)
+    for after in (*kills, 10**9):
+        sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder}/store"]))
+        sweep.begin(Held(), resume=True)  # type: ignore[arg-type]
+        with without_ray():
+            try:
+                run_sweep(sweep, {"CPU": 1.0}, tracker=Untracked(), listener=Dying(after))  # type: ignore[arg-type]
+            except KilledError:
+                continue
+        return sweep.records.load()
+    raise AssertionError
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> tuple[Path, list[Record]]:
+    folder = tmp_path_factory.mktemp("stopped") / "whole"
+    return folder, swept(folder)
+
+
+def test_stopped_trials_say_why_and_keep_their_epochs_and_are_on_no_front(whole):
+    _, records = whole
+    stopped = [record for record in records if record.trial.state == "PRUNED"]
+    complete = [record for record in records if record.trial.state == "COMPLETE"]
+    assert len(records) == 6
+    assert stopped
+    assert complete
+    for record in stopped:
+        first, *_ = record.trial.run_ids
+        assert set(record.epochs) <= set(record.trial.run_ids)
+        epochs = [metrics["epoch"] for metrics in record.epochs[first]]
+        assert epochs == list(range(len(epochs)))
+        assert record.trial.message.startswith("stopped after epoch ")
+        assert Record.from_plain(record.to_plain()) == record
+    assert any(len(record.epochs) == 1 for record in stopped), "its second seed was not waited for"
+    assert not any(record.epochs for record in complete)
+    front = front_of([record.trial for record in records], {"f1": "max", "parameters": "min"})
+    assert {trial.state for trial in front} == {"COMPLETE"}
+
+
+def test_a_killed_sweep_decides_as_the_undisturbed_one(whole, tmp_path):
+    """Killed in the midst of trials, and between an epoch's checkpoint and its decision."""
+    _, records = whole
+    again = swept(tmp_path / "killed", kills=(3, 4, 2))
+    shown = [(each.trial.state, each.trial.message, each.trial.scores.mean("dev")) for each in again]
+    assert shown == [
+        (each.trial.state, each.trial.message, each.trial.scores.mean("dev")) for each in records
+    ]
+    lengths = [
+        [{run_id: len(own) for run_id, own in each.epochs.items()} for each in every]
+        for every in (again, records)
+    ]
+    assert lengths[0] == lengths[1]
+
+
+def test_table_and_page_show_what_was_stopped_and_why(whole, capsys):
+    folder, records = whole
+    stopped = [record.trial for record in records if record.trial.state == "PRUNED"]
+    assert code_of("front", str(folder / "sweep.yaml"), "--set", f"store={folder}/store") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"{len(stopped)} stopped early" in printed
+    page = (folder / "store/sweeps/stopped/front.html").read_text()
+    assert all(trial.message.split(": ")[1].split(",")[0] in page for trial in stopped)
+
+
+def test_a_plan_says_that_trials_are_counted_whole(whole, capsys):
+    folder, _ = whole
+    with without_ray():
+        assert code_of("plan", str(folder / "sweep.yaml"), "--set", f"store={folder}/store") == 0
+    assert "at most: trials that will be stopped early are counted whole" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_costs_that_only_training_tells_are_refused(tmp_path, capsys):
+    (tmp_path / "sweep.yaml").write_text(TEXT.replace("parameters: min", "wall_s: min"))
+    assert code_of("check", str(tmp_path / "sweep.yaml")) != 0
+    assert "wall_s is known when a trial has ended" in " ".join(capsys.readouterr().err.split())
