@@ -145,7 +145,7 @@ def test_other_errors_of_tune_are_not_swallowed(monkeypatch, tmp_path):
 
     monkeypatch.setattr(executor.tune, "Tuner", broken)
     with pytest.raises(RuntimeError, match="a fault of ours"):
-        work(Scheduler(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
+        work(Scheduler("a"), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
 
 
 class Stopping:
@@ -191,7 +191,7 @@ def job_that(monkeypatch, *errors: Exception) -> tuple[list[dict[str, Any]], lis
             raise error
         return result_of(run, 0.5)
 
-    monkeypatch.setattr(executor, "launch", launch)
+    monkeypatch.setattr(executor.LAUNCHER, "launch", launch)
     monkeypatch.setattr(executor.tune, "report", reports.append)
     monkeypatch.setattr(executor.time, "sleep", waited.append)
     run = run_of(SETTING, seed=0).to_plain()
