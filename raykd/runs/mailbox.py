@@ -60,7 +60,7 @@ class Mailbox:
         await self._notify()
 
     async def take(self, after: int) -> tuple[int, dict[str, Any]] | None:
-        """For workers: number and run in hand, once it is not run `after`; None at the end. -1 for a worker that starts."""
+        """For workers: number and run in hand, once it is not run `after` (-1 where they start); None at the end."""
         await self._until(lambda: self._closed or (self._number > after and not self._ended))
         return None if self._closed else (self._number, self._run)
 
@@ -74,9 +74,11 @@ class Mailbox:
             self._reports[epoch] = len(self._told)
             await self._notify()
         await self._until(
-            lambda: self._closed
-            or number != self._number
-            or (epoch in self._reports and self._dealt_with >= self._reports[epoch])
+            lambda: (
+                self._closed
+                or number != self._number
+                or (epoch in self._reports and self._dealt_with >= self._reports[epoch])
+            )
         )
         return number == self._number and not self._closed
 

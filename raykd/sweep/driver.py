@@ -382,16 +382,14 @@ def _trials_and_baseline(
 ) -> Iterator[Trials]:
     yield from search(sweep, recorder, concurrent, deadline)
     if sweep.file.baseline != "none":
-        yield from twins_of_sweep(
-            replace(recorder, phase="baseline"), sweep.file.baseline, sweep.settings.of
-        )
+        yield from twins_of_sweep(replace(recorder, phase="baseline"), sweep.file.baseline, sweep.settings.of)
 
 
-def search(
-    sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | None
-) -> Iterator[Trials]:
-    """The phase `trials`: what is left of them, to be done before it goes on. `deadline`: on the monotonic clock; no trial
-    is started after it."""
+def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | None) -> Iterator[Trials]:
+    """The phase `trials`: what is left of them, to be done before it goes on.
+
+    deadline: on the monotonic clock; no trial is started after it.
+    """
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
     log_again(sweep, recorder)
     ended = sum(record.trial.state not in UNFINISHED for record in own)
@@ -415,7 +413,9 @@ def log_again(sweep: Sweep, recorder: Recorder) -> None:
 
 
 def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int) -> None:
-    work(InTurn(schedulers), store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
+    work(
+        InTurn(schedulers), store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent
+    )
 
 
 def _id(run: Run) -> str:

@@ -53,8 +53,10 @@ class RunList:
 
 
 class InTurn:
-    """Does what one scheduler after the other proposes. The next is asked for when all jobs of the one before have ended,
-    and may depend on how they did: so what computes is kept from one phase to the next."""
+    """Does what one scheduler after the other proposes, so that actors are kept from one phase to the next.
+
+    The next one is asked for when all jobs of the one before have ended, and may depend on how they did.
+    """
 
     def __init__(self, schedulers: Iterator[Scheduler]):
         self._schedulers, self._current = schedulers, next(schedulers, None)
