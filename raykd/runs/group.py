@@ -41,7 +41,7 @@ class Group:
 
     def __init__(self, store_uri: str, resources: Resources):
         self._store_uri = store_uri
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        here: Any = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         actor: Any = ray.remote(num_cpus=0, scheduling_strategy=here)(Mailbox)
         self._mailbox = actor.remote(resources.workers, resources.max_failures)
         self._thread = threading.Thread(target=self._work, args=(resources,), daemon=True)

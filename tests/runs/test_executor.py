@@ -292,20 +292,6 @@ def test_where_there_is_nothing_to_do_nothing_is_started(monkeypatch, tmp_path):
     work(Scheduler(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
 
 
-class Disturbing(Stopping):
-    """Stops its first job after an epoch, and kills a worker in the second."""
-
-    def __init__(self, *runs: Run):
-        super().__init__(*runs)
-        self.killed = False
-
-    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
-        if key == "job 1" and not self.killed:
-            self.killed = True
-            workers()[-1].kill()
-        return super().epoch(key, run_id, metrics)
-
-
 def workers() -> list[psutil.Process]:
     """Those of Ray Train that belong to this process."""
     found = []
@@ -319,7 +305,7 @@ def test_several_workers_take_run_after_run_whatever_becomes_of_one(ray_cluster,
     gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 3}, corpus={"unlabelled": 0})
     (run,) = student_runs(gold, prepare(gold, Storage(str(tmp_path))))
     diverging = replace(run, training={**run.training, "learning_rate": 1e37})
-    scheduler = Disturbing(run, with_seed(run, 1), diverging, with_seed(run, 2))
+    scheduler = Stopping(run, with_seed(run, 1), diverging, with_seed(run, 2))
     resources = Resources(workers=2, cpus_per_worker=0.5)
     work(scheduler, store_uri=str(tmp_path), resources=resources, concurrent=1)
     assert scheduler.outcomes["job 0"] == Outcome("PRUNED", message="stopped after epoch 1")

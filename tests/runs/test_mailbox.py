@@ -58,7 +58,7 @@ class Workers:
         own = isinstance(error, RaykdError)
         known = error if own or error is None else RunError(str(error))
         if not await self.mailbox.leave(number, rank, known, own=own):
-            raise known
+            raise known or AssertionError
 
 
 async def hear(mailbox: Mailbox, name: str, epochs: int, *, stop: int | None = None, **errors: Any) -> Any:
