@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ray import tune
-from ray.exceptions import OutOfMemoryError
+from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
 from ray.tune.trainable import wrap_function
 
@@ -149,6 +149,8 @@ def _job(config: dict[str, Any]) -> None:
         if isinstance(error, StoreError) and error.passing:
             raise
         tune.report({"run_end": {"result": None, "error": redacted(str(error))}})
+    except RayActorError:
+        raise  # what the slot had started: another slot does the run
     except Exception as error:
         message = redacted(f"{type(error).__name__}: {error}")
         tune.report({"run_end": {"result": None, "error": message}})

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import psutil
 import pytest
-from ray.exceptions import OutOfMemoryError
+from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
@@ -316,3 +316,8 @@ def test_several_workers_take_run_after_run_whatever_becomes_of_one(ray_cluster,
         assert [epoch["epoch"] for epoch in result.epochs] == [0, 1, 2]
         assert result.workers == 2
     assert not workers(), "they end with the work"
+
+
+def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):
+    with pytest.raises(RayActorError):
+        job_that(monkeypatch, RayActorError())
