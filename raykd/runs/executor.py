@@ -85,9 +85,6 @@ def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurre
         RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
-    demand = {"CPU": DRIVER_CPUS}
-    if resources.workers == 1:
-        demand = {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker}
     jobs = _OpenJobs(scheduler)
     if jobs.upcoming() is None:
         if jobs.fault is not None:
@@ -97,7 +94,7 @@ def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurre
     def fit(name: str) -> None:
         jobs.again()
         tune.Tuner(
-            tune.with_resources(Slot, demand),
+            Slot,
             param_space={"store": store_uri, "resources": resources.model_dump()},
             tune_config=tune.TuneConfig(
                 search_alg=_Proposals(jobs),
@@ -160,6 +157,15 @@ def _job(config: dict[str, Any]) -> None:
 
 class Slot(wrap_function(_job)):
     """The actor that does one Tune trial after the other."""
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        """What it takes itself; workers under Ray Train take theirs."""
+        resources = Resources(**config["resources"])
+        if resources.workers > 1:
+            return tune.PlacementGroupFactory([{"CPU": DRIVER_CPUS}])
+        gpus = {"GPU": resources.gpus_per_worker} if resources.gpus_per_worker else {}
+        return tune.PlacementGroupFactory([{"CPU": resources.cpus_per_worker, **gpus}])
 
     def cleanup(self) -> None:
         """Tune ends the actor."""

@@ -15,6 +15,7 @@ from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
 from raykd.errors import RunError, StoreError
+from raykd.runs.cluster import DRIVER_CPUS
 from raykd.runs.execute import find_result
 from raykd.runs.executor import Job, Outcome, Wait, work
 from raykd.runs.prepare import prepare, student_runs, with_seed
@@ -321,3 +322,16 @@ def test_several_workers_take_run_after_run_whatever_becomes_of_one(ray_cluster,
 def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):
     with pytest.raises(RayActorError):
         job_that(monkeypatch, RayActorError())
+
+
+@pytest.mark.parametrize(
+    ("resources", "taken"),
+    [
+        ({"cpus_per_worker": 2.0}, {"CPU": 2.0}),
+        ({"cpus_per_worker": 2.0, "gpus_per_worker": 0.5}, {"CPU": 2.0, "GPU": 0.5}),
+        ({"workers": 2, "gpus_per_worker": 1.0}, {"CPU": DRIVER_CPUS}),
+    ],
+)
+def test_what_a_slot_takes_itself(resources, taken):
+    asked = executor.Slot.default_resource_request({"resources": Resources(**resources).model_dump()})
+    assert asked.required_resources == taken
