@@ -12,8 +12,8 @@ imports what training needs, which counts as a start.
 learns its logits and hidden states, on CORPUS, a folder of CoNLL files ({lang}/train.conllu). raykd runs the teacher
 once; the plain sweep runs it in each trial, once, before the student is trained, by the same code, and keeps nothing.
 Both get a teacher that is trained, the corpus read, and the same settings. A plain sweep starts an actor for each
-trial; `reused` keeps its actors as raykd does. Seconds are those of the whole commands, Ray's start among them; raykd measures
-what teacher and students cost, too, once for a shape: `costs known` leaves that out.
+trial; `reused` keeps its actors as raykd does. Seconds are those of the whole commands, Ray's start among them; raykd
+also measures what teacher and students cost, once for a shape: `costs known` leaves that out.
 """
 
 from __future__ import annotations
