@@ -130,6 +130,11 @@ def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weig
         raise StoreError(start.address, error.problem, hint) from error
 
 
+def epoch_report(run: Run, epoch: EpochReport) -> dict[str, Any]:
+    """What launchers report of an epoch: its metrics below one key, apart from what Tune adds beside it."""
+    return {"epoch_report": epoch.metrics(), "run_id": run.id}
+
+
 def training_plan_of(store_uri: str, run: Run) -> TrainingPlan:
     """How the run is trained."""
     tags = len(corpus_of(store_uri, run.corpus_id).tag_set)

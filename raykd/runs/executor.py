@@ -2,6 +2,10 @@
 
 Tune places runs, reuses their actors and restarts an actor that died. Results are kept in the store, not in
 Tune's own snapshots (they lag behind): resuming a sweep needs nothing of Tune.
+
+An actor takes seconds to start, most of them for its imports, so it is kept from the first run to the last. Tune keeps
+one actor that has nothing to do, and ends the others: while the scheduler lets a slot wait, the slot is given a Tune
+trial that waits.
 """
 
 from __future__ import annotations
@@ -15,19 +19,24 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ray import tune
-from ray.exceptions import OutOfMemoryError
+from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
+from ray.tune.trainable import wrap_function
 
 from raykd.errors import RaykdError, RunError, StoreError
 from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.cluster import DRIVER_CPUS
-from raykd.runs.launch import launch
+from raykd.runs.launch import LAUNCHER
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run
 
 PAUSES_S = (2.0, 20.0)
 """Seconds before a run is tried again here after a fault of the place (no space, storage out of reach)."""
+
+
+IDLE, IDLE_S = "idle", 0.2
+"""What a slot reports that has nothing to do, and the seconds between two reports."""
 
 
 @dataclass(frozen=True)
@@ -76,24 +85,22 @@ def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurre
         RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
-    alone = resources.workers == 1
-    demand = (
-        {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker}
-        if alone
-        else {"CPU": DRIVER_CPUS}
-    )
     jobs = _OpenJobs(scheduler)
+    if jobs.upcoming() is None:
+        if jobs.fault is not None:
+            raise jobs.fault
+        return  # nothing is started
 
     def fit(name: str) -> None:
+        jobs.again()
         tune.Tuner(
-            tune.with_resources(_job, demand),
+            Slot,
             param_space={"store": store_uri, "resources": resources.model_dump()},
             tune_config=tune.TuneConfig(
                 search_alg=_Proposals(jobs),
                 num_samples=-1,
                 max_concurrent_trials=concurrent,
-                # A run under Ray Train that is stopped does not leave its actor in time to be used again.
-                reuse_actors=alone,
+                reuse_actors=True,
             ),
             run_config=tune.RunConfig(
                 name=name, storage_path=scratch, verbose=0, callbacks=[_Endings(jobs)], stop=_Reports(jobs),
@@ -126,7 +133,12 @@ def _retried(fit: Callable[[str], None], most: int) -> None:
 
 def _job(config: dict[str, Any]) -> None:
     """A Tune trial: one run. Faults of the run itself are reported, not raised: they would occur again. Those of the
-    place are tried again here, and after that raised: Tune tries them again elsewhere, `max_failures` times."""
+    place are tried again here, and after that raised: Tune tries them again elsewhere, `max_failures` times.
+
+    Without a run it waits until Tune stops it."""
+    while config["run"] is None:
+        tune.report({IDLE: True})
+        time.sleep(IDLE_S)
     resources, run = Resources(**config["resources"]), Run.from_plain(config["run"])
     try:
         result = _launched(config["store"], run, resources)
@@ -134,6 +146,8 @@ def _job(config: dict[str, Any]) -> None:
         if isinstance(error, StoreError) and error.passing:
             raise
         tune.report({"run_end": {"result": None, "error": redacted(str(error))}})
+    except RayActorError:
+        raise  # what the slot had started: another slot does the run
     except Exception as error:
         message = redacted(f"{type(error).__name__}: {error}")
         tune.report({"run_end": {"result": None, "error": message}})
@@ -141,15 +155,35 @@ def _job(config: dict[str, Any]) -> None:
         tune.report({"run_end": {"result": result.to_plain(), "error": ""}})
 
 
+class Slot(wrap_function(_job)):
+    """The actor that does one Tune trial after the other."""
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        """What it takes itself; workers under Ray Train take theirs."""
+        resources = Resources(**config["resources"])
+        if resources.workers > 1:
+            return tune.PlacementGroupFactory([{"CPU": DRIVER_CPUS}])
+        gpus = {"GPU": resources.gpus_per_worker} if resources.gpus_per_worker else {}
+        return tune.PlacementGroupFactory([{"CPU": resources.cpus_per_worker, **gpus}])
+
+    def cleanup(self) -> None:
+        """Tune ends the actor."""
+        try:
+            super().cleanup()
+        finally:
+            LAUNCHER.close()
+
+
 def _launched(store: str, run: Run, resources: Resources) -> RunResult:
     for pause in PAUSES_S:
         try:
-            return launch(store, run, resources, tune.report)
+            return LAUNCHER.launch(store, run, resources, tune.report)
         except StoreError as error:
             if not error.passing:
                 raise
             time.sleep(pause)
-    return launch(store, run, resources, tune.report)
+    return LAUNCHER.launch(store, run, resources, tune.report)
 
 
 @dataclass
@@ -175,14 +209,32 @@ class _OpenJobs:
         self.places: dict[str, tuple[str, int]] = {}
         """Tune's trial id → the job's key and the run's place in it."""
         self.open: dict[str, _OpenJob] = {}
+        self._queue: list[tuple[str, int]] = []
 
-    def propose(self) -> Job | Wait | None:
-        """The scheduler's next job, which is open from now on."""
+    def again(self) -> None:
+        """Whatever has no result is to be begun, also what was begun before."""
+        self._queue = [(key, place) for key, one in self.open.items() for place in one.missing()]
+
+    def upcoming(self) -> Literal["run"] | Wait | None:
+        """Whether there is a run to begin, "wait" while there may be one later, or None when there are no more."""
+        # The other runs of a job that ended early are not begun.
+        self._queue = [(key, place) for key, place in self._queue if key in self.open]
+        if not self._queue:
+            job = self._propose()
+            if not isinstance(job, Job):
+                return job
+            self.open[job.key] = _OpenJob(job)
+            self._queue = [(job.key, place) for place in range(len(job.runs))]
+        return "run"
+
+    def begin(self, trial_id: str) -> Run:
+        """The run that is upcoming, as this trial of Tune."""
+        key, place = self.places[trial_id] = self._queue.pop(0)
+        return self.open[key].job.runs[place]
+
+    def _propose(self) -> Job | Wait | None:
         with self._guarded():
-            job = self.scheduler.next()
-            if isinstance(job, Job):
-                self.open[job.key] = _OpenJob(job)
-            return job
+            return self.scheduler.next()
         return None
 
     def epoch(self, trial_id: str, run_id: str, metrics: Mapping[str, Any]) -> bool:
@@ -196,6 +248,8 @@ class _OpenJobs:
 
     def run_ended(self, trial_id: str, result: dict[str, Any] | None, error: str) -> None:
         """Keep a run's result. Ends its job if it is the last one or failed; later reports of a run are ignored."""
+        if trial_id not in self.places:  # it had no run
+            return
         key, place = self.places[trial_id]
         job = self.open.get(key)
         if job is None or place in job.results:
@@ -236,6 +290,8 @@ class _Reports(tune.Stopper):
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         if result.get("done"):  # Tune repeats the last report of a trial that returned
             return False
+        if IDLE in result:
+            return self._jobs.upcoming() != "wait"
         if "epoch_report" in result:
             return self._jobs.epoch(trial_id, result["run_id"], result["epoch_report"])
         if "run_end" in result:
@@ -271,24 +327,22 @@ class _Proposals(Searcher):
     def __init__(self, jobs: _OpenJobs):
         super().__init__()
         self._jobs = jobs
-        self._queue = [(key, place) for key, one in jobs.open.items() for place in one.missing()]
+        self._at_work: set[str] = set()
+        self._actors = 0
+        """How many were started."""
 
     def suggest(self, trial_id: str) -> Any:
-        # The other runs of a job that ended early are not begun.
-        self._queue = [(key, place) for key, place in self._queue if key in self._jobs.open]
-        if not self._queue:
-            job = self._jobs.propose()
-            if job == "wait":
-                return None  # Tune asks again
-            if job is None:
-                return Searcher.FINISHED
-            self._queue = [(job.key, place) for place in range(len(job.runs))]
-        key, place = self._queue.pop(0)
-        self._jobs.places[trial_id] = (key, place)
-        return {"run": self._jobs.open[key].job.runs[place].to_plain()}
+        upcoming = self._jobs.upcoming()
+        if upcoming is None:
+            return Searcher.FINISHED
+        if upcoming == "wait" and len(self._at_work) >= self._actors:
+            return None  # Tune asks again; no actor is started to wait
+        self._at_work.add(trial_id)
+        self._actors = max(self._actors, len(self._at_work))
+        return {"run": self._jobs.begin(trial_id).to_plain() if upcoming == "run" else None}
 
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
-        return None
+        self._at_work.discard(trial_id)
 
     def save(self, checkpoint_path: str) -> None:
         return None

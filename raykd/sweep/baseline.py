@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,13 +70,10 @@ def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[
     return [r for r in done if r.trial.number in chosen and r.trial.objective != GOLD]
 
 
-def train_twins(
-    recorder: Recorder,
-    objective: str,
-    resolve: Callable[[Mapping[str, Any]], Setting],
-    execute: Callable[[Trials], None],
-) -> None:
-    """The phase `baseline`: train the twins on `objective` that are not trained yet."""
+def twins_of_sweep(
+    recorder: Recorder, objective: str, resolve: Callable[[Mapping[str, Any]], Setting]
+) -> Iterator[Trials]:
+    """The phase `baseline`: the twins on `objective` that are not trained yet, to be trained before it goes on."""
     records = recorder.records.load()
     twins = TwinList(worth_a_baseline(records, recorder.objectives), objective)
     complete = [record for record in records if record.trial.state == "COMPLETE"]
@@ -84,7 +81,7 @@ def train_twins(
     todo = {resolve(twin.tree).run_ids for twin in twins.twins} - known
     recorder.listener.begin(recorder.phase, len(todo))
     if todo:
-        execute(Trials(recorder, twins, resolve, role="baseline", known=complete, most=len(todo)))
+        yield Trials(recorder, twins, resolve, role="baseline", known=complete, most=len(todo))
     recorder.listener.end(recorder.phase, recorder.summary("baseline"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -26,12 +26,12 @@ from raykd.runs.run import Run
 from raykd.runs.transfer import compute_features, compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
-from raykd.sweep.baseline import train_twins
+from raykd.sweep.baseline import twins_of_sweep
 from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels
-from raykd.sweep.scheduler import RunList, Trials
+from raykd.sweep.scheduler import InTurn, RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
 from raykd.sweep.spec import SweepFile, check_sweep, differing_keys, plain_sweep, search_identity
 from raykd.sweep.stopper import Stopper
@@ -219,14 +219,8 @@ def run_sweep(
         lambda setting: cost_of(sweep, setting),
     )
     minutes = sweep.file.budget.minutes
-    search(sweep, recorder, concurrent, None if minutes is None else started + 60 * minutes)
-    if sweep.file.baseline != "none":
-        train_twins(
-            replace(recorder, phase="baseline"),
-            sweep.file.baseline,
-            sweep.settings.of,
-            lambda trials: _work(sweep, trials, concurrent),
-        )
+    deadline = None if minutes is None else started + 60 * minutes
+    _work(sweep, _trials_and_baseline(sweep, recorder, concurrent, deadline), concurrent)
     return sweep.records.trials(), teachers
 
 
@@ -247,11 +241,15 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
         RunError: naming each teacher that failed; the others are kept.
     """
     todo = missing_results(sweep.storage, sweep.members)
+
+    def lists() -> Iterator[RunList]:
+        # An ensemble is evaluated when its members are trained.
+        for runs in (sweep.members, sweep.teachers):
+            yield from _list(missing_results(sweep.storage, runs), "teachers", listener)
+
     every = {run.id: (name, run) for name, run in [*sweep.members, *sweep.teachers]}
     listener.begin("teachers", len(missing_results(sweep.storage, list(every.values()))))
-    # An ensemble is evaluated when its members are trained.
-    for runs in (sweep.members, sweep.teachers):
-        train(sweep, missing_results(sweep.storage, runs), "teachers", concurrent, listener)
+    _work(sweep, lists(), concurrent)
     for _, run in [*sweep.members, *sweep.teachers]:
         keep_place(sweep.storage, run)
     listener.end("teachers", f"{len(todo)} trained, {len(sweep.members) - len(todo)} found in the store")
@@ -265,10 +263,14 @@ def train(
     Raises:
         RunError: naming each run that failed.
     """
+    _work(sweep, _list(runs, phase, listener), concurrent)
+
+
+def _list(runs: Sequence[tuple[str, Run]], phase: str, listener: Listener) -> Iterator[RunList]:
     if not runs:
         return
     scheduler = RunList(runs, phase, listener)
-    _work(sweep, scheduler, concurrent)
+    yield scheduler
     if scheduler.failed:
         failed = "; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items())
         raise RunError(f"{phase}: {failed}")
@@ -394,8 +396,19 @@ def _row(
     )  # fmt: skip
 
 
-def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | None) -> None:
-    """The phase `trials`. `deadline`: on the monotonic clock; no trial is started after it."""
+def _trials_and_baseline(
+    sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | None
+) -> Iterator[Trials]:
+    yield from search(sweep, recorder, concurrent, deadline)
+    if sweep.file.baseline != "none":
+        yield from twins_of_sweep(replace(recorder, phase="baseline"), sweep.file.baseline, sweep.settings.of)
+
+
+def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | None) -> Iterator[Trials]:
+    """The phase `trials`: what is left of them, to be done before it goes on.
+
+    deadline: on the monotonic clock; no trial is started after it.
+    """
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
     log_again(sweep, recorder)
     ended = sum(record.trial.state not in UNFINISHED for record in own)
@@ -406,7 +419,7 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | 
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)
     if ended < sweep.trials:
-        _work(sweep, trials, concurrent)
+        yield trials
     late = "; the budget is spent, --resume with a larger one goes on" if trials.out_of_time else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
 
@@ -434,8 +447,10 @@ def log_again(sweep: Sweep, recorder: Recorder) -> None:
             recorder.log(record.trial, setting, setting.found_results(sweep.storage))
 
 
-def _work(sweep: Sweep, scheduler: Scheduler, concurrent: int) -> None:
-    work(scheduler, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
+def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int) -> None:
+    work(
+        InTurn(schedulers), store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent
+    )
 
 
 def _id(run: Run) -> str:

@@ -81,7 +81,9 @@ class SweepRecords:
     def __init__(self, storage: Storage, name: str):
         self.name, self.folder, self.storage = name, storage.child("sweeps", name), storage
         self.lease: Lease | None = None
-        """Of the driver that writes here; readers have none."""
+        """Of the driver that writes here; readers have none. It alone writes, so it reads each record once."""
+        self._kept: dict[str, Record] | None = None
+        self._teachers: list[Teacher] | None = None
 
     def exists(self) -> bool:
         """Whether a sweep of this name was started."""
@@ -153,8 +155,12 @@ class SweepRecords:
 
     def load(self) -> list[Record]:
         """All trials, in the order of their numbers."""
-        names = [name for name in self.folder.names("trials/") if name.endswith(".json")]
-        return [self.read(name) for name in sorted(names)]
+        kept = self._kept
+        if kept is None:
+            kept = {name: self.read(name) for name in self.folder.names("trials/") if name.endswith(".json")}
+            if self.lease is not None:
+                self._kept = kept
+        return [kept[name] for name in sorted(kept)]
 
     def trials(self) -> list[Trial]:
         """The trials as they are shown: each says what sets it apart from others of its method and shape."""
@@ -166,7 +172,11 @@ class SweepRecords:
 
     def save(self, record: Record) -> None:
         """Write one trial, replacing what it was before."""
-        self._write(f"trials/{record.trial.number:05d}.json", record.to_plain())
+        name, plain = f"trials/{record.trial.number:05d}.json", record.to_plain()
+        self._write(name, plain)
+        if self._kept is not None:
+            # As it would be read: a driver that goes on with the sweep must see the same.
+            self._kept[name] = Record.from_plain(json.loads(json.dumps(plain)))
 
     def save_teachers(
         self, teachers: list[Teacher], *, dev_labels: int, training: Sequence[TrainingLabels] = ()
@@ -176,6 +186,7 @@ class SweepRecords:
         plain = [teacher.to_plain() for teacher in teachers]
         labels = [asdict(each) for each in training]
         self._write("teachers.json", {"teachers": plain, "dev_labels": dev_labels, "training": labels})
+        self._teachers = None
 
     def save_file(self, name: str, data: bytes) -> None:
         """Write a file that is made from the records, such as the front's page."""
@@ -226,11 +237,16 @@ class SweepRecords:
 
     def teachers(self) -> list[Teacher]:
         """The rows that students are compared with."""
+        if self._teachers is not None:
+            return self._teachers
         if not self.folder.exists("teachers.json"):
             return []
-        return self.folder.read_json(
+        teachers = self.folder.read_json(
             "teachers.json", lambda plain: [Teacher.from_plain(each) for each in plain["teachers"]]
         )
+        if self.lease is not None:
+            self._teachers = teachers
+        return teachers
 
     def training(self) -> list[TrainingLabels]:
         """How many labels each alternative of the corpus has to train on; empty where that was not recorded."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from raykd.runs.checkpoint import reported_epochs
-from raykd.runs.executor import Job, Outcome, Wait
+from raykd.runs.executor import Job, Outcome, Scheduler, Wait
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
 from raykd.sweep.outcome import finished, flat_settings, with_cost
@@ -52,6 +52,42 @@ class RunList:
         self._listener.advance(self._phase, detail=self._names[key])
         if outcome.state != "COMPLETE":
             self.failed[self._names[key]] = outcome.message
+
+
+class InTurn:
+    """Does what one scheduler after the other proposes, so that actors are kept from one phase to the next.
+
+    The next one is asked for when all jobs of the one before have ended, and may depend on how they did.
+    """
+
+    def __init__(self, schedulers: Iterator[Scheduler]):
+        self._schedulers, self._current = schedulers, next(schedulers, None)
+        self._open, self._exhausted = 0, False
+
+    def next(self) -> Job | Wait | None:
+        """The next job of the scheduler whose turn it is, "wait" until its jobs have ended, None after the last."""
+        while self._current is not None:
+            if not self._exhausted:
+                job = self._current.next()
+                self._open += isinstance(job, Job)
+                if job is not None:
+                    return job
+                self._exhausted = True  # a sampler that only repeats itself need not be asked again
+            if self._open:
+                return "wait"
+            self._current, self._exhausted = next(self._schedulers, None), False
+        return None
+
+    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+        """Passed on."""
+        assert self._current is not None
+        return self._current.epoch(key, run_id, metrics)
+
+    def ended(self, key: str, outcome: Outcome) -> None:
+        """Passed on."""
+        assert self._current is not None
+        self._open -= 1
+        self._current.ended(key, outcome)
 
 
 class Proposal(Protocol):

@@ -68,7 +68,7 @@ def kill_workers(command: Command, store: Path) -> bool:
     """Kill the processes that train, once one of them has a checkpoint to go on from."""
     if not list((store / "runs").glob("*/checkpoint.pt")):
         return False
-    workers = command.named("ray::ImplicitFunc.train")
+    workers = command.named("ray::Slot.train")
     for worker in workers:
         worker.kill()
     return bool(workers)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
+import psutil
 import pytest
-from ray.exceptions import OutOfMemoryError
+from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
 from raykd.errors import RunError, StoreError
+from raykd.runs.cluster import DRIVER_CPUS
 from raykd.runs.execute import find_result
 from raykd.runs.executor import Job, Outcome, Wait, work
 from raykd.runs.prepare import prepare, student_runs, with_seed
@@ -145,7 +148,7 @@ def test_other_errors_of_tune_are_not_swallowed(monkeypatch, tmp_path):
 
     monkeypatch.setattr(executor.tune, "Tuner", broken)
     with pytest.raises(RuntimeError, match="a fault of ours"):
-        work(Scheduler(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
+        work(Scheduler("a"), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
 
 
 class Stopping:
@@ -191,7 +194,7 @@ def job_that(monkeypatch, *errors: Exception) -> tuple[list[dict[str, Any]], lis
             raise error
         return result_of(run, 0.5)
 
-    monkeypatch.setattr(executor, "launch", launch)
+    monkeypatch.setattr(executor.LAUNCHER, "launch", launch)
     monkeypatch.setattr(executor.tune, "report", reports.append)
     monkeypatch.setattr(executor.time, "sleep", waited.append)
     run = run_of(SETTING, seed=0).to_plain()
@@ -249,3 +252,86 @@ def test_a_job_that_has_to_wait_is_asked_for_again(run):
     scheduler = Patient("ab", seeds=1)
     assert run(Tuner(), scheduler) == [("a", 0), ("b", 0)]
     assert [key for key, _ in ends(scheduler)] == ["a", "b"]
+
+
+class Last(Scheduler):
+    """The last job waits for those before it."""
+
+    def next(self) -> Job | Wait | None:
+        return "wait" if len(self.names) == 1 and len(ends(self)) < 2 else super().next()
+
+
+def test_a_slot_that_has_to_wait_keeps_its_actor_until_there_is_a_run(tmp_path):
+    scheduler = Last("abc", seeds=1)
+    jobs = executor._OpenJobs(scheduler)
+    tune, reports = executor._Proposals(jobs), executor._Reports(jobs)
+
+    def finish(trial: str) -> None:
+        key, _ = jobs.places[trial]
+        result = replace(result_of(jobs.open[key].job.runs[0], 0.5), run_id="0")
+        reports(trial, {"run_end": {"result": result.to_plain(), "error": ""}})
+        tune.on_trial_complete(trial)
+
+    for trial in ("one", "two"):
+        assert tune.suggest(trial)["run"]
+    assert tune.suggest("more than there are actors") is None
+    finish("one")
+    assert tune.suggest("three") == {"run": None}
+    assert reports("three", {executor.IDLE: True}) is False
+    finish("two")
+    assert reports("three", {executor.IDLE: True}) is True
+    tune.on_trial_complete("three")
+    executor._Endings(jobs).on_trial_complete(0, [], SimpleNamespace(trial_id="three"))
+    assert tune.suggest("four")["run"]
+    finish("four")
+    assert tune.suggest("five") == Searcher.FINISHED
+    assert [key for key, _ in ends(scheduler)] == list("abc")
+
+
+def test_where_there_is_nothing_to_do_nothing_is_started(monkeypatch, tmp_path):
+    monkeypatch.setattr(executor.tune, "Tuner", None)
+    work(Scheduler(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
+
+
+def workers() -> list[psutil.Process]:
+    """Those of Ray Train that belong to this process."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            found += [process] if process.cmdline()[0].startswith("ray::RayTrainWorker") else []
+    return found
+
+
+def test_several_workers_take_run_after_run_whatever_becomes_of_one(ray_cluster, tmp_path):
+    gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 3}, corpus={"unlabelled": 0})
+    (run,) = student_runs(gold, prepare(gold, Storage(str(tmp_path))))
+    diverging = replace(run, training={**run.training, "learning_rate": 1e37})
+    scheduler = Stopping(run, with_seed(run, 1), diverging, with_seed(run, 2))
+    resources = Resources(workers=2, cpus_per_worker=0.5)
+    work(scheduler, store_uri=str(tmp_path), resources=resources, concurrent=1)
+    assert scheduler.outcomes["job 0"] == Outcome("PRUNED", message="stopped after epoch 1")
+    assert scheduler.outcomes["job 2"].state == "FAILED"
+    assert "is not finite" in scheduler.outcomes["job 2"].message
+    for job in ("job 1", "job 3"):
+        (result,) = scheduler.outcomes[job].results
+        assert [epoch["epoch"] for epoch in result.epochs] == [0, 1, 2]
+        assert result.workers == 2
+    assert not workers(), "they end with the work"
+
+
+def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):
+    with pytest.raises(RayActorError):
+        job_that(monkeypatch, RayActorError())
+
+
+@pytest.mark.parametrize(
+    ("resources", "taken"),
+    [
+        ({"cpus_per_worker": 2.0}, {"CPU": 2.0}),
+        ({"cpus_per_worker": 2.0, "gpus_per_worker": 0.5}, {"CPU": 2.0, "GPU": 0.5}),
+        ({"workers": 2, "gpus_per_worker": 1.0}, {"CPU": DRIVER_CPUS}),
+    ],
+)
+def test_what_a_slot_takes_itself(resources, taken):
+    asked = executor.Slot.default_resource_request({"resources": Resources(**resources).model_dump()})
+    assert asked.required_resources == taken

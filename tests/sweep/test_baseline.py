@@ -10,7 +10,7 @@ import pytest
 from raykd.figures import OBJECTIVES
 from raykd.runs.progress import Silent
 from raykd.storage import Storage
-from raykd.sweep.baseline import train_twins, twin_tree, worth_a_baseline
+from raykd.sweep.baseline import twin_tree, twins_of_sweep, worth_a_baseline
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import Trials
@@ -61,7 +61,8 @@ def train(recorder: Recorder) -> list[str]:
             trained.extend(run.id for run in job.runs)
             trials.ended(job.key, complete(job.runs, 0.4))
 
-    train_twins(recorder, "gold", lambda tree: setting_of(tree, 1), execute)
+    for trials in twins_of_sweep(recorder, "gold", lambda tree: setting_of(tree, 1)):
+        execute(trials)
     return trained
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,47 @@ def test_trials_come_back_in_order_each_as_it_was_last_saved(records):
     ]  # fmt: skip
     assert loaded[1].trial == trial(2)
     assert dict(loaded[1].params) == {"x": 1}
+
+
+class Held:
+    """A lease that is held."""
+
+    def check(self) -> None:
+        return None
+
+
+def test_who_holds_the_lease_reads_each_record_once_and_sees_what_is_stored(records):
+    records.save(Record(trial(1), {"training": {"seed": 1}}))
+    records.save_teachers([Teacher("bilstm_crf", scores(score(0.9)))], dev_labels=7)
+    driver, read = SweepRecords(records.storage, "ner"), []
+    driver.lease = Held()  # type: ignore[assignment]
+    driver.folder = Counting(driver.folder, read)  # type: ignore[assignment]
+    driver.save(Record(trial(0, state="RUNNING"), {"stages": ({"text": "all"},)}))
+    for _ in range(2):
+        assert len(driver.load()) == 2
+        assert [row.name for row in driver.teachers()] == ["bilstm_crf"]
+    driver.save(Record(trial(0), {"stages": ({"text": "all"},)}))
+    driver.save(Record(trial(2), {}))
+    driver.save_teachers([], dev_labels=7)
+    assert driver.load() == records.load()
+    assert [record.trial.state for record in driver.load()] == ["COMPLETE"] * 3
+    assert driver.teachers() == []
+    names = ["trials/00000.json", "trials/00001.json", "teachers.json", "teachers.json"]
+    assert read == names
+
+
+class Counting:
+    """A folder that notes what is read."""
+
+    def __init__(self, folder: Storage, read: list[str]):
+        self._folder, self._read = folder, read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._folder, name)
+
+    def read_json(self, name: str, *form: Any) -> Any:
+        self._read.append(name)
+        return self._folder.read_json(name, *form)
 
 
 def test_teachers_come_back(records):

@@ -18,7 +18,7 @@ from raykd.runs.run import Run
 from raykd.storage import Storage
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords
-from raykd.sweep.scheduler import MOST_REPEATS, Trials
+from raykd.sweep.scheduler import MOST_REPEATS, InTurn, Trials
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
@@ -277,3 +277,35 @@ def test_a_search_is_the_same_in_whatever_order_its_trials_end_and_wherever_it_i
     assert len(whole) == 30
     assert search("other", Random(1)) == whole
     assert search("killed", Random(2), [3, 5, 11]) == whole
+
+
+def test_schedulers_take_their_turns_and_a_later_one_sees_how_the_earlier_ones_ended(records, tracked):
+    after: list[list[str]] = []
+
+    def phases():
+        yield scheduler(records, tracked, Fixed(setting(dim=8), setting(dim=16)))
+        after.append(states(records))
+        yield scheduler(records, tracked, Fixed(setting("posterior", dim=8)))
+        after.append(states(records))
+
+    both = InTurn(phases())
+    one, other = both.next(), both.next()
+    assert isinstance(one, Job)
+    assert isinstance(other, Job)
+    assert both.next() == "wait"
+    both.ended(other.key, complete(other.runs, 0.5))
+    assert both.next() == "wait"
+    assert after == []
+    both.ended(one.key, complete(one.runs, 0.5))
+    third = both.next()
+    assert isinstance(third, Job)
+    assert after == [["COMPLETE"] * 2]
+    assert both.epoch(third.key, third.runs[0].id, {"epoch": 0, "dev": 0.1}) == "continue"
+    both.ended(third.key, complete(third.runs, 0.5))
+    assert both.next() is None
+    assert both.next() is None
+    assert after == [["COMPLETE"] * 2, ["COMPLETE"] * 3]
+
+
+def test_without_anything_to_do_there_is_no_job():
+    assert InTurn(iter(())).next() is None

@@ -1,0 +1,247 @@
+"""What a sweep takes beside training: seconds by phase and for each trial; and against a plain Ray Tune sweep.
+
+    python benchmarks/sweep_overhead.py                       ten trials, one worker each, two at a time (a minute)
+    python benchmarks/sweep_overhead.py --workers 2           the same under Ray Train, one at a time
+    python benchmarks/sweep_overhead.py --against CHECKPOINT CORPUS [--sentences 2000] [--trials 10]
+
+Overhead of a trial: (seconds of the phase × runs at a time − seconds of training) / trials, with the start of the first
+trials. Training is the median run, times the runs: all settings are of one shape, and the first run of a process also
+imports what training needs, which counts as a start.
+
+--against: CHECKPOINT (multilingual-e5-small, say) with a head, trained for one step, is the teacher of a student that
+learns its logits and hidden states, on CORPUS, a folder of CoNLL files ({lang}/train.conllu). raykd runs the teacher
+once; the plain sweep runs it in each trial, once, before the student is trained, by the same code, and keeps nothing.
+Both get a teacher that is trained, the corpus read, and the same settings. A plain sweep starts an actor for each
+trial; `reused` keeps its actors as raykd does. Seconds are those of the whole commands, Ray's start among them; raykd
+also measures what teacher and students cost, once for a shape: `costs known` leaves that out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+SLOTS = 2
+PHASES = ("teachers", "precompute", "latency", "trials", "baseline")
+TINY: dict[str, Any] = {
+    "task": "ner",
+    "corpus": {
+        "source": "builtin", "languages": ["en", "de"], "train": 200, "dev": 50, "test": 50, "unlabelled": 100
+    },
+    "teachers": {"kind": "bilstm_crf", "embedding_dim": 16, "hidden_dim": 16, "epochs": 2},
+    "student": {"kind": "bilstm", "embedding_dim": 16, "hidden_dim": 16},
+    "objective": {"kind": "structural"},
+    "schedule": {"epochs": 5},
+}  # fmt: skip
+
+
+def distilled(checkpoint: str, corpus: str, sentences: int) -> dict[str, Any]:
+    """The recipe of the comparison."""
+    parts = ({"objective": {"kind": "logits"}}, {"objective": {"kind": "representation", "layer": 6}})
+    return {
+        "task": "ner",
+        "corpus": {
+            "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
+            "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": 300, "unlabelled": "rest",
+            "unlabelled_cap": sentences, "split": {"train": 1, "dev": 1, "test": 1},
+        },
+        "teachers": {
+            "kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "vocabulary": "pruned",
+            "max_steps": 1,
+        },
+        "student": {
+            "kind": "bilstm", "embedding_dim": 50, "hidden_dim": 100, "decoder": "maxent",
+            "projection": "teacher", "vocabulary": {"kind": "teacher", "pruned": True},
+        },
+        "stages": ({"text": "unlabelled", "objective": {"kind": "mix", "parts": parts}},),
+        "schedule": {"epochs": 3},
+        "training": {"batch_tokens": 2000},
+    }  # fmt: skip
+
+
+def sweep_file(folder: Path, recipe: dict[str, Any], *, trials: int, workers: int) -> Path:
+    """A random search of learning rates; JSON is YAML, too."""
+    at_once = SLOTS if workers == 1 else 1
+    tree = {
+        "name": "overhead",
+        **recipe,
+        "training": {**recipe.get("training", {}), "learning_rate": {"float": [0.001, 0.01]}},
+        "search": {"trials": trials, "sampler": "random"},
+        "baseline": "gold" if "objective" in recipe else "none",
+        "resources": {
+            "workers": workers, "concurrency": at_once, "cpus_per_worker": 1 if workers == 1 else 0.9,
+        },
+        "store": str(folder / "store"),
+        "tracking": {"uri": f"sqlite:///{folder}/mlflow.db"},
+    }  # fmt: skip
+    path = folder / "sweep.yaml"
+    path.write_text(json.dumps(tree))
+    return path
+
+
+def command(folder: Path, *words: str) -> tuple[float, dict[str, float]]:
+    """Seconds of `raykd …`, in all and by phase."""
+    program = [sys.executable, "-c", "from raykd.cli.main import main; main()", *words]
+    started, begun, ended, lines = time.monotonic(), dict[str, float](), dict[str, float](), []
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(program, cwd=folder, env=environment(), **streams) as process:
+        for line in process.stdout or ():
+            lines.append(line)
+            phase = line.partition(":")[0]
+            begun.setdefault(phase, time.monotonic())
+            ended[phase] = time.monotonic()
+    if process.returncode:
+        raise SystemExit("".join(lines))
+    return time.monotonic() - started, {each: ended[each] - begun[each] for each in PHASES if each in begun}
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"RAYKD_CPUS": str(SLOTS), "OMP_NUM_THREADS": "1"}
+
+
+def runs_of(store: Path, role: str) -> list[list[str]]:
+    """The runs of each trial, by their ids."""
+    from raykd.storage import Storage
+    from raykd.sweep.records import SweepRecords
+
+    records = SweepRecords(Storage(str(store)), "overhead").load()
+    return [list(record.trial.run_ids) for record in records if record.trial.role == role]
+
+
+def plain_run(store: Path, run_id: str, file: str) -> dict[str, Any]:
+    from raykd.storage import Storage
+
+    return Storage(str(store)).child("runs", run_id).read_json(file)
+
+
+def overhead(workers: int, trials: int) -> None:
+    """Print the seconds of each phase, and what a trial takes beside its training."""
+    with tempfile.TemporaryDirectory(prefix="raykd-overhead-") as name:
+        folder = Path(name)
+        path = sweep_file(folder, TINY, trials=trials, workers=workers)
+        total, phases = command(folder, "sweep", str(path))
+        for phase, seconds in phases.items():
+            print(f"{phase:12s} {seconds:7.1f} s")
+        print(f"{'all':12s} {total:7.1f} s")
+        at_once = SLOTS if workers == 1 else 1
+        for phase, role in (("trials", "search"), ("baseline", "baseline")):
+            runs = [run_id for own in runs_of(folder / "store", role) for run_id in own]
+            training = statistics.median(
+                plain_run(folder / "store", run_id, "result.json")["wall_s"] for run_id in runs
+            )
+            seconds = max(0.0, phases[phase] * at_once - training * len(runs)) / len(runs)
+            print(f"{phase}: {len(runs)} runs of {training:.2f} s, and {seconds:.2f} s overhead for each")
+
+
+def against(checkpoint: str, corpus: str, sentences: int, trials: int) -> None:
+    """Print the trials per hour of raykd and of plain sweeps."""
+    with tempfile.TemporaryDirectory(prefix="raykd-overhead-") as name:
+        folder = Path(name)
+        recipe = distilled(checkpoint, corpus, sentences)
+        path = sweep_file(folder, recipe, trials=trials, workers=1)
+        command(folder, "precompute", str(path))
+        shutil.rmtree(folder / "store/transfer")
+        seconds, phases = command(folder, "sweep", str(path))
+        print(", ".join(f"{phase} {took:.1f} s" for phase, took in phases.items()))
+        runs = [
+            plain_run(folder / "store", run_id, "model.json")
+            for own in runs_of(folder / "store", "search")
+            for run_id in own
+        ]
+        (folder / "plain.json").write_text(
+            json.dumps({"store": str(folder / "store"), "recipe": recipe, "runs": runs})
+        )
+        took = {"raykd": seconds, "raykd, costs known": seconds - phases["latency"]}
+        for contestant, words in (("plain", ()), ("plain, reused", ("--reused",))):
+            program = [sys.executable, __file__, "--plain", str(folder / "plain.json"), *words]
+            started = time.monotonic()
+            subprocess.run(program, check=True, env=environment(), stdout=subprocess.DEVNULL)
+            took[contestant] = time.monotonic() - started
+        for contestant, own in took.items():
+            ratios = " and ".join(f"{own / took[each]:.1f}" for each in ("raykd", "raykd, costs known"))
+            print(f"{contestant:18s} {own:7.1f} s, {3600 * trials / own:6.0f} trials/h", end="")
+            print("" if "raykd" in contestant else f"; raykd does {ratios} times as many")
+
+
+def plain_sweep(path: Path, *, reused: bool) -> None:
+    """A sweep as one writes it with Ray Tune: each trial loads the teacher, runs it, and trains a student."""
+    import ray
+    from ray import tune
+
+    given = json.loads(path.read_text())
+    ray.init(num_cpus=SLOTS, include_dashboard=False, log_to_driver=False, logging_level="error")
+    results = tune.Tuner(
+        tune.with_resources(plain_trial, {"cpu": 1}),
+        param_space={**given, "runs": None, "run": tune.grid_search(given["runs"])},
+        tune_config=tune.TuneConfig(reuse_actors=reused),
+        run_config=tune.RunConfig(storage_path=tempfile.mkdtemp(prefix="raykd-plain-"), verbose=0),
+    ).fit()
+    if results.errors:
+        raise SystemExit(str(results.errors[0]))
+
+
+def plain_trial(config: dict[str, Any]) -> None:
+    """Everything that a trial needs: corpus and teacher as they are stored, and a folder of its own for the rest."""
+    import torch
+    from ray import tune
+
+    from raykd.runs.distil import Worker
+    from raykd.runs.execute import execute
+    from raykd.runs.precompute import precompute
+    from raykd.runs.prepare import prepare, transfer_needs
+    from raykd.runs.recipe import Recipe
+    from raykd.runs.run import Run
+    from raykd.runs.shard_writer import ShardWriter
+    from raykd.runs.transfer import transfer_plan
+    from raykd.storage import Storage
+
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory(prefix="raykd-plain-") as folder:
+        for part in Path(config["store"]).iterdir():
+            if part.name not in ("transfer", "runs", "sweeps"):
+                (Path(folder) / part.name).symlink_to(part)
+        asked = Recipe.model_validate_json(json.dumps(config["recipe"]))
+        ready = prepare(asked, Storage(folder))
+        needs = transfer_needs([asked], unlabelled=ready.unlabelled)
+        plan = transfer_plan(ready.storage, [(ready.teachers[0], needs)])
+        assert plan is not None
+
+        def here(plan: Any, rows: Iterable[Any], placement: Any) -> Iterator[Any]:
+            writer = ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget)
+            yield from map(writer, rows)
+
+        precompute(plan, launch=here)
+        run = Run.from_plain(config["run"])
+        result = execute(folder, run, worker=Worker(), report=lambda epoch: tune.report(epoch.metrics()))
+        tune.report({"dev": result.scores.mean("dev")})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--against", nargs=2, metavar=("CHECKPOINT", "CORPUS"))
+    parser.add_argument("--sentences", type=int, default=2000)
+    parser.add_argument("--plain", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--reused", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.plain:
+        plain_sweep(given.plain, reused=given.reused)
+    elif given.against:
+        against(*given.against, given.sentences, given.trials)
+    else:
+        overhead(given.workers, given.trials)
+
+
+if __name__ == "__main__":
+    main()
