@@ -38,7 +38,9 @@ class SearchConfig(Frozen):
     """Which trials are run. The task's score is that on dev; what a student costs follows from its shape."""
 
     trials: Annotated[int, Field(ge=1)] = 16
-    sampler: Literal["tpe", "random", "nsga2", "grid"] = "tpe"
+    sampler: Literal["tpe", "gp", "nsga2", "random", "grid"] = "tpe"
+    """`tpe` models each alternative of a choice by itself. `gp`, a Gaussian process, models the settings that all trials
+    have and draws those below a choice at random; it takes seconds a trial. `nsga2` evolves generations of twelve."""
     objectives: dict[str, Direction] | None = None
     """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`; of
     the deployed form `latency_ms_int8`, `bytes_onnx_int8` and others. By default the score, latency_ms and

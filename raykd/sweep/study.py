@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class Study:
     @property
     def learns(self) -> bool:
         """Whether what it proposes depends on how earlier trials ended."""
-        return self._search.sampler in ("tpe", "nsga2")
+        return self._search.sampler not in ("random", "grid")
 
     def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
         """The setting of trial `number`, drawn from the trials `seen`; None when a grid is exhausted. `attempt`: how
@@ -122,14 +123,31 @@ class _Suggest:
 
 def _sampler(search: SearchConfig, number: int, attempt: int) -> optuna.samplers.BaseSampler:
     seed = int(np.random.SeedSequence([search.seed, number, attempt]).generate_state(1)[0])
-    if search.sampler == "tpe":
-        start = STARTUP_PER_OBJECTIVE * len(search.objectives or OBJECTIVES)
-        # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.samplers.TPESampler(
-                seed=seed, multivariate=True, group=True, n_startup_trials=start
-            )
-    if search.sampler == "nsga2":
-        return optuna.samplers.NSGAIISampler(seed=seed, population_size=12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return SAMPLERS[search.sampler](seed, STARTUP_PER_OBJECTIVE * len(search.objectives or OBJECTIVES))
+
+
+def _tpe(seed: int, startup: int) -> optuna.samplers.BaseSampler:
+    # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).
+    return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, n_startup_trials=startup)
+
+
+def _nsga2(seed: int, startup: int) -> optuna.samplers.BaseSampler:
+    return optuna.samplers.NSGAIISampler(seed=seed, population_size=12)
+
+
+def _gp(seed: int, startup: int) -> optuna.samplers.BaseSampler:
+    # It models what all trials have, such as the student's sizes; below a choice it draws at random.
+    return optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup)
+
+
+def _random(seed: int, startup: int) -> optuna.samplers.BaseSampler:
     return optuna.samplers.RandomSampler(seed=seed)
+
+
+SAMPLERS: Mapping[str, Callable[[int, int], optuna.samplers.BaseSampler]] = MappingProxyType(
+    {"tpe": _tpe, "nsga2": _nsga2, "gp": _gp, "random": _random, "grid": _random}
+)
+"""`search.sampler` → from a seed, and the number of random settings before it models them, Optuna's sampler. A grid
+goes through the space by itself."""
