@@ -28,12 +28,14 @@ ANNEALING = ("schedule.anneal_rate", "schedule.anneal_horizon")
 
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
-    """Trials that may be on a front: complete ones of the search whose every objective is known."""
+    """Trials that may be on a front: complete ones of the search that meet its constraints and whose every
+    objective is known."""
     return [
         trial
         for trial in trials
         if trial.state == "COMPLETE"
         and trial.role == "search"
+        and trial.feasible
         and None not in objective_values(trial, objectives)
     ]
 

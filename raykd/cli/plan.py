@@ -27,6 +27,7 @@ from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.sweep.driver import Sweep, measure_costs
 from raykd.sweep.forecast import Forecast, forecast
+from raykd.sweep.limits import allowed_shapes, refuse_impossible
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.settings import known_cost
 from raykd.trial import shape_name
@@ -50,9 +51,19 @@ def plan(
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
     for line in (*_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
         stdout.print(line, highlight=False, soft_wrap=True)
+    for line in _allowed(sweep):
+        stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
     next_ = _next(sweep, file, set_, variant, small)
     stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)
+
+
+def _allowed(sweep: Sweep) -> Iterator[str]:
+    """How many student shapes the constraints allow, by their costs alone."""
+    if sweep.file.search.constraints:
+        allowed, shapes = allowed_shapes(sweep)
+        yield f"constraints: {len(allowed)} of {counted(len(shapes), 'student shape')} meet those on costs"
+        refuse_impossible(sweep)
 
 
 def _duration(expected: Forecast) -> str:

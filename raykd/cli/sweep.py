@@ -20,8 +20,9 @@ from raykd.redact import redacted
 from raykd.report import Judgement, front_markdown, judge
 from raykd.report.card import trial_card
 from raykd.runs.cluster import concurrency
-from raykd.sweep.driver import Sweep, run_sweep
+from raykd.sweep.driver import Sweep, measure_costs, run_sweep
 from raykd.sweep.lease import held
+from raykd.sweep.limits import has_limits, refuse_impossible
 from raykd.sweep.track import publish, tracked
 from raykd.tracking import check as check_tracking
 from raykd.trial import Teacher, Trial
@@ -81,6 +82,9 @@ def _swept(
     objectives = planned.file.objectives
     with at_work(planned, address) as (cluster, listener):
         concurrency(planned.file.resources, cluster)
+        if has_limits(planned):
+            measure_costs(planned, listener)
+            refuse_impossible(planned)
         with (
             held(planned.records.folder, note=listener.note) as lease,
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,

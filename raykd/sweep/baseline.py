@@ -58,8 +58,11 @@ def twin_tree(record: Record, objective: str) -> dict[str, Any]:
 
 
 def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[Record]:
-    """Records of the front and of each objective's best trial by its dev score, but for those on gold labels."""
-    done = [r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE"]
+    """Records of the front and of each objective's best trial by its dev score, but for those on gold labels and
+    those that miss a constraint."""
+    done = [
+        r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE" and r.trial.feasible
+    ]
     front = {trial.number for trial in front_of([record.trial for record in done], objectives)}
     best: dict[str, Record] = {}
     for record in done:

@@ -27,17 +27,18 @@ from raykd.runs.transfer import compute_features, compute_transfer, transfer_pla
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
 from raykd.sweep.baseline import train_twins
+from raykd.sweep.constraints import Constraints
 from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels
 from raykd.sweep.scheduler import RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
-from raykd.sweep.spec import SweepFile, check_sweep, plain_sweep, search_identity
+from raykd.sweep.spec import SweepFile, check_sweep, constrained_figures, plain_sweep, search_identity
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import Text, signal_id
-from raykd.trial import UNFINISHED, Teacher, Trial, scores_of
+from raykd.trial import UNFINISHED, Teacher, Trial, scores_of, teacher_score
 
 T = TypeVar("T")
 
@@ -211,6 +212,7 @@ def run_sweep(
         listener,
         sweep.file.objectives,
         lambda setting: cost_of(sweep, setting),
+        Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
     )
     minutes = sweep.file.budget.minutes
     search(sweep, recorder, concurrent, None if minutes is None else started + 60 * minutes)
@@ -296,8 +298,9 @@ def cost_of(sweep: Sweep, setting: Setting) -> Cost:
 
 
 def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
-    """RunError where a figure of the deployed form is searched for and not known of a student or of a teacher."""
-    asked = [figure.name for figure in DEPLOYED if figure.name in sweep.file.objectives]
+    """RunError where a figure of the deployed form is searched for or constrained, and not known of a model."""
+    wanted = {*sweep.file.objectives, *constrained_figures(sweep.file)}
+    asked = [figure.name for figure in DEPLOYED if figure.name in wanted]
     if not asked:
         return
     teachers = [known_cost(sweep.storage, run) for _, run in sweep.teachers]
@@ -305,9 +308,7 @@ def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
         for teacher in teachers:
             known = against_teachers(student, [teacher]).figures
             if lacking := [name for name in asked if name not in known]:
-                problem = (
-                    f"search.objectives: {', '.join(lacking)} is not known, since the model has no ONNX form"
-                )
+                problem = f"search: {', '.join(lacking)} is not known, since the model has no ONNX form"
                 raise RunError(f"{problem} (raykd export RUN DIR says why)")
 
 

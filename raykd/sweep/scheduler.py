@@ -19,7 +19,7 @@ from raykd.sweep.spec import FREE
 from raykd.tasks import TASKS
 from raykd.trial import STRATEGY, UNFINISHED, Role, Trial
 
-# A sampler that proposes only settings that were tried has exhausted the space, or nearly so.
+# A sampler that proposes only settings that were tried or miss a constraint has exhausted the space, or nearly so.
 MOST_REPEATS = 100
 
 
@@ -155,9 +155,15 @@ class Trials:
                 return None
             setting = self._resolve(proposal.tree)
             # Proposed before: it is computed once.
-            if setting.run_ids not in self._known:
-                self._most -= 1
-                return self._begin(_Running(self._record(setting, proposal), setting))
+            if setting.run_ids in self._known:
+                continue
+            record = self._record(setting, proposal)
+            # It costs more than the search allows, which is known without training it.
+            if not record.trial.feasible:
+                continue
+            self._most -= 1
+            self._next_number += 1
+            return self._begin(_Running(record, setting))
         return None
 
     def _record(self, setting: Setting, proposal: Proposal) -> Record:
@@ -167,8 +173,7 @@ class Trials:
             settings={**_strategy(setting), **flat_settings(setting.runs[0]), **setting.prepared.differences},
             objective=setting.recipe.method, score_name=task.score_name, score_label=task.score_label,
         )  # fmt: skip
-        self._next_number += 1
-        trial = with_cost(trial, self._recorder.cost_of(setting))
+        trial = self._judged(with_cost(trial, self._recorder.cost_of(setting)))
         resolved = {section: value for section, value in setting.tree.items() if section not in FREE}
         return Record(trial, resolved, proposal.params, proposal.distributions, proposal.sampler)
 
@@ -195,10 +200,16 @@ class Trials:
     def _keep(self, record: Record) -> None:
         self._known[record.trial.run_ids] = self._own[record.trial.number] = record
 
+    def _judged(self, trial: Trial) -> Trial:
+        """`trial` of the search with how it stands to the constraints."""
+        return self._recorder.constraints.judged(trial) if self._role == "search" else trial
+
     def _outcome(self, running: _Running, outcome: Outcome) -> Trial:
         trial, setting = running.record.trial, running.setting
         if outcome.state == "COMPLETE":
-            return finished(trial, setting.seed_results(outcome.results), self._recorder.cost_of(setting))
+            return self._judged(
+                finished(trial, setting.seed_results(outcome.results), self._recorder.cost_of(setting))
+            )
         return replace(trial, state=outcome.state, message=outcome.message)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from raykd.conditions import ConditionError, parse
 from raykd.errors import Fault, SpecError
 from raykd.figures import DEPLOYED, Direction, Directions, default_objectives, objective_fault
 from raykd.identity import identity
@@ -19,6 +21,7 @@ from raykd.runs.recipe import Recipe
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.stated import CardConfig
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
+from raykd.sweep.constraints import constraint_fault
 from raykd.sweep.records import NAME
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
@@ -39,12 +42,16 @@ class SearchConfig(Frozen):
 
     trials: Annotated[int, Field(ge=1)] = 16
     sampler: Literal["tpe", "gp", "nsga2", "random", "grid"] = "tpe"
-    """`tpe` models each alternative of a choice by itself. `gp`, a Gaussian process, models the settings that all trials
-    have and draws those below a choice at random; it takes seconds a trial. `nsga2` evolves generations of twelve."""
+    """`tpe` models each alternative of a choice by itself. `gp`, a Gaussian process, models the settings that all
+    trials have and draws those below a choice at random; it takes seconds a trial. `nsga2` evolves generations of
+    twelve."""
     objectives: dict[str, Direction] | None = None
     """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`; of
     the deployed form `latency_ms_int8`, `bytes_onnx_int8` and others. By default the score, latency_ms and
     parameters."""
+    constraints: tuple[str, ...] = ()
+    """What every student of the front must meet, written as for `--where`: `["f1 >= 0.95 * teacher", "bytes <= 10e6"]`.
+    They lead the sampler. A setting whose costs alone miss one is never trained."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Of the search. The same seed, space and `resources.concurrency` give the same settings."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
@@ -93,7 +100,34 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     faults = recipe_faults(sweep)
     if sweep.baseline != "none" and not faults:
         faults = [(("baseline",), message) for _, message in recipe_faults(sweep.on_labels())]
-    return faults + objective_faults(sweep.objectives, sweep.labels.score_name) + _deployed_faults(sweep)
+    return (
+        faults
+        + objective_faults(sweep.objectives, sweep.labels.score_name)
+        + _deployed_faults(sweep)
+        + _constraint_faults(sweep)
+    )
+
+
+def constrained_figures(sweep: SweepFile) -> frozenset[str]:
+    """The names in the sweep's constraints; of what is no condition, none."""
+    names: frozenset[str] = frozenset()
+    for source in sweep.search.constraints:
+        with suppress(ConditionError):
+            names |= parse(source, sweep.labels.score_name).names
+    return names
+
+
+def _constraint_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    labelled = [language for language in sweep.corpus.languages if sweep.corpus.role(language) == "labelled"]
+    found = [
+        (source, constraint_fault(source, sweep.labels.score_name, labelled))
+        for source in sweep.search.constraints
+    ]
+    return [
+        (("search", "constraints"), f"{source!r}: {message}")
+        for source, message in found
+        if message is not None
+    ]
 
 
 def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:
@@ -111,10 +145,13 @@ def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyP
 def _deployed_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     """Figures of a deployed form that the student, or in a ratio the teacher, does not have."""
     faults: list[tuple[KeyPath, str]] = []
+    constrained = constrained_figures(sweep)
     for figure in DEPLOYED:
-        if figure.name not in sweep.objectives:
+        if figure.name not in (*sweep.objectives, *constrained):
             continue
         path: KeyPath = ("search", "objectives", figure.name)
+        if figure.name not in sweep.objectives:
+            path = ("search", "constraints")
         compared = {"student": sweep.student, **({"teacher": sweep.teachers} if figure.against else {})}
         for side, config in compared.items():
             if reason := _not_deployed(config):

@@ -92,6 +92,7 @@ class Study:
             params=dict(record.params),
             distributions={name: json_to_distribution(d) for name, d in record.distributions.items()},
             system_attrs=dict(record.sampler),
+            constraints=dict(record.trial.violations),
         )
 
 
