@@ -51,7 +51,7 @@ def plan(
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
     for line in (*_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
         stdout.print(line, highlight=False, soft_wrap=True)
-    for line in _allowed(sweep):
+    for line in _search(sweep):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
     next_ = _next(sweep, file, set_, variant, small)
@@ -59,7 +59,11 @@ def plan(
 
 
 def _allowed(sweep: Sweep) -> Iterator[str]:
-    """How many student shapes the constraints allow, by their costs alone."""
+    """What the search starts from, and how many student shapes its constraints allow by their costs alone."""
+    starts = sweep.starts
+    if starts.params or starts.misfits:
+        yield f"start: {counted(len(starts.params), 'setting')} of search.start_from come first"
+    yield from (f"start: left out, {misfit}" for misfit in starts.misfits)
     if sweep.file.search.constraints:
         allowed, shapes = allowed_shapes(sweep)
         yield f"constraints: {len(allowed)} of {counted(len(shapes), 'student shape')} meet those on costs"

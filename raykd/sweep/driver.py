@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from raykd.corpora import Corpus
@@ -34,7 +35,15 @@ from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels
 from raykd.sweep.scheduler import RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
-from raykd.sweep.spec import SweepFile, check_sweep, constrained_figures, plain_sweep, search_identity
+from raykd.sweep.spec import (
+    SweepFile,
+    check_sweep,
+    constrained_figures,
+    plain_sweep,
+    search_identity,
+    searched_tree,
+)
+from raykd.sweep.starts import Starts, starts_of
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import Text, signal_id
@@ -76,8 +85,14 @@ class Sweep:
         return self.settings.of(covering(self.document.tree)[0].tree)
 
     def refuse(self, *, resume: bool) -> None:
-        """Raises StoreError as `begin` would, before anything is read."""
+        """Raises StoreError as `begin` would, before anything is read, and as `starts` does."""
+        _ = self.starts
         self.records.refuse(sweep_id=search_identity(self.document), resume=resume)
+
+    @cached_property
+    def starts(self) -> Starts:
+        """What the search tries first. Raises StoreError where `search.start_from` names no sweep."""
+        return starts_of(self.file.search.start_from, searched_tree(self.document.tree), self.storage)
 
     @property
     def resumable(self) -> bool:
@@ -395,7 +410,7 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | 
     log_again(sweep, recorder)
     ended = sum(record.trial.state not in UNFINISHED for record in own)
     trials = Trials(
-        recorder, Study(sweep.document.tree, sweep.file.search), sweep.settings.of, role="search",
+        recorder, Study(sweep.document.tree, sweep.file.search, sweep.starts.params), sweep.settings.of, role="search",
         known=own, most=sweep.trials - len(own), at_once=concurrent, deadline=deadline,
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)

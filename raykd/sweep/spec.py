@@ -23,6 +23,7 @@ from raykd.runs.stated import CardConfig
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, grid_size, is_searched
 from raykd.sweep.constraints import constraint_fault
 from raykd.sweep.records import NAME
+from raykd.sweep.starts import start_fault
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline", "card"})
@@ -52,6 +53,12 @@ class SearchConfig(Frozen):
     constraints: tuple[str, ...] = ()
     """What every student of the front must meet, written as for `--where`: `["f1 >= 0.95 * teacher", "bytes <= 10e6"]`.
     They lead the sampler. A setting whose costs alone miss one is never trained."""
+    start_from: (
+        Annotated[str, Field(pattern=NAME)] | tuple[dict[str, bool | int | float | str | None], ...]
+    ) = ()
+    """What is tried first: settings by dotted key path, `[{student.hidden_dim: 64, objective.kind: structural}]`, of
+    which the sampler draws what is left out; or the name of an earlier sweep in the store, of whose front all that this
+    space has."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Of the search. The same seed, space and `resources.concurrency` give the same settings."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
@@ -196,6 +203,8 @@ def check_sweep(document: Document) -> None:
     # What is written wrongly has no size, and what is too large is not gone through.
     faults = _faults(document) or _too_large(document) or _combined(document)
     faults += _not_searchable(document) + _with_passwords(document)
+    # What is written wrongly has no space.
+    faults = faults or _not_started(document)
     if faults:
         raise SpecError(document.ordered(faults))
 
@@ -228,6 +237,24 @@ def _not_searchable(document: Document) -> list[Fault]:
         if searched:
             faults.append(document.fault((section,), "cannot be searched; give a plain value"))
     return faults
+
+
+def searched_tree(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections of a sweep file's tree that may be searched."""
+    return {section: tree[section] for section in SEARCHABLE if section in tree}
+
+
+def _not_started(document: Document) -> list[Fault]:
+    """Settings of `search.start_from` that are not in the space, and a sampler that takes none."""
+    search, path = document.tree.get("search", {}), ("search", "start_from")
+    given = search.get("start_from", ())
+    if given and search.get("sampler") == "grid":
+        return [
+            document.fault(path, "a grid tries every setting in its order; remove it, or use another sampler")
+        ]
+    settings = [] if isinstance(given, str) else given
+    found = ((place, start_fault(each, searched_tree(document.tree))) for place, each in enumerate(settings))
+    return [document.fault((*path, place), message) for place, message in found if message is not None]
 
 
 def _with_passwords(document: Document) -> list[Fault]:

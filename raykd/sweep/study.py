@@ -48,9 +48,10 @@ class Study:
     records that are given. So a search that is killed and resumed goes on as it would have.
     """
 
-    def __init__(self, tree: dict[str, Any], search: SearchConfig):
+    def __init__(self, tree: dict[str, Any], search: SearchConfig, starts: Sequence[Mapping[str, Any]] = ()):
+        """`starts`: for the first trials, what they have of the space."""
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._tree, self._search = tree, search
+        self._tree, self._search, self._starts = tree, search, starts
         self._objectives = search.objectives or OBJECTIVES
         self._grid = iter(assignments(tree)) if search.sampler == "grid" else None
 
@@ -73,6 +74,8 @@ class Study:
             sampler=_sampler(self._search, number, attempt),
         )
         study.add_trials([self._frozen(record) for record in seen if record.trial.state in _STATES])
+        if attempt == 0 and number < len(self._starts):
+            study.enqueue_trial(dict(self._starts[number]))
         asked = study.ask()
         tree = next(self._grid, None) if self._grid else resolve(self._tree, _Suggest(asked))
         # What the sampler notes it notes when it is asked for the first value.
