@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -27,7 +26,8 @@ from raykd.runs.run import Run
 from raykd.runs.transfer import compute_features, compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
-from raykd.sweep.baseline import train_twins
+from raykd.sweep.baseline import train_twins, worth_a_baseline
+from raykd.sweep.budget import Budget
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
@@ -119,7 +119,7 @@ class Sweep:
     @property
     def trials(self) -> int:
         """How many trials the search makes."""
-        return planned_trials(self.document.tree, self.file.search)
+        return planned_trials(self.document.tree, self.file.search, self.file.budget.trials)
 
     @property
     def teachers(self) -> list[tuple[str, Run]]:
@@ -215,8 +215,16 @@ def run_sweep(
         StoreError: if the store fails.
     """
     concurrent = concurrency(sweep.file.resources, cluster)
-    started = time.monotonic()
+    resources = sweep.file.resources
+    budget = Budget(
+        sweep.file.budget, gpus=resources.workers * resources.gpus_per_worker, at_once=concurrent,
+        ended=[record.trial.number for record in sweep.earlier()],
+    )  # fmt: skip
+    untrained = missing_results(sweep.storage, sweep.members)
     teach(sweep, cluster, listener)
+    for _, run in untrained:
+        result = find_result(sweep.storage, run)
+        budget.charge(result.wall_s if result is not None else 0.0)
     measure_costs(sweep, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
@@ -229,8 +237,7 @@ def run_sweep(
         lambda setting: cost_of(sweep, setting),
         Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
     )
-    minutes = sweep.file.budget.minutes
-    search(sweep, recorder, concurrent, None if minutes is None else started + 60 * minutes)
+    search(sweep, recorder, concurrent, budget)
     if sweep.file.baseline != "none":
         train_twins(
             replace(recorder, phase="baseline"),
@@ -404,20 +411,32 @@ def _row(
     )  # fmt: skip
 
 
-def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | None) -> None:
-    """The phase `trials`. `deadline`: on the monotonic clock; no trial is started after it."""
+def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> None:
+    """The phase `trials`; it ends early where no other trial fits into the budget."""
+
+    def spent(trials: Iterable[Trial]) -> str:
+        trials = list(trials)
+        return budget.spent(trials, after_search(sweep, trials))
+
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
     log_again(sweep, recorder)
     ended = sum(record.trial.state not in UNFINISHED for record in own)
     trials = Trials(
         recorder, Study(sweep.document.tree, sweep.file.search, sweep.starts.params), sweep.settings.of, role="search",
-        known=own, most=sweep.trials - len(own), at_once=concurrent, deadline=deadline,
+        known=own, most=sweep.trials - len(own), at_once=concurrent, spent=spent,
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)
     if ended < sweep.trials:
         _work(sweep, trials, concurrent)
-    late = "; the budget is spent, --resume with a larger one goes on" if trials.out_of_time else ""
+    late = f"; {trials.ended_by}, --resume with a larger one goes on" if trials.ended_by else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
+
+
+def after_search(sweep: Sweep, trials: Iterable[Trial]) -> float:
+    """How many trials' time the phases after the search take, for the students found so far."""
+    if sweep.file.baseline == "none":
+        return 0.0
+    return float(len(worth_a_baseline([Record(trial, {}) for trial in trials], sweep.file.objectives)))
 
 
 def log_again(sweep: Sweep, recorder: Recorder) -> None:

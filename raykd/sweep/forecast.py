@@ -49,6 +49,8 @@ class Forecast:
 
     phases: dict[str, float]
     at_most: bool
+    trial_s: float
+    """Seconds of one trial, its runs side by side as far as they fit."""
     readings: tuple[Reading, ...] = ()
     """What frozen encoders have still to read."""
 
@@ -80,7 +82,9 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     }
     phases = {name: seconds and PHASE_S + seconds for name, seconds in phases.items()}
     phases = {"start": START_S, **phases, "report": REPORT_S}
-    return Forecast(phases, any(_endless(run) for run in [*todo, *chain(*every)]), tuple(unread))
+    endless = any(_endless(run) for run in [*todo, *chain(*every)])
+    side_by_side = min(concurrent, sweep.file.search.runs_per_setting)
+    return Forecast(phases, endless, one / side_by_side, tuple(unread))
 
 
 def _together(seconds: Sequence[float], concurrent: int) -> float:

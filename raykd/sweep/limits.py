@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from raykd.conditions import OBJECTIVE
 from raykd.counted import counted
-from raykd.errors import RunError
+from raykd.errors import SpecError
 from raykd.runs.cost import find_cost
 from raykd.runs.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.driver import Sweep
+from raykd.sweep.forecast import Forecast
 from raykd.sweep.outcome import against_teachers
 from raykd.sweep.settings import known_cost
 from raykd.trial import Trial
@@ -18,7 +19,7 @@ from raykd.trial import Trial
 
 def has_limits(sweep: Sweep) -> bool:
     """Whether the plan has to be known before the sweep starts."""
-    return bool(sweep.file.search.constraints)
+    return bool(sweep.file.search.constraints) or sweep.file.budget.seconds is not None
 
 
 def allowed_shapes(sweep: Sweep) -> tuple[list[Run], list[Run]]:
@@ -40,13 +41,53 @@ def allowed_shapes(sweep: Sweep) -> tuple[list[Run], list[Run]]:
 
 
 def refuse_impossible(sweep: Sweep) -> None:
-    """RunError where no student of the space can meet `search.constraints`; costs are known of each shape."""
+    """SpecError where no student of the space can meet `search.constraints`; costs are known of each shape."""
     allowed, shapes = allowed_shapes(sweep)
     if not allowed:
-        raise RunError(
-            f"search.constraints: none of {counted(len(shapes), 'student shape')} meets "
-            f"{_listed(sweep.file.search.constraints)}; raykd plan shows what each costs; relax them, or search others"
+        message = (
+            f"none of {counted(len(shapes), 'student shape')} meets {_listed(sweep.file.search.constraints)}; relax "
+            "them, or search others (raykd plan without them shows what each costs)"
         )
+        raise SpecError((sweep.document.fault(("search", "constraints"), message),))
+
+
+def trials_within(sweep: Sweep, expected: Forecast, concurrent: int) -> int | None:
+    """How many of the trials that are left fit into the budget's wall time; None: it has none. The baseline is counted
+    with the students of the front alone when the sweep runs, and is left out here."""
+    if sweep.file.budget.seconds is None:
+        return None
+    left = sweep.trials - len(sweep.earlier())
+    free = sweep.file.budget.seconds - _before_trials(expected) - expected.phases["report"]
+    each = expected.trial_s * min(concurrent, sweep.file.search.runs_per_setting) / concurrent
+    return max(0, min(left, int(free / each))) if each else left
+
+
+def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
+    """SpecError where teachers, precompute and one trial take longer than the budget has.
+
+    On GPUs nothing is known of their speed before they train, and nothing is refused.
+    """
+    budget = sweep.file.budget
+    if budget.seconds is None or sweep.file.resources.gpus_per_worker or sweep.trials <= len(sweep.earlier()):
+        return
+    parts = {
+        **{name: seconds for name, seconds in expected.phases.items() if name not in ("trials", "baseline")},
+        "one trial": expected.trial_s,
+    }
+    needed = sum(parts.values())
+    if needed > budget.seconds:
+        shown = " + ".join(f"{name} {seconds / 60:.1f}" for name, seconds in parts.items() if seconds)
+        message = (
+            f"{budget.seconds / 60:g} minutes hold no front: {shown} = {needed / 60:.1f} minutes; raise it, or train "
+            "teachers and students on less text (corpus.cap, corpus.unlabelled_cap) or for fewer epochs"
+        )
+        key = "minutes" if budget.hours is None else "hours"
+        raise SpecError((sweep.document.fault(("budget", key), message),))
+
+
+def _before_trials(expected: Forecast) -> float:
+    later = ("trials", "baseline", "report")
+    return sum(seconds for name, seconds in expected.phases.items() if name not in later)
 
 
 def _listed(sources: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
@@ -113,20 +112,21 @@ class Trials:
         known: Iterable[Record],
         most: int,
         at_once: int = 1,
-        deadline: float | None = None,
+        spent: Callable[[Iterable[Trial]], str] = lambda trials: "",
     ):
         """`known`: trials that are not made again. `most`: new trials. `at_once`: how many trials run at a time.
-        `deadline`: on the monotonic clock."""
+        `spent`: given all trials, why no other may be started; empty where one may."""
         self._recorder, self._proposer, self._resolve = recorder, proposer, resolve
         self._role: Role = role
-        self._most, self._deadline, self._lag = most, deadline, 2 * at_once - 1
+        self._most, self._spent, self._lag = most, spent, 2 * at_once - 1
         self._known = {record.trial.run_ids: record for record in known}
         trials = recorder.records.load()
         self._own = {record.trial.number: record for record in trials if record.trial.role == role}
         self._again = [record for record in self._own.values() if record.trial.state in UNFINISHED]
         self._next_number = 1 + max((record.trial.number for record in trials), default=-1)
         self._running: dict[str, _Running] = {}
-        self.out_of_time = False
+        self.ended_by = ""
+        """Why the search ended before its last trial."""
 
     def next(self) -> Job | Wait | None:
         """The next trial that has to be run."""
@@ -136,8 +136,8 @@ class Trials:
             return self._begin(_Running(record, self._resolve(record.resolved)))
         if self._most <= 0:
             return None
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            self.out_of_time = True
+        self.ended_by = self._spent([record.trial for record in self._own.values()])
+        if self.ended_by:
             return None
         return self._proposed()
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raykd.conditions import ConditionError, parse
 from raykd.errors import Fault, SpecError
@@ -66,9 +66,30 @@ class SearchConfig(Frozen):
 
 
 class BudgetConfig(Frozen):
-    """No trial starts once the budget is spent; those that run are finished."""
+    """Of one call of `raykd sweep`. It ends with a front within it: no trial starts that, by how long trials lasted,
+    would end too late for the baseline and `search.confirm` to follow; those that run are finished. It is refused
+    before anything is trained where not even the teachers and one trial fit."""
 
     minutes: Annotated[float, Field(gt=0)] | None = None
+    hours: Annotated[float, Field(gt=0)] | None = None
+    """Of wall time; instead of `minutes`."""
+    gpu_hours: Annotated[float, Field(gt=0)] | None = None
+    """The wall time of teachers' and trials' runs times the GPUs of a run."""
+    trials: Annotated[int, Field(ge=1)] | None = None
+    """Most trials of the search, also where `search.trials` or a grid has more."""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if self.minutes is not None and self.hours is not None:
+            raise ValueError("minutes and hours are both given; write one of them")
+        return self
+
+    @property
+    def seconds(self) -> float | None:
+        """Of wall time; None: no limit."""
+        if self.hours is not None:
+            return 3600 * self.hours
+        return None if self.minutes is None else 60 * self.minutes
 
 
 class TrackingConfig(Frozen):

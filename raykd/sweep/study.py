@@ -103,10 +103,9 @@ _STATES = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED}
 """What failed is tried again, and says nothing until then."""
 
 
-def planned_trials(tree: dict[str, Any], search: SearchConfig) -> int:
-    """How many trials a sweep has: never more than its space has settings."""
-    size = grid_size(tree)
-    return search.trials if size is None else min(search.trials, size)
+def planned_trials(tree: dict[str, Any], search: SearchConfig, most: int | None = None) -> int:
+    """How many trials a sweep has: never more than its space has settings, or than its budget has (`most`)."""
+    return min(each for each in (search.trials, grid_size(tree), most) if each is not None)
 
 
 class _Suggest:
