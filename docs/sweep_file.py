@@ -25,7 +25,14 @@ from raykd.runs.stated import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import TeacherVocabulary
-from raykd.sweep.spec import SEARCHABLE, BudgetConfig, SearchConfig, SweepFile, TrackingConfig
+from raykd.sweep.spec import (
+    SEARCHABLE,
+    BudgetConfig,
+    ConfirmConfig,
+    SearchConfig,
+    SweepFile,
+    TrackingConfig,
+)
 from raykd.teachers import TEACHERS
 from raykd.training import ScheduleConfig, TrainingConfig
 
@@ -162,7 +169,7 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`strategies`": {"": Strategy},
     "`schedule`": {"": ScheduleConfig},
     "`training`": {"": TrainingConfig},
-    "`search`": {"": SearchConfig},
+    "`search`": {"": SearchConfig, "confirm": ConfirmConfig},
     "`budget`": {"": BudgetConfig},
     "`resources`": {"": Resources},
     "`tracking`": {"": TrackingConfig},

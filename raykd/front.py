@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -110,6 +111,26 @@ def _directions(teachers: Sequence[Teacher], objectives: Directions) -> tuple[Di
 def _volume(shares: np.ndarray, directions: Sequence[Direction]) -> float:
     reference = [0.0 if direction == "max" else 1.0 for direction in directions]
     return float(hypervolume(shares, reference, directions))
+
+
+def confirmation(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
+    """The same setting over more seeds, whose figures are the trial's with less chance in them; None where it was not
+    confirmed. Of several the one with most seeds."""
+    seeds = len(trial.run_ids)
+    found = [
+        other
+        for other in trials
+        if other.role == "confirm" and other.state == "COMPLETE" and other.run_ids[:seeds] == trial.run_ids
+    ]
+    return max(found, key=lambda other: len(other.run_ids), default=None)
+
+
+def confirmed(trial: Trial, trials: Iterable[Trial]) -> Trial:
+    """The trial with the scores of its confirmation, and how it stands to the constraints by them."""
+    by = confirmation(trial, trials)
+    if by is None:
+        return trial
+    return replace(trial, scores=by.scores, violations=by.violations, still_rises=by.still_rises)
 
 
 def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:

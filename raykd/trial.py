@@ -13,7 +13,7 @@ from typing import Any, Literal
 from raykd.results import Part, Scores
 
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
-Role = Literal["search", "baseline"]
+Role = Literal["search", "confirm", "baseline"]
 UNFINISHED = ("RUNNING", "FAILED")
 """The states of trials that the next driver begins again."""
 

@@ -123,9 +123,12 @@ def _of_students(rows: Sequence[FrontRow], teachers: Sequence[Teacher], label: s
         if gold:
             text = f"even without a teacher above it (dev {label} {percent(reference)}); nothing is distilled here"
             yield Finding(text, _numbers(gold))
+    missing = [row.trial for row in rows if not row.trial.feasible]
+    if missing:
+        yield Finding("confirmed over more seeds, misses search.constraints", _numbers(missing), blocks=True)
     single = [row.trial for row in rows if len(_seeds(row.trial)) == 1]
     if single:
-        text = "one seed a setting, so differences of a point may be chance; set search.runs_per_setting: 3"
+        text = "one seed a setting, so differences of a point may be chance; set search.confirm: {seeds: 5}"
         yield Finding(text)
 
 

@@ -78,10 +78,13 @@ def train_twins(
     objective: str,
     resolve: Callable[[Mapping[str, Any]], Setting],
     execute: Callable[[Trials], None],
+    with_seeds: Callable[[Sequence[Record], Sequence[Record]], Sequence[Record]] = lambda some, every: some,
 ) -> None:
-    """The phase `baseline`: train the twins on `objective` that are not trained yet."""
+    """The phase `baseline`: train the twins on `objective` that are not trained yet. `with_seeds` gives students the
+    seeds that all of the records say."""
     records = recorder.records.load()
-    twins = TwinList(worth_a_baseline(records, recorder.objectives), objective)
+    students = with_seeds(worth_a_baseline(records, recorder.objectives), records)
+    twins = TwinList(students, objective)
     complete = [record for record in records if record.trial.state == "COMPLETE"]
     known = {record.trial.run_ids for record in complete}
     todo = {resolve(twin.tree).run_ids for twin in twins.twins} - known

@@ -13,6 +13,7 @@ from raykd.corpora.report import label_counts
 from raykd.counted import counted
 from raykd.errors import RunError
 from raykd.figures import DEPLOYED
+from raykd.front import front_of
 from raykd.identity import identity
 from raykd.results import Cost
 from raykd.runs.cluster import concurrency
@@ -28,6 +29,7 @@ from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
 from raykd.sweep.baseline import train_twins, worth_a_baseline
 from raykd.sweep.budget import Budget
+from raykd.sweep.confirm import confirm_front, with_seeds
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
@@ -207,7 +209,9 @@ class Sweep:
 def run_sweep(
     sweep: Sweep, cluster: dict[str, float], *, tracker: Tracker, listener: Listener
 ) -> tuple[list[Trial], list[Teacher]]:
-    """Do the whole sweep: teachers, precompute, costs, trials, baseline. Returns all trials and the teachers' rows.
+    """Do the whole sweep: teachers, precompute, costs, trials, confirm, baseline.
+
+    Returns all trials and the teachers' rows.
 
     Raises:
         PlacementError: before anything starts, if a run cannot be placed.
@@ -238,12 +242,16 @@ def run_sweep(
         Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
     )
     search(sweep, recorder, concurrent, budget)
+    confirm = sweep.file.search.confirm
+
+    def execute(trials: Trials) -> None:
+        _work(sweep, trials, concurrent)
+
+    if confirm is not None:
+        confirm_front(replace(recorder, phase="confirm"), confirm.seeds, sweep.settings.of, execute)
     if sweep.file.baseline != "none":
         train_twins(
-            replace(recorder, phase="baseline"),
-            sweep.file.baseline,
-            sweep.settings.of,
-            lambda trials: _work(sweep, trials, concurrent),
+            replace(recorder, phase="baseline"), sweep.file.baseline, sweep.settings.of, execute, with_seeds
         )
     return sweep.records.trials(), teachers
 
@@ -434,9 +442,13 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) ->
 
 def after_search(sweep: Sweep, trials: Iterable[Trial]) -> float:
     """How many trials' time the phases after the search take, for the students found so far."""
-    if sweep.file.baseline == "none":
-        return 0.0
-    return float(len(worth_a_baseline([Record(trial, {}) for trial in trials], sweep.file.objectives)))
+    trials, config = list(trials), sweep.file.search
+    seeds = config.confirm.seeds if config.confirm is not None else config.runs_per_setting
+    more = (seeds - config.runs_per_setting) * len(front_of(trials, sweep.file.objectives))
+    if sweep.file.baseline != "none":
+        records = [Record(trial, {}) for trial in trials]
+        more += seeds * len(worth_a_baseline(records, sweep.file.objectives))
+    return more / config.runs_per_setting
 
 
 def log_again(sweep: Sweep, recorder: Recorder) -> None:

@@ -159,7 +159,7 @@ class Trials:
                 continue
             record = self._record(setting, proposal)
             # It costs more than the search allows, which is known without training it.
-            if not record.trial.feasible:
+            if not record.trial.feasible and self._role == "search":
                 continue
             self._most -= 1
             self._next_number += 1
@@ -201,8 +201,8 @@ class Trials:
         self._known[record.trial.run_ids] = self._own[record.trial.number] = record
 
     def _judged(self, trial: Trial) -> Trial:
-        """`trial` of the search with how it stands to the constraints."""
-        return self._recorder.constraints.judged(trial) if self._role == "search" else trial
+        """`trial` with how it stands to the constraints, which a baseline need not meet."""
+        return self._recorder.constraints.judged(trial) if self._role != "baseline" else trial
 
     def _outcome(self, running: _Running, outcome: Outcome) -> Trial:
         trial, setting = running.record.trial, running.setting

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.conditions import ConditionError, parse
+from raykd.counted import counted
 from raykd.errors import Fault, SpecError
 from raykd.figures import DEPLOYED, Direction, Directions, default_objectives, objective_fault
 from raykd.identity import identity
@@ -36,6 +37,14 @@ SEARCHABLE = (*PREPARED, "student", "objective", "stages", "strategy", "schedule
 MOST_PREPARATIONS = 16
 # Every student shape is measured before the search; more of them than this is a space written too finely.
 MOST_SHAPES = 256
+
+
+class ConfirmConfig(Frozen):
+    """After the search the students of the front are run over more seeds. Their means and standard deviations are what
+    the table, the page and the verdict show; which students are on the front, the search has decided."""
+
+    seeds: Annotated[int, Field(ge=2)] = 5
+    """Those of the search among them; a baseline has as many."""
 
 
 class SearchConfig(Frozen):
@@ -63,6 +72,7 @@ class SearchConfig(Frozen):
     """Of the search. The same seed, space and `resources.concurrency` give the same settings."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
     """Seeds per setting: `training.seed`, `training.seed` + 1, …; the trial's score is their mean."""
+    confirm: ConfirmConfig | None = None
 
 
 class BudgetConfig(Frozen):
@@ -133,7 +143,16 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
         + objective_faults(sweep.objectives, sweep.labels.score_name)
         + _deployed_faults(sweep)
         + _constraint_faults(sweep)
+        + _confirm_faults(sweep)
     )
+
+
+def _confirm_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    confirm, runs = sweep.search.confirm, sweep.search.runs_per_setting
+    if confirm is None or confirm.seeds > runs:
+        return []
+    message = f"got {confirm.seeds}, and the search has run {counted(runs, 'seed')} already; ask for more"
+    return [(("search", "confirm", "seeds"), message)]
 
 
 def constrained_figures(sweep: SweepFile) -> frozenset[str]:
@@ -334,5 +353,6 @@ def _many(count: int | None) -> str:
 def search_identity(document: Document) -> str:
     """Identity of what is searched; a sweep is resumed only with the same."""
     tree = {key: value for key, value in document.tree.items() if key not in FREE}
-    tree["search"] = {key: value for key, value in tree.get("search", {}).items() if key != "trials"}
+    later = ("trials", "confirm")
+    tree["search"] = {key: value for key, value in tree.get("search", {}).items() if key not in later}
     return identity("sweep", tree)
