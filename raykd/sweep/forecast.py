@@ -63,7 +63,8 @@ class Forecast:
 def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     """How long what is still to be computed takes with `concurrent` runs at once.
 
-    A baseline is counted with as many students as the search has; how many there are shows when it has ended.
+    Confirmation and baseline are counted with as many students as the search has, and so at most; how many there are
+    shows when it has ended.
     """
     todo = [run for _, run in missing_results(sweep.storage, sweep.members)]
     settings = [sweep.settings.of(tree) for trees in sweep.settings.covering.values() for tree in trees]
@@ -72,13 +73,16 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     one = seconds * sweep.file.search.runs_per_setting
     trials = max(0, sweep.trials - len(sweep.earlier())) * one
     models = sweep.models()
+    confirm, runs = sweep.file.search.confirm, sweep.file.search.runs_per_setting
+    seeds = confirm.seeds if confirm is not None else runs
     unread = readings(sweep.storage, models, sweep.teacher_texts())
     phases = {
         "features": _features_s(sweep, models, unread) / concurrent,
         "teachers": _together([_run_s(sweep, run) for run in todo], concurrent),
         "precompute": _precompute_s(sweep) / concurrent,
         "trials": trials / concurrent,
-        "baseline": trials / concurrent if sweep.file.baseline != "none" else 0.0,
+        "baseline": seeds / runs * trials / concurrent if sweep.file.baseline != "none" else 0.0,
+        **({"confirm": (seeds - runs) / runs * trials / concurrent} if confirm is not None else {}),
     }
     phases = {name: seconds and PHASE_S + seconds for name, seconds in phases.items()}
     phases = {"start": START_S, **phases, "report": REPORT_S}

@@ -17,6 +17,10 @@ from raykd.sweep.settings import known_cost
 from raykd.trial import Trial
 
 
+AFTER = ("trials", "confirm", "baseline")
+"""The phases that a budget shortens."""
+
+
 def has_limits(sweep: Sweep) -> bool:
     """Whether the plan has to be known before the sweep starts."""
     return bool(sweep.file.search.constraints) or sweep.file.budget.seconds is not None
@@ -71,7 +75,7 @@ def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
     if budget.seconds is None or sweep.file.resources.gpus_per_worker or sweep.trials <= len(sweep.earlier()):
         return
     parts = {
-        **{name: seconds for name, seconds in expected.phases.items() if name not in ("trials", "baseline")},
+        **{name: seconds for name, seconds in expected.phases.items() if name not in AFTER},
         "one trial": expected.trial_s,
     }
     needed = sum(parts.values())
@@ -86,8 +90,7 @@ def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
 
 
 def _before_trials(expected: Forecast) -> float:
-    later = ("trials", "baseline", "report")
-    return sum(seconds for name, seconds in expected.phases.items() if name not in later)
+    return sum(seconds for name, seconds in expected.phases.items() if name not in (*AFTER, "report"))
 
 
 def _listed(sources: Sequence[str]) -> str:
