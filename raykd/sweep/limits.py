@@ -16,7 +16,6 @@ from raykd.sweep.outcome import against_teachers
 from raykd.sweep.settings import known_cost
 from raykd.trial import Trial
 
-
 AFTER = ("trials", "confirm", "baseline")
 """The phases that a budget shortens."""
 
