@@ -57,6 +57,7 @@ def test_each_student_of_the_front_is_confirmed_once_and_shown_with_the_mean_of_
     trials = records.trials()
     assert [each.role for each in trials] == ["search", "search", "confirm"]
     by = confirmation(trials[0], trials)
+    assert by is not None
     assert by is trials[2]
     assert by.run_ids[:1] == trials[0].run_ids, "the run of the search is one of them"
     assert front_of(trials, OBJECTIVES) == [trials[0]]
