@@ -25,7 +25,14 @@ from raykd.runs.stated import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import TeacherVocabulary
-from raykd.sweep.spec import SEARCHABLE, BudgetConfig, SearchConfig, SweepFile, TrackingConfig
+from raykd.sweep.spec import (
+    SEARCHABLE,
+    BudgetConfig,
+    ConfirmConfig,
+    SearchConfig,
+    SweepFile,
+    TrackingConfig,
+)
 from raykd.sweep.stopping import StoppingConfig
 from raykd.teachers import TEACHERS
 from raykd.training import ScheduleConfig, TrainingConfig
@@ -163,8 +170,7 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`strategies`": {"": Strategy},
     "`schedule`": {"": ScheduleConfig},
     "`training`": {"": TrainingConfig},
-    "`search`": {"": SearchConfig},
-    "`stopping`": {"kind: mo_asha": StoppingConfig},
+    "`search`": {"": SearchConfig, "stopping": StoppingConfig, "confirm": ConfirmConfig},
     "`budget`": {"": BudgetConfig},
     "`resources`": {"": Resources},
     "`tracking`": {"": TrackingConfig},

@@ -57,6 +57,11 @@ class Figure:
     score: tuple[Part, Group] | None = None
     """Of a score: which part, and which group of languages."""
 
+    @property
+    def foreseen(self) -> bool:
+        """Whether it is known of a student before it is trained."""
+        return self.score is None and self.name != "wall_s"
+
     def called(self, score_name: str) -> str:
         """Its name in a sweep whose task has that score."""
         return self.name.format(score=score_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,12 +29,14 @@ ANNEALING = ("schedule.anneal_rate", "schedule.anneal_horizon")
 
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
-    """Trials that may be on a front: complete ones of the search whose every objective is known."""
+    """Trials that may be on a front: complete ones of the search that meet its constraints and whose every
+    objective is known."""
     return [
         trial
         for trial in trials
         if trial.state == "COMPLETE"
         and trial.role == "search"
+        and trial.feasible
         and None not in objective_values(trial, objectives)
     ]
 
@@ -110,6 +113,26 @@ def dominated_share(shares: np.ndarray, directions: Sequence[Direction]) -> floa
     of the teacher's ("min")."""
     reference = [0.0 if direction == "max" else 1.0 for direction in directions]
     return float(hypervolume(shares, reference, directions))
+
+
+def confirmation(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
+    """The same setting over more seeds, whose figures are the trial's with less chance in them; None where it was not
+    confirmed. Of several the one with most seeds."""
+    seeds = len(trial.run_ids)
+    found = [
+        other
+        for other in trials
+        if other.role == "confirm" and other.state == "COMPLETE" and other.run_ids[:seeds] == trial.run_ids
+    ]
+    return max(found, key=lambda other: len(other.run_ids), default=None)
+
+
+def confirmed(trial: Trial, trials: Iterable[Trial]) -> Trial:
+    """The trial with the scores of its confirmation, and how it stands to the constraints by them."""
+    by = confirmation(trial, trials)
+    if by is None:
+        return trial
+    return replace(trial, scores=by.scores, violations=by.violations, still_rises=by.still_rises)
 
 
 def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:

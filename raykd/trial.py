@@ -13,7 +13,7 @@ from typing import Any, Literal
 from raykd.results import Part, Scores
 
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
-Role = Literal["search", "baseline"]
+Role = Literal["search", "confirm", "baseline"]
 UNFINISHED = ("RUNNING", "FAILED")
 """The states of trials that the next driver begins again."""
 
@@ -43,6 +43,9 @@ class Trial:
     """What its shape costs, absolute and against the teachers, by the names in `raykd/figures.py`."""
     wall_s: float | None = None
     """Seconds that its runs took together."""
+    violations: Mapping[str, float] = field(default_factory=dict)
+    """Constraint of the search → by how much the trial misses it, as a share of what is asked for; 0 or less: it does
+    not."""
     steps: int | None = None
     """Optimiser steps that its longest run took."""
     still_rises: int = 0
@@ -55,6 +58,11 @@ class Trial:
     """What people call that score: F1, aspect F1, accuracy."""
     apart: str = ""
     """What sets it apart from the sweep's other trials of the same method and shape, such as `layer=7`; not stored."""
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it meets the constraints of its search."""
+        return all(margin <= 0 for margin in self.violations.values())
 
     @property
     def shape(self) -> str:
@@ -87,6 +95,7 @@ class Trial:
             "run_ids": list(self.run_ids),
             "scores": self.scores.to_plain(),
             "cost": dict(self.cost),
+            "violations": dict(self.violations),
         }
 
     @staticmethod

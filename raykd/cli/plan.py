@@ -27,6 +27,7 @@ from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.sweep.driver import Sweep, measure_costs
 from raykd.sweep.forecast import Forecast, forecast
+from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.settings import known_cost
 from raykd.trial import shape_name
@@ -50,15 +51,44 @@ def plan(
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
     for line in (*_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
         stdout.print(line, highlight=False, soft_wrap=True)
+    for line in _search(sweep):
+        stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
+    for line in _budget(sweep, expected, at_once):
+        stdout.print(line, highlight=False, soft_wrap=True)
     next_ = _next(sweep, file, set_, variant, small)
     stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)
+
+
+def _search(sweep: Sweep) -> Iterator[str]:
+    """What the search starts from, and how many student shapes its constraints allow by their costs alone."""
+    starts = sweep.starts
+    if starts.params or starts.misfits:
+        yield f"start: {counted(len(starts.params), 'setting')} of search.start_from come first"
+    yield from (f"start: left out, {misfit}" for misfit in starts.misfits)
+    if sweep.file.search.constraints:
+        allowed, shapes = allowed_shapes(sweep)
+        yield f"constraints: {len(allowed)} of {counted(len(shapes), 'student shape')} meet those on costs"
+        refuse_impossible(sweep)
 
 
 def _duration(expected: Forecast) -> str:
     parts = (f"{phase} {span(seconds)}" for phase, seconds in expected.phases.items() if seconds)
     bound = f"; at most: {', '.join(expected.at_most)}" if expected.at_most else ""
     return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}"
+
+
+def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
+    """GPU-hours where runs take GPUs, and how much of the search fits into the budget."""
+    gpus = sweep.file.resources.workers * sweep.file.resources.gpus_per_worker
+    if gpus:
+        hours = gpus * at_once * expected.seconds / 3600
+        yield f"GPUs: at most {hours:.3g} GPU-hours, as if they were no faster than a core of this machine"
+    fitting = trials_within(sweep, expected, at_once)
+    if fitting is not None:
+        left = sweep.trials - len(sweep.earlier())
+        yield f"budget: about {fitting} of {counted(left, 'trial')} fit, of {span(expected.trial_s)} each"
+    refuse_too_little(sweep, expected)
 
 
 def _vocabularies(sweep: Sweep) -> Iterator[str]:

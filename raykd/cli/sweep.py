@@ -20,8 +20,10 @@ from raykd.redact import redacted
 from raykd.report import Judgement, front_markdown, judge
 from raykd.report.card import trial_card
 from raykd.runs.cluster import concurrency
-from raykd.sweep.driver import Sweep, run_sweep
+from raykd.sweep.driver import Sweep, measure_costs, run_sweep
+from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
+from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
 from raykd.sweep.track import publish, tracked
 from raykd.tracking import SHIP, Tracker
 from raykd.tracking import check as check_tracking
@@ -88,7 +90,11 @@ def _swept(
     """All phases, and their report in the store and on the tracking server, to which the tracker is closed."""
     objectives = planned.file.objectives
     with at_work(planned, address) as (cluster, listener):
-        concurrency(planned.file.resources, cluster)
+        at_once = concurrency(planned.file.resources, cluster)
+        if has_limits(planned):
+            measure_costs(planned, listener)
+            refuse_impossible(planned)
+            refuse_too_little(planned, forecast(planned, at_once))
         with (
             held(planned.records.folder, note=listener.note) as lease,
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,

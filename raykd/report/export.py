@@ -35,6 +35,7 @@ def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES
         "number": pa.array([t.number for t in trials], pa.int64()),
         "name": pa.array([t.name for t in trials], pa.string()),
         "on_front": pa.array([t.number in standing for t in trials], pa.bool_()),
+        "feasible": pa.array([t.feasible for t in trials], pa.bool_()),
         **{name: pa.array([getattr(t, name) for t in trials], pa.string()) for name in TEXT},
         "metric": pa.array([t.score_label for t in trials], pa.string()),
         **_figures(trials),

@@ -59,9 +59,27 @@ def judge(
     chosen: Trial | None = None,
 ) -> Judgement:
     """The front of `trials`, its findings, and the verdict on `chosen` or on the student that it suggests."""
+    trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
     found = findings(rows, teachers, dev_labels=dev_labels)
+    if not rows and (closest := _closest(trials)):
+        return Judgement(rows, found, Verdict(None, closest))
     return Judgement(rows, found, verdict(rows, teachers, found, chosen=chosen))
+
+
+def _closest(trials: Iterable[Trial]) -> str:
+    """That no student meets the constraints of the search, and which comes closest; empty where none is complete."""
+    able = [
+        each for each in trials if each.state == "COMPLETE" and each.role == "search" and not each.feasible
+    ]
+    if not able:
+        return ""
+    best = min(able, key=lambda trial: max(trial.violations.values()))
+    source, margin = max(best.violations.items(), key=lambda item: item[1])
+    return (
+        f"Do not ship yet: no student meets search.constraints; the closest, #{best.number:02d}, misses {source} by "
+        f"{share(margin, 1)}. Relax it, or search other students"
+    )
 
 
 def findings(
@@ -105,9 +123,12 @@ def _of_students(rows: Sequence[FrontRow], teachers: Sequence[Teacher], label: s
         if gold:
             text = f"even without a teacher above it (dev {label} {percent(reference)}); nothing is distilled here"
             yield Finding(text, _numbers(gold))
+    missing = [row.trial for row in rows if not row.trial.feasible]
+    if missing:
+        yield Finding("confirmed over more seeds, misses search.constraints", _numbers(missing), blocks=True)
     single = [row.trial for row in rows if len(_seeds(row.trial)) == 1]
     if single:
-        text = "one seed a setting, so differences of a point may be chance; set search.runs_per_setting: 3"
+        text = "one seed a setting, so differences of a point may be chance; set search.confirm: {seeds: 5}"
         yield Finding(text)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from raykd.figures import DEV, LATENCY, OBJECTIVES, PARAMETERS, Directions
-from raykd.front import front_of, gold_twin
+from raykd.front import confirmed, front_of, gold_twin
 from raykd.results import Part
 from raykd.trial import Teacher, Trial, teacher_score
 
@@ -32,13 +32,14 @@ def front_rows(
 ) -> list[FrontRow]:
     """The students that no other beats in all `objectives` at once, the fastest first.
 
-    Only complete trials of the search compete: a baseline is shown with its student.
+    Only complete trials of the search compete: a baseline is shown with its student, which has the scores of its
+    confirmation where it was run over more seeds.
     """
     trials = list(trials)
     reference = teacher_score(teachers)
     rows = [
-        FrontRow(trial, gold_twin(trial, trials), score / reference if reference else None)
+        FrontRow(shown, gold_twin(trial, trials), score / reference if reference else None)
         for trial in front_of(trials, objectives)
-        if (score := DEV.read(trial)) is not None
+        if (score := DEV.read(shown := confirmed(trial, trials))) is not None
     ]
     return sorted(rows, key=lambda row: (LATENCY.read(row.trial) or 0.0, PARAMETERS.read(row.trial) or 0))

@@ -74,6 +74,7 @@ def front_html(
         for value, text in _tiles(rows, teachers, part, heads)
     )
     known = provenance or Provenance()
+    shown = [trial for trial in trials if trial.role != "confirm"]  # its figures are those of its student
     measured = {trial.number for trial in candidates(trials, objectives)}
     return filled(
         title=heading,
@@ -86,9 +87,9 @@ def front_html(
         tiles="".join(tiles),
         label=escape(label),
         languages=escape(_means(heads)),
-        all=str(len(trials)),
+        all=str(len(shown)),
         head=head(heads),
-        body=body(trials, rows, teachers, heads, kinds, measured),
+        body=body(shown, rows, teachers, heads, kinds, measured),
         students=student_options(students_of(trials, judged), judged),
         volume=_place("volume", "The share of the box between the teacher’s cost and none, and between score 0 and 1, "
             "that all trials so far dominate. Flat at the end: more trials of this search would add little.",

@@ -19,8 +19,13 @@ def students_of(trials: Sequence[Trial], judged: Judgement) -> list[Trial]:
     """The complete ones, which can be looked at: those of the front first, then by their numbers, baselines last."""
     front = [row.trial for row in judged.rows]
     standing = {trial.number for trial in front}
-    others = [trial for trial in trials if trial.state == "COMPLETE" and trial.number not in standing]
+    others = [trial for trial in trials if _shown(trial) and trial.number not in standing]
     return front + sorted(others, key=lambda trial: (trial.role == "baseline", trial.number))
+
+
+def _shown(trial: Trial) -> bool:
+    """A confirmation is shown as the figures of its student."""
+    return trial.state == "COMPLETE" and trial.role != "confirm"
 
 
 def page_data(

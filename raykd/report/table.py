@@ -148,7 +148,8 @@ def front_table(
 
 
 def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = "") -> str:
-    """One sentence of numbers: `wikiann: 11 of 26 students on the front`, and what was stopped or failed."""
+    """One sentence of numbers: `wikiann: 11 of 26 students on the front`, and what was stopped, failed or
+    misses a constraint."""
     searched = [trial for trial in trials if trial.role == "search"]
     complete = sum(trial.state == "COMPLETE" for trial in searched)
     parts = [f"{len(rows)} of {complete} student{'s' * (complete != 1)} on the front"]
@@ -156,6 +157,8 @@ def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = 
         number = sum(trial.state == state for trial in searched)
         if number:
             parts.append(f"{number} {word}")
+    if left_out := sum(trial.state == "COMPLETE" and not trial.feasible for trial in searched):
+        parts.append(f"{left_out} left out by the constraints")
     return f"{sweep}: {', '.join(parts)}" if sweep else ", ".join(parts)
 
 

@@ -7,6 +7,7 @@ the file and line on which the user wrote the cause.
 from raykd.spec.base import Frozen
 from raykd.spec.cover import covering
 from raykd.spec.document import Document, load, overridden
+from raykd.spec.fitting import MisfitError, fitted, flat, searched_paths
 from raykd.spec.layers import SMALL
 from raykd.spec.places import KeyPath, dotted
 from raykd.spec.search import (
@@ -31,11 +32,14 @@ __all__ = [
     "Frozen",
     "IntRange",
     "KeyPath",
+    "MisfitError",
     "Suggest",
     "assignments",
     "check",
     "covering",
     "dotted",
+    "fitted",
+    "flat",
     "grid_size",
     "is_searched",
     "labels",
@@ -43,4 +47,5 @@ __all__ = [
     "overridden",
     "resolve",
     "search_of",
+    "searched_paths",
 ]

@@ -58,8 +58,11 @@ def twin_tree(record: Record, objective: str) -> dict[str, Any]:
 
 
 def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[Record]:
-    """Records of the front and of each objective's best trial by its dev score, but for those on gold labels."""
-    done = [r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE"]
+    """Records of the front and of each objective's best trial by its dev score, but for those on gold labels and
+    those that miss a constraint."""
+    done = [
+        r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE" and r.trial.feasible
+    ]
     front = {trial.number for trial in front_of([record.trial for record in done], objectives)}
     best: dict[str, Record] = {}
     for record in done:
@@ -71,11 +74,16 @@ def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[
 
 
 def twins_of_sweep(
-    recorder: Recorder, objective: str, resolve: Callable[[Mapping[str, Any]], Setting]
+    recorder: Recorder,
+    objective: str,
+    resolve: Callable[[Mapping[str, Any]], Setting],
+    with_seeds: Callable[[Sequence[Record], Sequence[Record]], Sequence[Record]] = lambda some, every: some,
 ) -> Iterator[Trials]:
-    """The phase `baseline`: the twins on `objective` that are not trained yet, to be trained before it goes on."""
+    """The phase `baseline`: the twins on `objective` that are not trained yet, to be trained before it goes on.
+    `with_seeds` gives students the seeds that all of the records say."""
     records = recorder.records.load()
-    twins = TwinList(worth_a_baseline(records, recorder.objectives), objective)
+    students = with_seeds(worth_a_baseline(records, recorder.objectives), records)
+    twins = TwinList(students, objective)
     complete = [record for record in records if record.trial.state == "COMPLETE"]
     known = {record.trial.run_ids for record in complete}
     todo = {resolve(twin.tree).run_ids for twin in twins.twins} - known

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from raykd.corpora import Corpus
@@ -13,6 +13,7 @@ from raykd.corpora.report import label_counts
 from raykd.counted import counted
 from raykd.errors import RunError
 from raykd.figures import DEPLOYED
+from raykd.front import front_of
 from raykd.identity import identity
 from raykd.results import Cost
 from raykd.runs.cluster import concurrency
@@ -26,19 +27,31 @@ from raykd.runs.run import Run
 from raykd.runs.transfer import compute_features, compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
-from raykd.sweep.baseline import twins_of_sweep
+from raykd.sweep.baseline import twins_of_sweep, worth_a_baseline
+from raykd.sweep.budget import Budget
+from raykd.sweep.confirm import confirm_front, with_seeds
+from raykd.sweep.constraints import Constraints
 from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels
 from raykd.sweep.scheduler import InTurn, RunList, Trials
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
-from raykd.sweep.spec import SweepFile, check_sweep, differing_keys, plain_sweep, search_identity
+from raykd.sweep.spec import (
+    SweepFile,
+    check_sweep,
+    constrained_figures,
+    differing_keys,
+    plain_sweep,
+    search_identity,
+    searched_tree,
+)
+from raykd.sweep.starts import Starts, starts_of
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study, planned_trials
 from raykd.tracking import Tracker
 from raykd.transfer import Text, signal_id
-from raykd.trial import UNFINISHED, Teacher, Trial, scores_of
+from raykd.trial import UNFINISHED, Teacher, Trial, scores_of, teacher_score
 
 T = TypeVar("T")
 
@@ -76,8 +89,14 @@ class Sweep:
         return self.settings.of(covering(self.document.tree)[0].tree)
 
     def refuse(self, *, resume: bool) -> None:
-        """Raises StoreError as `begin` would, before anything is read."""
+        """Raises StoreError as `begin` would, before anything is read, and as `starts` does."""
+        _ = self.starts
         self.records.refuse(sweep_id=search_identity(self.document), resume=resume, differing=self._differing)
+
+    @cached_property
+    def starts(self) -> Starts:
+        """What the search tries first. Raises StoreError where `search.start_from` names no sweep."""
+        return starts_of(self.file.search.start_from, searched_tree(self.document.tree), self.storage)
 
     @property
     def resumable(self) -> bool:
@@ -109,7 +128,7 @@ class Sweep:
     @property
     def trials(self) -> int:
         """How many trials the search makes."""
-        return planned_trials(self.document.tree, self.file.search)
+        return planned_trials(self.document.tree, self.file.search, self.file.budget.trials)
 
     @property
     def teachers(self) -> list[tuple[str, Run]]:
@@ -197,7 +216,9 @@ class Sweep:
 def run_sweep(
     sweep: Sweep, cluster: dict[str, float], *, tracker: Tracker, listener: Listener
 ) -> tuple[list[Trial], list[Teacher]]:
-    """Do the whole sweep: teachers, precompute, costs, trials, baseline. Returns all trials and the teachers' rows.
+    """Do the whole sweep: teachers, precompute, costs, trials, confirm, baseline.
+
+    Returns all trials and the teachers' rows.
 
     Raises:
         PlacementError: before anything starts, if a run cannot be placed.
@@ -205,8 +226,16 @@ def run_sweep(
         StoreError: if the store fails.
     """
     concurrent = concurrency(sweep.file.resources, cluster)
-    started = time.monotonic()
+    resources = sweep.file.resources
+    budget = Budget(
+        sweep.file.budget, gpus=resources.workers * resources.gpus_per_worker, at_once=concurrent,
+        ended=[record.trial.number for record in sweep.earlier()],
+    )  # fmt: skip
+    untrained = missing_results(sweep.storage, sweep.members)
     teach(sweep, cluster, listener)
+    for _, run in untrained:
+        result = find_result(sweep.storage, run)
+        budget.charge(result.wall_s if result is not None else 0.0)
     measure_costs(sweep, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
@@ -217,10 +246,9 @@ def run_sweep(
         listener,
         sweep.file.objectives,
         lambda setting: cost_of(sweep, setting),
+        Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
     )
-    minutes = sweep.file.budget.minutes
-    deadline = None if minutes is None else started + 60 * minutes
-    _work(sweep, _trials_and_baseline(sweep, recorder, concurrent, deadline), concurrent)
+    _work(sweep, _phases(sweep, recorder, concurrent, budget), concurrent)
     return sweep.records.trials(), teachers
 
 
@@ -304,8 +332,9 @@ def cost_of(sweep: Sweep, setting: Setting) -> Cost:
 
 
 def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
-    """RunError where a figure of the deployed form is searched for and not known of a student or of a teacher."""
-    asked = [figure.name for figure in DEPLOYED if figure.name in sweep.file.objectives]
+    """RunError where a figure of the deployed form is searched for or constrained, and not known of a model."""
+    wanted = {*sweep.file.objectives, *constrained_figures(sweep.file)}
+    asked = [figure.name for figure in DEPLOYED if figure.name in wanted]
     if not asked:
         return
     teachers = [known_cost(sweep.storage, run) for _, run in sweep.teachers]
@@ -313,9 +342,7 @@ def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
         for teacher in teachers:
             known = against_teachers(student, [teacher]).figures
             if lacking := [name for name in asked if name not in known]:
-                problem = (
-                    f"search.objectives: {', '.join(lacking)} is not known, since the model has no ONNX form"
-                )
+                problem = f"search: {', '.join(lacking)} is not known, since the model has no ONNX form"
                 raise RunError(f"{problem} (raykd export RUN DIR says why)")
 
 
@@ -396,31 +423,36 @@ def _row(
     )  # fmt: skip
 
 
-def _trials_and_baseline(
-    sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | None
-) -> Iterator[Trials]:
-    yield from search(sweep, recorder, concurrent, deadline)
+def _phases(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Iterator[Trials]:
+    """The search and what follows it."""
+    yield from search(sweep, recorder, concurrent, budget)
+    resolve, confirm = sweep.settings.of, sweep.file.search.confirm
+    if confirm is not None:
+        yield from confirm_front(replace(recorder, phase="confirm"), confirm.seeds, resolve)
     if sweep.file.baseline != "none":
-        yield from twins_of_sweep(replace(recorder, phase="baseline"), sweep.file.baseline, sweep.settings.of)
+        again = replace(recorder, phase="baseline")
+        yield from twins_of_sweep(again, sweep.file.baseline, resolve, with_seeds)
 
 
-def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | None) -> Iterator[Trials]:
-    """The phase `trials`: what is left of them, to be done before it goes on.
+def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Iterator[Trials]:
+    """The phase `trials`: what is left of them, to be done before it goes on. It ends early where no other trial fits
+    into the budget."""
 
-    deadline: on the monotonic clock; no trial is started after it.
-    """
+    def spent(trials: Iterable[Trial]) -> str:
+        trials = list(trials)
+        return budget.spent(trials, after_search(sweep, trials))
+
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
     log_again(sweep, recorder)
     ended = sum(record.trial.state not in UNFINISHED for record in own)
     trials = Trials(
-        recorder, Study(sweep.document.tree, sweep.file.search), sweep.settings.of, role="search",
-        known=own, most=sweep.trials - len(own), at_once=concurrent, deadline=deadline,
-        stopper=stopper_of(sweep, own),
+        recorder, Study(sweep.document.tree, sweep.file.search, sweep.starts.params), sweep.settings.of, role="search",
+        known=own, most=sweep.trials - len(own), at_once=concurrent, spent=spent, stopper=stopper_of(sweep, own),
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)
     if ended < sweep.trials:
         yield trials
-    late = "; the budget is spent, --resume with a larger one goes on" if trials.out_of_time else ""
+    late = f"; {trials.ended_by}, --resume with a larger one goes on" if trials.ended_by else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
 
 
@@ -437,6 +469,17 @@ def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
             stopper.begin(record.trial, setting.seeds, record.epochs)
             stopper.ended(record.trial, setting.found_results(sweep.storage))
     return stopper
+
+
+def after_search(sweep: Sweep, trials: Iterable[Trial]) -> float:
+    """How many trials' time the phases after the search take, for the students found so far."""
+    trials, config = list(trials), sweep.file.search
+    seeds = config.confirm.seeds if config.confirm is not None else config.runs_per_setting
+    more = (seeds - config.runs_per_setting) * len(front_of(trials, sweep.file.objectives))
+    if sweep.file.baseline != "none":
+        records = [Record(trial, {}) for trial in trials]
+        more += seeds * len(worth_a_baseline(records, sweep.file.objectives))
+    return more / config.runs_per_setting
 
 
 def log_again(sweep: Sweep, recorder: Recorder) -> None:

@@ -51,6 +51,8 @@ class Forecast:
     counted, and trials may be stopped."""
 
     phases: dict[str, float]
+    trial_s: float
+    """Seconds of one trial, its runs side by side as far as they fit."""
     at_most: tuple[str, ...] = ()
     readings: tuple[Reading, ...] = ()
     """What frozen encoders have still to read."""
@@ -64,7 +66,8 @@ class Forecast:
 def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     """How long what is still to be computed takes with `concurrent` runs at once.
 
-    A baseline is counted with as many students as the search has; how many there are shows when it has ended.
+    Confirmation and baseline are counted with as many students as the search has, and so at most; how many there are
+    shows when it has ended.
     """
     todo = [run for _, run in missing_results(sweep.storage, sweep.members)]
     settings = [sweep.settings.of(tree) for trees in sweep.settings.covering.values() for tree in trees]
@@ -73,17 +76,22 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     one = seconds * sweep.file.search.runs_per_setting
     trials = max(0, sweep.trials - len(sweep.earlier())) * one
     models = sweep.models()
+    confirm, runs = sweep.file.search.confirm, sweep.file.search.runs_per_setting
+    seeds = confirm.seeds if confirm is not None else runs
     unread = readings(sweep.storage, models, sweep.teacher_texts())
     phases = {
         "features": _features_s(sweep, models, unread) / concurrent,
         "teachers": _together([_run_s(sweep, run) for run in todo], concurrent),
         "precompute": _precompute_s(sweep) / concurrent,
         "trials": trials / concurrent,
-        "baseline": trials / concurrent if sweep.file.baseline != "none" else 0.0,
+        "baseline": seeds / runs * trials / concurrent if sweep.file.baseline != "none" else 0.0,
+        **({"confirm": (seeds - runs) / runs * trials / concurrent} if confirm is not None else {}),
     }
     phases = {name: seconds and PHASE_S + seconds for name, seconds in phases.items()}
     phases = {"start": START_S, **phases, "report": REPORT_S}
-    return Forecast(phases, tuple(_bounds(sweep, [*todo, *chain(*every)])), tuple(unread))
+    bounds = tuple(_bounds(sweep, [*todo, *chain(*every)]))
+    side_by_side = min(concurrent, sweep.file.search.runs_per_setting)
+    return Forecast(phases, one / side_by_side, bounds, tuple(unread))
 
 
 def _together(seconds: Sequence[float], concurrent: int) -> float:

@@ -10,6 +10,7 @@ from raykd.figures import LATENCY, Directions
 from raykd.front import front_of, hypervolume_of
 from raykd.results import Cost, RunResult
 from raykd.runs.progress import Listener
+from raykd.sweep.constraints import Constraints
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.settings import Setting
 from raykd.tracking import Tracker
@@ -26,6 +27,7 @@ class Recorder:
     objectives: Directions
     cost_of: Callable[[Setting], Cost]
     """What a setting's student costs, absolutely and against its teachers."""
+    constraints: Constraints = field(default_factory=Constraints)
     phase: str = "trials"
     logged: set[tuple[int, str, int]] = field(default_factory=set)
     """(trial, run, epoch) that the tracking server has."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
@@ -21,7 +20,7 @@ from raykd.sweep.stopper import Stopper
 from raykd.tasks import TASKS
 from raykd.trial import STRATEGY, UNFINISHED, Role, Trial
 
-# A sampler that proposes only settings that were tried has exhausted the space, or nearly so.
+# A sampler that proposes only settings that were tried or miss a constraint has exhausted the space, or nearly so.
 MOST_REPEATS = 100
 
 
@@ -151,22 +150,24 @@ class Trials:
         known: Iterable[Record],
         most: int,
         at_once: int = 1,
-        deadline: float | None = None,
+        spent: Callable[[Iterable[Trial]], str] = lambda trials: "",
         stopper: Stopper | None = None,
     ):
         """`known`: trials that are not made again. `most`: new trials. `at_once`: how many trials run at a time.
-        `deadline`: on the monotonic clock. `stopper`: follows the trials that have ended already; None stops none."""
+        `spent`: given all trials, why no other may be started; empty where one may. `stopper`: follows the trials that
+        have ended already; None stops none."""
         self._recorder, self._proposer, self._resolve = recorder, proposer, resolve
         self._role: Role = role
         self._stopper, self._stopped = stopper, dict[str, str]()
-        self._most, self._deadline, self._lag = most, deadline, 2 * at_once - 1
+        self._most, self._spent, self._lag = most, spent, 2 * at_once - 1
         self._known = {record.trial.run_ids: record for record in known}
         trials = recorder.records.load()
         self._own = {record.trial.number: record for record in trials if record.trial.role == role}
         self._again = [record for record in self._own.values() if record.trial.state in UNFINISHED]
         self._next_number = 1 + max((record.trial.number for record in trials), default=-1)
         self._running: dict[str, _Running] = {}
-        self.out_of_time = False
+        self.ended_by = ""
+        """Why the search ended before its last trial."""
 
     def next(self) -> Job | Wait | None:
         """The next trial that has to be run."""
@@ -176,8 +177,8 @@ class Trials:
             return self._begin(_Running(record, self._resolve(record.resolved)))
         if self._most <= 0:
             return None
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            self.out_of_time = True
+        self.ended_by = self._spent([record.trial for record in self._own.values()])
+        if self.ended_by:
             return None
         return self._proposed()
 
@@ -195,9 +196,15 @@ class Trials:
                 return None
             setting = self._resolve(proposal.tree)
             # Proposed before: it is computed once.
-            if setting.run_ids not in self._known:
-                self._most -= 1
-                return self._begin(_Running(self._record(setting, proposal), setting))
+            if setting.run_ids in self._known:
+                continue
+            record = self._record(setting, proposal)
+            # It costs more than the search allows, which is known without training it.
+            if not record.trial.feasible and self._role == "search":
+                continue
+            self._most -= 1
+            self._next_number += 1
+            return self._begin(_Running(record, setting))
         return None
 
     def _record(self, setting: Setting, proposal: Proposal) -> Record:
@@ -207,8 +214,7 @@ class Trials:
             settings={**_strategy(setting), **flat_settings(setting.runs[0]), **setting.prepared.differences},
             objective=setting.recipe.method, score_name=task.score_name, score_label=task.score_label,
         )  # fmt: skip
-        self._next_number += 1
-        trial = with_cost(trial, self._recorder.cost_of(setting))
+        trial = self._judged(with_cost(trial, self._recorder.cost_of(setting)))
         resolved = {section: value for section, value in setting.tree.items() if section not in FREE}
         return Record(trial, resolved, proposal.params, proposal.distributions, proposal.sampler)
 
@@ -252,10 +258,16 @@ class Trials:
     def _keep(self, record: Record) -> None:
         self._known[record.trial.run_ids] = self._own[record.trial.number] = record
 
+    def _judged(self, trial: Trial) -> Trial:
+        """`trial` with how it stands to the constraints, which a baseline need not meet."""
+        return self._recorder.constraints.judged(trial) if self._role != "baseline" else trial
+
     def _outcome(self, running: _Running, outcome: Outcome) -> Trial:
         trial, setting = running.record.trial, running.setting
         if outcome.state == "COMPLETE":
-            return finished(trial, setting.seed_results(outcome.results), self._recorder.cost_of(setting))
+            return self._judged(
+                finished(trial, setting.seed_results(outcome.results), self._recorder.cost_of(setting))
+            )
         return replace(trial, state=outcome.state, message=outcome.message)
 
 

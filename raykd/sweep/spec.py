@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from raykd.conditions import ConditionError, parse
+from raykd.counted import counted
 from raykd.errors import Fault, SpecError
 from raykd.figures import DEPLOYED, WALL_S, Direction, Directions, default_objectives, objective_fault
 from raykd.identity import identity
@@ -19,11 +22,15 @@ from raykd.runs.recipe import Recipe
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.stated import CardConfig
 from raykd.spec import Document, Frozen, KeyPath, assignments, check, dotted, grid_size, is_searched
+from raykd.sweep.constraints import constraint_fault
 from raykd.sweep.records import NAME
+from raykd.sweep.starts import start_fault
 from raykd.sweep.stopping import StoppingConfig
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline", "card"})
+LATER = ("trials", "confirm")
+"""What of `search` may be other when a sweep is resumed."""
 NOT_STORED = (("store",), ("tracking", "uri"))
 """URIs that are connected to, and kept nowhere but in `sweep.json`, without their passwords."""
 PREPARED = ("corpus", "teachers", "teacher_corpus")
@@ -35,26 +42,68 @@ MOST_PREPARATIONS = 16
 MOST_SHAPES = 256
 
 
+class ConfirmConfig(Frozen):
+    """After the search the students of the front are run over more seeds. Their means and standard deviations are what
+    the table, the page and the verdict show; which students are on the front, the search has decided."""
+
+    seeds: Annotated[int, Field(ge=2)] = 5
+    """Those of the search among them; a baseline has as many."""
+
+
 class SearchConfig(Frozen):
     """Which trials are run. The task's score is that on dev; what a student costs follows from its shape."""
 
     trials: Annotated[int, Field(ge=1)] = 16
-    sampler: Literal["tpe", "random", "nsga2", "grid"] = "tpe"
+    sampler: Literal["tpe", "gp", "nsga2", "random", "grid"] = "tpe"
+    """`tpe` models each alternative of a choice by itself. `gp`, a Gaussian process, models the settings that all
+    trials have and draws those below a choice at random; it takes seconds a trial. `nsga2` evolves generations of
+    twelve."""
     objectives: dict[str, Direction] | None = None
     """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`; of
     the deployed form `latency_ms_int8`, `bytes_onnx_int8` and others. By default the score, latency_ms and
     parameters."""
+    constraints: tuple[str, ...] = ()
+    """What every student of the front must meet, written as for `--where`: `["f1 >= 0.95 * teacher", "bytes <= 10e6"]`.
+    They lead the sampler. A setting whose costs alone miss one is never trained."""
+    start_from: (
+        Annotated[str, Field(pattern=NAME)] | tuple[dict[str, bool | int | float | str | None], ...]
+    ) = ()
+    """What is tried first: settings by dotted key path, `[{student.hidden_dim: 64, objective.kind: structural}]`, of
+    which the sampler draws what is left out; or the name of an earlier sweep in the store, of whose front all that this
+    space has."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Of the search. The same seed, space and `resources.concurrency` give the same settings."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
     """Seeds per setting: `training.seed`, `training.seed` + 1, …; the trial's score is their mean."""
     stopping: StoppingConfig = StoppingConfig()
+    confirm: ConfirmConfig | None = None
 
 
 class BudgetConfig(Frozen):
-    """No trial starts once the budget is spent; those that run are finished."""
+    """Of one call of `raykd sweep`. It ends with a front within it: no trial starts that, by how long trials lasted,
+    would end too late for the baseline and `search.confirm` to follow; those that run are finished. It is refused
+    before anything is trained where not even the teachers and one trial fit."""
 
     minutes: Annotated[float, Field(gt=0)] | None = None
+    hours: Annotated[float, Field(gt=0)] | None = None
+    """Of wall time; instead of `minutes`."""
+    gpu_hours: Annotated[float, Field(gt=0)] | None = None
+    """The wall time of teachers' and trials' runs times the GPUs of a run."""
+    trials: Annotated[int, Field(ge=1)] | None = None
+    """Most trials of the search, also where `search.trials` or a grid has more."""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if self.minutes is not None and self.hours is not None:
+            raise ValueError("minutes and hours are both given; write one of them")
+        return self
+
+    @property
+    def seconds(self) -> float | None:
+        """Of wall time; None: no limit."""
+        if self.hours is not None:
+            return 3600 * self.hours
+        return None if self.minutes is None else 60 * self.minutes
 
 
 class TrackingConfig(Frozen):
@@ -96,8 +145,44 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     faults = recipe_faults(sweep)
     if sweep.baseline != "none" and not faults:
         faults = [(("baseline",), message) for _, message in recipe_faults(sweep.on_labels())]
-    faults += objective_faults(sweep.objectives, sweep.labels.score_name) + _deployed_faults(sweep)
-    return faults + _unforeseen(sweep)
+    return (
+        faults
+        + objective_faults(sweep.objectives, sweep.labels.score_name)
+        + _deployed_faults(sweep)
+        + _constraint_faults(sweep)
+        + _confirm_faults(sweep)
+        + _unforeseen(sweep)
+    )
+
+
+def _confirm_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    confirm, runs = sweep.search.confirm, sweep.search.runs_per_setting
+    if confirm is None or confirm.seeds > runs:
+        return []
+    message = f"got {confirm.seeds}, and the search has run {counted(runs, 'seed')} already; ask for more"
+    return [(("search", "confirm", "seeds"), message)]
+
+
+def constrained_figures(sweep: SweepFile) -> frozenset[str]:
+    """The names in the sweep's constraints; of what is no condition, none."""
+    names: frozenset[str] = frozenset()
+    for source in sweep.search.constraints:
+        with suppress(ConditionError):
+            names |= parse(source, sweep.labels.score_name).names
+    return names
+
+
+def _constraint_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    labelled = [language for language in sweep.corpus.languages if sweep.corpus.role(language) == "labelled"]
+    found = [
+        (source, constraint_fault(source, sweep.labels.score_name, labelled))
+        for source in sweep.search.constraints
+    ]
+    return [
+        (("search", "constraints"), f"{source!r}: {message}")
+        for source, message in found
+        if message is not None
+    ]
 
 
 def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:
@@ -115,10 +200,13 @@ def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyP
 def _deployed_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     """Figures of a deployed form that the student, or in a ratio the teacher, does not have."""
     faults: list[tuple[KeyPath, str]] = []
+    constrained = constrained_figures(sweep)
     for figure in DEPLOYED:
-        if figure.name not in sweep.objectives:
+        if figure.name not in (*sweep.objectives, *constrained):
             continue
         path: KeyPath = ("search", "objectives", figure.name)
+        if figure.name not in sweep.objectives:
+            path = ("search", "constraints")
         compared = {"student": sweep.student, **({"teacher": sweep.teachers} if figure.against else {})}
         for side, config in compared.items():
             if reason := _not_deployed(config):
@@ -171,6 +259,8 @@ def check_sweep(document: Document) -> None:
     # What is written wrongly has no size, and what is too large is not gone through.
     faults = _faults(document) or _too_large(document) or _combined(document)
     faults += _not_searchable(document) + _with_passwords(document)
+    # What is written wrongly has no space.
+    faults = faults or _not_started(document)
     if faults:
         raise SpecError(document.ordered(faults))
 
@@ -203,6 +293,24 @@ def _not_searchable(document: Document) -> list[Fault]:
         if searched:
             faults.append(document.fault((section,), "cannot be searched; give a plain value"))
     return faults
+
+
+def searched_tree(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections of a sweep file's tree that may be searched."""
+    return {section: tree[section] for section in SEARCHABLE if section in tree}
+
+
+def _not_started(document: Document) -> list[Fault]:
+    """Settings of `search.start_from` that are not in the space, and a sampler that takes none."""
+    search, path = document.tree.get("search", {}), ("search", "start_from")
+    given = search.get("start_from", ())
+    if given and search.get("sampler") == "grid":
+        return [
+            document.fault(path, "a grid tries every setting in its order; remove it, or use another sampler")
+        ]
+    settings = [] if isinstance(given, str) else given
+    found = ((place, start_fault(each, searched_tree(document.tree))) for place, each in enumerate(settings))
+    return [document.fault((*path, place), message) for place, message in found if message is not None]
 
 
 def _with_passwords(document: Document) -> list[Fault]:
@@ -272,7 +380,7 @@ def differing_keys(tree: Mapping[str, Any], other: Mapping[str, Any]) -> list[st
 
 def _searched(tree: Mapping[str, Any]) -> dict[str, Any]:
     own = {key: value for key, value in tree.items() if key not in FREE}
-    own["search"] = {key: value for key, value in own.get("search", {}).items() if key != "trials"}
+    own["search"] = {key: value for key, value in own.get("search", {}).items() if key not in LATER}
     return own
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,10 @@ class Study:
     records that are given. So a search that is killed and resumed goes on as it would have.
     """
 
-    def __init__(self, tree: dict[str, Any], search: SearchConfig):
+    def __init__(self, tree: dict[str, Any], search: SearchConfig, starts: Sequence[Mapping[str, Any]] = ()):
+        """`starts`: for the first trials, what they have of the space."""
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._tree, self._search = tree, search
+        self._tree, self._search, self._starts = tree, search, starts
         self._objectives = search.objectives or OBJECTIVES
         self._grid = iter(assignments(tree)) if search.sampler == "grid" else None
 
@@ -61,7 +63,7 @@ class Study:
     @property
     def learns(self) -> bool:
         """Whether what it proposes depends on how earlier trials ended."""
-        return self._search.sampler in ("tpe", "nsga2")
+        return self._search.sampler not in ("random", "grid")
 
     def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
         """The setting of trial `number`, drawn from the trials `seen`; None when a grid is exhausted. `attempt`: how
@@ -72,6 +74,8 @@ class Study:
             sampler=_sampler(self._search, number, attempt),
         )
         study.add_trials([self._frozen(record) for record in seen if record.trial.state in _STATES])
+        if attempt == 0 and number < len(self._starts):
+            study.enqueue_trial(dict(self._starts[number]))
         asked = study.ask()
         tree = next(self._grid, None) if self._grid else resolve(self._tree, _Suggest(asked))
         # What the sampler notes it notes when it is asked for the first value.
@@ -91,6 +95,7 @@ class Study:
             params=dict(record.params),
             distributions={name: json_to_distribution(d) for name, d in record.distributions.items()},
             system_attrs=dict(record.sampler),
+            constraints=dict(record.trial.violations),
         )
 
 
@@ -98,10 +103,9 @@ _STATES = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED}
 """What failed is tried again, and says nothing until then."""
 
 
-def planned_trials(tree: dict[str, Any], search: SearchConfig) -> int:
-    """How many trials a sweep has: never more than its space has settings."""
-    size = grid_size(tree)
-    return search.trials if size is None else min(search.trials, size)
+def planned_trials(tree: dict[str, Any], search: SearchConfig, most: int | None = None) -> int:
+    """How many trials a sweep has: never more than its space has settings, or than its budget has (`most`)."""
+    return min(each for each in (search.trials, grid_size(tree), most) if each is not None)
 
 
 class _Suggest:
@@ -122,14 +126,31 @@ class _Suggest:
 
 def _sampler(search: SearchConfig, number: int, attempt: int) -> optuna.samplers.BaseSampler:
     seed = int(np.random.SeedSequence([search.seed, number, attempt]).generate_state(1)[0])
-    if search.sampler == "tpe":
-        start = STARTUP_PER_OBJECTIVE * len(search.objectives or OBJECTIVES)
-        # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.samplers.TPESampler(
-                seed=seed, multivariate=True, group=True, n_startup_trials=start
-            )
-    if search.sampler == "nsga2":
-        return optuna.samplers.NSGAIISampler(seed=seed, population_size=12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return SAMPLERS[search.sampler](seed, STARTUP_PER_OBJECTIVE * len(search.objectives or OBJECTIVES))
+
+
+def _tpe(seed: int, startup: int) -> optuna.samplers.BaseSampler:
+    # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).
+    return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, n_startup_trials=startup)
+
+
+def _nsga2(seed: int, startup: int) -> optuna.samplers.BaseSampler:
+    return optuna.samplers.NSGAIISampler(seed=seed, population_size=12)
+
+
+def _gp(seed: int, startup: int) -> optuna.samplers.BaseSampler:
+    # It models what all trials have, such as the student's sizes; below a choice it draws at random.
+    return optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup)
+
+
+def _random(seed: int, startup: int) -> optuna.samplers.BaseSampler:
     return optuna.samplers.RandomSampler(seed=seed)
+
+
+SAMPLERS: Mapping[str, Callable[[int, int], optuna.samplers.BaseSampler]] = MappingProxyType(
+    {"tpe": _tpe, "nsga2": _nsga2, "gp": _gp, "random": _random, "grid": _random}
+)
+"""`search.sampler` → from a seed, and the number of random settings before it models them, Optuna's sampler. A grid
+goes through the space by itself."""

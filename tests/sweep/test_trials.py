@@ -84,12 +84,12 @@ def setting(kind: str = "structural", *, rate: float = 1.0, dim: int = 8) -> dic
 
 
 def scheduler(
-    records, tracked, search, *, known=(), most=10, at_once: int = 1, deadline=None, seeds: int = 1
+    records, tracked, search, *, known=(), most=10, at_once: int = 1, spent=lambda trials: "", seeds: int = 1
 ) -> Trials:
     recorder = Recorder(records, tracked, Silent(), OBJECTIVES, cost_of=lambda _: COST)
     return Trials(
         recorder, search, lambda tree: setting_of(tree, seeds), role="search", known=known, most=most,
-        at_once=at_once, deadline=deadline,
+        at_once=at_once, spent=spent,
     )  # fmt: skip
 
 
@@ -194,12 +194,15 @@ def test_a_trial_that_is_stopped_is_pruned(records, tracked):
     assert tracked.finished == [(0, "PRUNED")]
 
 
-def test_no_trial_starts_after_the_deadline(records, tracked):
-    search = Fixed(setting(), setting("gold"))
-    trials = scheduler(records, tracked, search, deadline=0.0)
-    assert trials.next() is None
-    assert trials.out_of_time
-    assert records.load() == []
+def test_no_trial_starts_when_the_budget_is_spent(records, tracked):
+    def spent(seen):
+        return "the budget is spent" * (len(list(seen)) > 1)
+
+    trials = scheduler(records, tracked, Fixed(setting(), setting("gold"), setting(dim=16)), spent=spent)
+    jobs = [trials.next() for _ in range(3)]
+    assert jobs[2] is None
+    assert trials.ended_by == "the budget is spent"
+    assert states(records) == ["RUNNING"] * 2, "those that run are finished"
 
 
 def test_several_seeds_are_one_trial_with_mean_and_spread(records, tracked):

@@ -1,0 +1,103 @@
+"""Settings that are written down by dotted key path, as the choices of a space that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raykd.spec.search import Choice, FloatRange, IntRange, children, labels, range_size, search_of
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a setting decides of a space, whole or in part."""
+
+    params: Mapping[str, Any]
+    """Name of a search, as `resolve` calls it → the label of the option, or the number."""
+    used: frozenset[str]
+    """The key paths that it has a place for."""
+
+
+class MisfitError(ValueError):
+    """Why a setting is not in the space."""
+
+
+def flat(tree: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Dotted key path → scalar, of all that a plain tree says."""
+    items = children(tree)
+    if not items and isinstance(tree, dict | list):
+        return {}
+    if not items:
+        return {".".join(path): tree}
+    return {key: value for name, item in items for key, value in flat(item, (*path, str(name))).items()}
+
+
+def searched_paths(tree: Any, path: tuple[str, ...] = ()) -> list[str]:
+    """The dotted key paths at which a tree searches, each the outermost."""
+    if search_of(tree) is not None:
+        return [".".join(path)]
+    return [found for key, item in children(tree) for found in searched_paths(item, (*path, str(key)))]
+
+
+def fitted(tree: Any, setting: Mapping[str, Any]) -> Fit:
+    """What `setting`, dotted key path → scalar, decides of the space `tree`; what it leaves out stays open.
+
+    Of several options that agree with it, the one that has a place for more of it is chosen.
+
+    Raises:
+        MisfitError: a value of it is not in the space.
+    """
+    return _fitted(tree, setting, (), ())
+
+
+def _fitted(tree: Any, setting: Mapping[str, Any], name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
+    search, key = search_of(tree), ".".join(path)
+    if isinstance(search, Choice):
+        return _option(search, setting, name, path)
+    if search is not None:
+        if key not in setting:
+            return Fit({}, frozenset())
+        _refuse_outside(search, setting[key], key)
+        return Fit({".".join(name): setting[key]}, frozenset({key}))
+    if not children(tree):
+        if key not in setting:
+            return Fit({}, frozenset())
+        if setting[key] != tree:
+            raise MisfitError(f"{key}: {setting[key]!r} is not in the space, which has {tree!r}")
+        return Fit({}, frozenset({key}))
+    parts = [_fitted(item, setting, (*name, str(own)), (*path, str(own))) for own, item in children(tree)]
+    return Fit(
+        {own: value for part in parts for own, value in part.params.items()},
+        frozenset().union(*(part.used for part in parts)),
+    )
+
+
+def _option(search: Choice, setting: Mapping[str, Any], name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
+    key, named = ".".join(path), labels(search.options)
+    if not any(own == key or own.startswith(f"{key}.") for own in setting):
+        return Fit({}, frozenset())
+    found: list[tuple[str, Fit]] = []
+    for label, option in zip(named, search.options, strict=True):
+        try:
+            fit = _fitted(option, setting, (*name, label), path)
+        except MisfitError:
+            continue
+        if fit.used:
+            found.append((label, fit))
+    if not found:
+        said = ", ".join(f"{own}={value!r}" for own, value in setting.items() if own.startswith(key))
+        raise MisfitError(f"{key}: no option has {said}; options are {', '.join(named)}")
+    label, fit = max(found, key=lambda each: len(each[1].used))
+    return Fit({".".join(name): label, **fit.params}, fit.used)
+
+
+def _refuse_outside(search: IntRange | FloatRange, value: Any, key: str) -> None:
+    number = isinstance(value, int if isinstance(search, IntRange) else int | float)
+    if not number or isinstance(value, bool) or not search.low <= value <= search.high:
+        raise MisfitError(f"{key}: {value!r} is not in the space, from {search.low} to {search.high}")
+    steps = (value - search.low) / search.step if search.step and range_size(search) != 1 else 0.0
+    if abs(steps - round(steps)) > 1e-6:
+        raise MisfitError(
+            f"{key}: {value!r} is not in the space, from {search.low} in steps of {search.step}"
+        )

@@ -1,0 +1,96 @@
+"""The limits of a sweep, compared with its plan before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raykd.conditions import OBJECTIVE
+from raykd.counted import counted
+from raykd.errors import SpecError
+from raykd.runs.cost import find_cost
+from raykd.runs.run import Run
+from raykd.sweep.constraints import Constraints
+from raykd.sweep.driver import Sweep
+from raykd.sweep.forecast import Forecast
+from raykd.sweep.outcome import against_teachers
+from raykd.sweep.settings import known_cost
+from raykd.trial import Trial
+
+AFTER = ("trials", "confirm", "baseline")
+"""The phases that a budget shortens."""
+
+
+def has_limits(sweep: Sweep) -> bool:
+    """Whether the plan has to be known before the sweep starts."""
+    return bool(sweep.file.search.constraints) or sweep.file.budget.seconds is not None
+
+
+def allowed_shapes(sweep: Sweep) -> tuple[list[Run], list[Run]]:
+    """The student shapes whose costs meet `search.constraints`, and all; costs are known of each."""
+    score_name = sweep.file.labels.score_name
+    every = Constraints.of(sweep.file.search.constraints, score_name, None).conditions
+    on_costs = Constraints(
+        tuple(each for each in every if each.foreseen(score_name) and OBJECTIVE not in each.names)
+    )
+    teachers = [cost for _, run in sweep.teachers if (cost := find_cost(sweep.storage, run)) is not None]
+    shapes = sweep.shapes()
+
+    def allowed(run: Run) -> bool:
+        cost = against_teachers(known_cost(sweep.storage, run), teachers)
+        trial = Trial(0, "RUNNING", cost=dict(cost.figures), score_name=score_name)
+        return on_costs.judged(trial).feasible
+
+    return [run for run in shapes if allowed(run)], shapes
+
+
+def refuse_impossible(sweep: Sweep) -> None:
+    """SpecError where no student of the space can meet `search.constraints`; costs are known of each shape."""
+    allowed, shapes = allowed_shapes(sweep)
+    if not allowed:
+        message = (
+            f"none of {counted(len(shapes), 'student shape')} meets {_listed(sweep.file.search.constraints)}; relax "
+            "them, or search others (raykd plan without them shows what each costs)"
+        )
+        raise SpecError((sweep.document.fault(("search", "constraints"), message),))
+
+
+def trials_within(sweep: Sweep, expected: Forecast, concurrent: int) -> int | None:
+    """How many of the trials that are left fit into the budget's wall time; None: it has none. The baseline is counted
+    with the students of the front alone when the sweep runs, and is left out here."""
+    if sweep.file.budget.seconds is None:
+        return None
+    left = sweep.trials - len(sweep.earlier())
+    free = sweep.file.budget.seconds - _before_trials(expected) - expected.phases["report"]
+    each = expected.trial_s * min(concurrent, sweep.file.search.runs_per_setting) / concurrent
+    return max(0, min(left, int(free / each))) if each else left
+
+
+def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
+    """SpecError where teachers, precompute and one trial take longer than the budget has.
+
+    On GPUs nothing is known of their speed before they train, and nothing is refused.
+    """
+    budget = sweep.file.budget
+    if budget.seconds is None or sweep.file.resources.gpus_per_worker or sweep.trials <= len(sweep.earlier()):
+        return
+    parts = {
+        **{name: seconds for name, seconds in expected.phases.items() if name not in AFTER},
+        "one trial": expected.trial_s,
+    }
+    needed = sum(parts.values())
+    if needed > budget.seconds:
+        shown = " + ".join(f"{name} {seconds / 60:.1f}" for name, seconds in parts.items() if seconds)
+        message = (
+            f"{budget.seconds / 60:g} minutes hold no front: {shown} = {needed / 60:.1f} minutes; raise it, or train "
+            "teachers and students on less text (corpus.cap, corpus.unlabelled_cap) or for fewer epochs"
+        )
+        key = "minutes" if budget.hours is None else "hours"
+        raise SpecError((sweep.document.fault(("budget", key), message),))
+
+
+def _before_trials(expected: Forecast) -> float:
+    return sum(seconds for name, seconds in expected.phases.items() if name not in (*AFTER, "report"))
+
+
+def _listed(sources: Sequence[str]) -> str:
+    return " and ".join(repr(source) for source in sources)
