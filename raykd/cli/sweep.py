@@ -19,7 +19,7 @@ from raykd.front import front_of
 from raykd.redact import redacted
 from raykd.report import Judgement, front_markdown, judge
 from raykd.report.card import trial_card
-from raykd.runs.cluster import concurrency
+from raykd.runs.placement import preflight
 from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.lease import held
 from raykd.sweep.track import publish, tracked
@@ -80,7 +80,7 @@ def _swept(
     """All phases, and their report in the store and on the tracking server, where it is found by the link."""
     objectives = planned.file.objectives
     with at_work(planned, address) as (cluster, listener):
-        concurrency(planned.file.resources, cluster)
+        preflight(planned.file.resources, cluster)
         with (
             held(planned.records.folder, note=listener.note) as lease,
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,

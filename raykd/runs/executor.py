@@ -21,9 +21,9 @@ from ray.tune.search import Searcher
 from raykd.errors import RaykdError, RunError, StoreError
 from raykd.redact import redacted
 from raykd.results import RunResult
-from raykd.runs.cluster import DRIVER_CPUS
 from raykd.runs.launch import launch
-from raykd.runs.recipe import Resources
+from raykd.runs.placement import DRIVER_CPUS
+from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
 
 PAUSES_S = (2.0, 20.0)
@@ -77,11 +77,7 @@ def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurre
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
     alone = resources.workers == 1
-    demand = (
-        {"CPU": resources.cpus_per_worker, "GPU": resources.gpus_per_worker}
-        if alone
-        else {"CPU": DRIVER_CPUS}
-    )
+    demand = taken(resources) if alone else {"CPU": DRIVER_CPUS}
     jobs = _OpenJobs(scheduler)
 
     def fit(name: str) -> None:

@@ -16,7 +16,7 @@ from raykd.errors import RunError
 from raykd.results import RunResult
 from raykd.runs.distil import EpochReport, Worker
 from raykd.runs.execute import execute, find_result
-from raykd.runs.recipe import Resources
+from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
 from raykd.storage import Storage
 
@@ -43,13 +43,12 @@ def launch(
 
 def _through_ray_train(store_uri: str, run: Run, resources: Resources) -> RunResult:
     gpu = resources.gpus_per_worker > 0
-    per_worker = {"CPU": resources.cpus_per_worker} | ({"GPU": resources.gpus_per_worker} if gpu else {})
     trainer = TorchTrainer(
         _worker,
         train_loop_config={"store": store_uri, "run": run.to_plain(), "resources": resources.model_dump()},
         torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
         scaling_config=ray.train.ScalingConfig(
-            num_workers=resources.workers, use_gpu=gpu, resources_per_worker=per_worker
+            num_workers=resources.workers, use_gpu=gpu, resources_per_worker=taken(resources)
         ),
         run_config=ray.train.RunConfig(
             name=run.id,

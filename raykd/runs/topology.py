@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from math import ceil, floor
 from typing import Any
 
@@ -103,28 +104,31 @@ class Topology:
 
     def fits(self, group: Group) -> int:
         """How many of `group` fit at the same time on the nodes that are there."""
-        names = {*group.each, "CPU"}
-        same = Counter(tuple((name, node.resources.get(name, 0.0)) for name in names) for node in self.nodes)
-        kinds = [(Node(dict(key)), many) for key, many in same.items()]
-        places = [(node.places(group.each), many) for node, many in kinds]
-        workers = sum(own * many for own, many in places)
-        driver, each = group.driver_cpus, group.each.get("CPU", 0.0)
-        if not driver:
+        full = [node.places(group.each) for node in self.nodes]
+        workers = sum(full)
+        if not group.driver_cpus:
             return workers // group.workers
-        # Drivers go into what workers leave. After that the place of `lost` workers is that of `gained` drivers.
-        drivers = sum(
-            floor((node.resources["CPU"] - own * each) / driver + TINY) * many
-            for (node, many), (own, _) in zip(kinds, places, strict=True)
-        )
-        lost = max(1, ceil(driver / each - TINY)) if each else 0
-        gained = max(1, floor(each / driver + TINY)) if each else 0
-        swaps = sum(own // lost * many for own, many in places) if each else 0
+        taken = group.each.get("CPU", 0.0)
+        free = [
+            node.resources.get("CPU", 0.0) - own * taken for node, own in zip(self.nodes, full, strict=True)
+        ]
+        drivers = sum(_drivers(cpus, group) for cpus in free)
         found = min(drivers, workers // group.workers)
-        for _ in range(swaps):
-            drivers, workers = drivers + gained, workers - lost
-            if workers // group.workers <= found:
-                break
-            found = min(drivers, workers // group.workers)
+        # Drivers go into what workers leave. After that, the place of the fewest workers becomes one for drivers.
+        swaps = [
+            (*_swap(cpus, group), place)
+            for place, (cpus, own) in enumerate(zip(free, full, strict=True))
+            if taken and own
+        ]
+        heapify(swaps)
+        while swaps and workers // group.workers > found:
+            lost, gained, place = heappop(swaps)
+            if lost > full[place]:
+                continue
+            full[place], free[place] = full[place] - lost, free[place] + lost * taken
+            workers, drivers = workers - lost, drivers - gained
+            found = max(found, min(drivers, workers // group.workers))
+            heappush(swaps, (*_swap(free[place], group), place))
         return found
 
     def __str__(self) -> str:
@@ -179,3 +183,14 @@ def _places(name: str, there: float, each: float) -> int:
     if name == "GPU" and each < 1:
         return floor(there + TINY) * floor(1 / each + TINY)
     return floor(there / each + TINY)
+
+
+def _drivers(cpus: float, group: Group) -> int:
+    return floor(cpus / group.driver_cpus + TINY)
+
+
+def _swap(cpus: float, group: Group) -> tuple[int, int]:
+    """With so many CPUs left: how many workers must go for one more driver, and the drivers that come, negative."""
+    taken, now = group.each["CPU"], _drivers(cpus, group)
+    lost = max(1, ceil(((now + 1) * group.driver_cpus - cpus) / taken - TINY))
+    return lost, now - _drivers(cpus + lost * taken, group)

@@ -15,14 +15,17 @@ from raykd.errors import RunError
 from raykd.figures import DEPLOYED
 from raykd.identity import identity
 from raykd.results import Cost
-from raykd.runs.cluster import concurrency
-from raykd.runs.cost import cost_key, find_cost, measure_all
+from raykd.runs.cost import measure_all, shape_key
 from raykd.runs.execute import find_result, keep_place
 from raykd.runs.executor import Scheduler, work
+from raykd.runs.growth import places
+from raykd.runs.placement import concurrency, group_of, preflight
 from raykd.runs.precompute import Precomputed, PrecomputePlan
 from raykd.runs.prepare import PlannedTeacher, Preparation, recipe_needs
 from raykd.runs.progress import Listener
+from raykd.runs.resources import Resources, RunRole
 from raykd.runs.run import Run
+from raykd.runs.topology import Topology
 from raykd.runs.transfer import compute_features, compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
@@ -52,6 +55,8 @@ class Sweep:
         self.storage = Storage(self.file.store)
         self.records = SweepRecords(self.storage, self.file.name)
         self.settings = Settings(self.storage, document.tree)
+        self.timed_on: Mapping[str, Any] | None = None
+        """The hardware on which latency was measured; None until it is known."""
 
     @property
     def preparations(self) -> dict[str, Prepared]:
@@ -147,7 +152,7 @@ class Sweep:
         ]
         trees = [{**tree, "student": each} for own in of_scope for tree in own.values() for each in students]
         runs = [run for tree in trees for run in self.settings.of(tree).seeds[0]]
-        return list({cost_key(self.storage, run): run for run in runs}.values())
+        return list({shape_key(self.storage, run): run for run in runs}.values())
 
     def models(self) -> list[Run]:
         """Every teacher (with the members of ensembles), and one run for each student of the space."""
@@ -176,6 +181,10 @@ class Sweep:
         ]
         return identity("transfer", ids) if ids else ""
 
+    def cost(self, run: Run) -> Cost:
+        """What a run's shape costs where latency is measured; RunError where that was not done."""
+        return known_cost(self.storage, run, self.timed_on)
+
     def transfer(self) -> PrecomputePlan | None:
         """The plan of the transfer sets that serve every trial."""
         return transfer_plan(
@@ -189,7 +198,7 @@ class Sweep:
 
 
 def run_sweep(
-    sweep: Sweep, cluster: dict[str, float], *, tracker: Tracker, listener: Listener
+    sweep: Sweep, cluster: Topology, *, tracker: Tracker, listener: Listener
 ) -> tuple[list[Trial], list[Teacher]]:
     """Do the whole sweep: teachers, precompute, costs, trials, baseline. Returns all trials and the teachers' rows.
 
@@ -198,10 +207,10 @@ def run_sweep(
         RunError: if a teacher could not be trained.
         StoreError: if the store fails.
     """
-    concurrent = concurrency(sweep.file.resources, cluster)
+    preflight(sweep.file.resources, cluster)
     started = time.monotonic()
     teach(sweep, cluster, listener)
-    measure_costs(sweep, listener)
+    measure_costs(sweep, cluster, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
     log_teachers(sweep, teachers, tracker)
@@ -213,25 +222,42 @@ def run_sweep(
         lambda setting: cost_of(sweep, setting),
     )
     minutes = sweep.file.budget.minutes
+    concurrent = at_once(sweep, "students", sweep.trials * len(sweep.first_setting.runs), cluster, listener)
     search(sweep, recorder, concurrent, None if minutes is None else started + 60 * minutes)
     if sweep.file.baseline != "none":
         train_twins(
             replace(recorder, phase="baseline"),
             sweep.file.baseline,
             sweep.settings.of,
-            lambda trials: _work(sweep, trials, concurrent),
+            lambda trials: _work(sweep, trials, concurrent, sweep.file.resources.of("students")),
         )
     return sweep.records.trials(), teachers
 
 
-def teach(sweep: Sweep, cluster: dict[str, float], listener: Listener) -> Precomputed | None:
+def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | None:
     """The phases before the search: what frozen encoders give, the teachers, and what these know. Raises as `run_sweep`
     does."""
     resources = sweep.file.resources
+    preflight(resources, cluster)
     sweep.transfer()  # refuses what teachers cannot give before they are trained
     compute_features(sweep.storage, sweep.models(), sweep.teacher_texts(), resources, cluster, listener)
-    train_teachers(sweep, concurrency(resources, cluster), listener)
+    missing = len(missing_results(sweep.storage, sweep.members))
+    train_teachers(sweep, at_once(sweep, "teachers", missing, cluster, listener), listener)
     return compute_transfer(sweep.transfer(), resources, cluster, listener)
+
+
+def at_once(sweep: Sweep, role: RunRole, runs: int, cluster: Topology, listener: Listener) -> int:
+    """How many of so many runs are done at once. Where the cluster grows, their nodes are waited for.
+
+    Raises:
+        PlacementError: there is no place for one run, or for as many as are asked for.
+    """
+    resources = sweep.file.resources
+    most, own = concurrency(resources, cluster, role), resources.of(role)
+    if not runs or not cluster.grows:
+        return most
+    exactly, minutes = own.concurrency is not None, own.wait_minutes
+    return places(role, group_of(own), min(most, runs), cluster, listener, minutes=minutes, exactly=exactly)
 
 
 def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
@@ -245,14 +271,20 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
     listener.begin("teachers", len(missing_results(sweep.storage, list(every.values()))))
     # An ensemble is evaluated when its members are trained.
     for runs in (sweep.members, sweep.teachers):
-        train(sweep, missing_results(sweep.storage, runs), "teachers", concurrent, listener)
+        train(sweep, missing_results(sweep.storage, runs), "teachers", concurrent, listener, role="teachers")
     for _, run in [*sweep.members, *sweep.teachers]:
         keep_place(sweep.storage, run)
     listener.end("teachers", f"{len(todo)} trained, {len(sweep.members) - len(todo)} found in the store")
 
 
 def train(
-    sweep: Sweep, runs: Sequence[tuple[str, Run]], phase: str, concurrent: int, listener: Listener
+    sweep: Sweep,
+    runs: Sequence[tuple[str, Run]],
+    phase: str,
+    concurrent: int,
+    listener: Listener,
+    *,
+    role: RunRole = "students",
 ) -> None:
     """Do a list of named runs.
 
@@ -262,7 +294,7 @@ def train(
     if not runs:
         return
     scheduler = RunList(runs, phase, listener)
-    _work(sweep, scheduler, concurrent)
+    _work(sweep, scheduler, concurrent, sweep.file.resources.of(role))
     if scheduler.failed:
         failed = "; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items())
         raise RunError(f"{phase}: {failed}")
@@ -273,26 +305,27 @@ def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[t
     return [(name, run) for name, run in runs if find_result(storage, run) is None]
 
 
-def measure_costs(sweep: Sweep, listener: Listener) -> None:
+def measure_costs(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
     """Measure what every student shape, every teacher and every member of an ensemble costs while nothing else runs.
 
     Raises:
+        PlacementError: there is no node of those that `resources.latency` asks for.
         RunError: a figure that is searched for is not known of some shape.
     """
     shapes = sweep.shapes()
     every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
-    runs = list({cost_key(sweep.storage, run): run for run in every}.values())
-    todo = [run for run in runs if find_cost(sweep.storage, run) is None]
-    listener.begin("latency", len(runs), done=len(runs) - len(todo))
-    measure_all(sweep.storage.uri, todo, lambda: listener.advance("latency"))
-    listener.end("latency", counted(len(runs), "shape"))
+    runs = list({shape_key(sweep.storage, run): run for run in every}.values())
+    sweep.timed_on = measure_all(
+        sweep.storage.uri, runs, resources=sweep.file.resources, cluster=cluster, listener=listener
+    )
+    listener.end("latency", f"{counted(len(runs), 'shape')}, on {sweep.timed_on['processor']}")
     refuse_unknown(sweep, shapes)
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
     """What a setting's student costs, absolutely and against the teachers it learns from."""
-    teachers = [known_cost(sweep.storage, each.run) for each in setting.prepared.preparation.teachers]
-    return against_teachers(setting.cost(sweep.storage), teachers)
+    teachers = [sweep.cost(each.run) for each in setting.prepared.preparation.teachers]
+    return against_teachers(setting.cost(sweep.storage, sweep.timed_on), teachers)
 
 
 def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
@@ -300,8 +333,8 @@ def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
     asked = [figure.name for figure in DEPLOYED if figure.name in sweep.file.objectives]
     if not asked:
         return
-    teachers = [known_cost(sweep.storage, run) for _, run in sweep.teachers]
-    for student in (known_cost(sweep.storage, run) for run in shapes):
+    teachers = [sweep.cost(run) for _, run in sweep.teachers]
+    for student in map(sweep.cost, shapes):
         for teacher in teachers:
             known = against_teachers(student, [teacher]).figures
             if lacking := [name for name in asked if name not in known]:
@@ -380,7 +413,7 @@ def _row(
     members: Sequence[Teacher] = (),
 ) -> Teacher:
     found = (find_result(sweep.storage, run) for run in runs)
-    measured = [known_cost(sweep.storage, run) for run in runs] if costs else ()
+    measured = [sweep.cost(run) for run in runs] if costs else ()
     task = sweep.file.labels
     return teacher_row(
         name, [result for result in found if result is not None], measured, members=members,
@@ -399,7 +432,7 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, deadline: float | 
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)
     if ended < sweep.trials:
-        _work(sweep, trials, concurrent)
+        _work(sweep, trials, concurrent, sweep.file.resources.of("students"))
     late = "; the budget is spent, --resume with a larger one goes on" if trials.out_of_time else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
 
@@ -412,8 +445,8 @@ def log_again(sweep: Sweep, recorder: Recorder) -> None:
             recorder.log(record.trial, setting, setting.found_results(sweep.storage))
 
 
-def _work(sweep: Sweep, scheduler: Scheduler, concurrent: int) -> None:
-    work(scheduler, store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent)
+def _work(sweep: Sweep, scheduler: Scheduler, concurrent: int, resources: Resources) -> None:
+    work(scheduler, store_uri=sweep.storage.uri, resources=resources, concurrent=concurrent)
 
 
 def _id(run: Run) -> str:

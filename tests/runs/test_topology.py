@@ -37,8 +37,11 @@ def enumerated(nodes: list[dict[str, float]], group: Group) -> int:
     return best
 
 
+NODES = st.fixed_dictionaries({"CPU": TENTHS.map(lambda cpus: 2 * cpus), "GPU": st.integers(0, 3)})
+
+
 @given(
-    st.lists(st.fixed_dictionaries({"CPU": TENTHS.map(lambda cpus: 2 * cpus), "GPU": st.integers(0, 3)}), min_size=1, max_size=3),
+    st.lists(NODES, min_size=1, max_size=3),
     st.integers(1, 4),
     st.integers(1, 15).map(lambda tenths: tenths / 10),
     st.sampled_from([0, 0.25, 0.5, 0.6, 1, 2]),
@@ -57,7 +60,9 @@ def test_as_many_fit_as_the_best_placing_has_room_for(nodes, workers, cpus, gpus
 def test_odd_shares_of_a_cpu_are_never_counted_too_high(nodes, workers, cpus):
     group = Group({"CPU": cpus}, workers, 0.1)
     best = enumerated(nodes, group)
-    assert best - 1 <= Topology.of(*nodes).fits(group) <= best
+    found = Topology.of(*nodes).fits(group)
+    assert best - 1 <= found <= best
+    assert found == best or len(nodes) > 1
 
 
 @pytest.mark.parametrize(
