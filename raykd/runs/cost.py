@@ -179,11 +179,12 @@ def measure_all(
         PlacementError: there is no such node, or it went away.
     """
     target = resources.latency
-    if cluster.grows and latency_node(target, cluster) is None:
+    if cluster.grows and latency_node(target, topology()) is None:
         ask = targeted(target or LatencyTarget())
         places("latency", Group(ask), 1, cluster, listener, minutes=resources.wait_minutes)
-    check_target(target, replace(topology(), may_add=()))
-    node = latency_node(target, topology())
+    now = replace(topology(), may_add=())
+    check_target(target, now)
+    node = latency_node(target, now)
     assert node is not None
     on = hardware(_on(node, processor))
     storage = Storage(store_uri)

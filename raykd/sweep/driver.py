@@ -222,7 +222,9 @@ def run_sweep(
         lambda setting: cost_of(sweep, setting),
     )
     minutes = sweep.file.budget.minutes
-    concurrent = at_once(sweep, "students", sweep.trials * len(sweep.first_setting.runs), cluster, listener)
+    left = sweep.file.baseline != "none" or len(sweep.earlier()) < sweep.trials
+    runs = sweep.trials * len(sweep.first_setting.runs) if left else 0
+    concurrent = at_once(sweep, "students", runs, cluster, listener)
     search(sweep, recorder, concurrent, None if minutes is None else started + 60 * minutes)
     if sweep.file.baseline != "none":
         train_twins(
@@ -241,7 +243,7 @@ def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | 
     preflight(resources, cluster)
     sweep.transfer()  # refuses what teachers cannot give before they are trained
     compute_features(sweep.storage, sweep.models(), sweep.teacher_texts(), resources, cluster, listener)
-    missing = len(missing_results(sweep.storage, sweep.members))
+    missing = len(missing_results(sweep.storage, [*sweep.members, *sweep.teachers]))
     train_teachers(sweep, at_once(sweep, "teachers", missing, cluster, listener), listener)
     return compute_transfer(sweep.transfer(), resources, cluster, listener)
 
