@@ -6,7 +6,7 @@ Prints what was seen as JSON.
 from __future__ import annotations
 
 import json
-import threading
+import time
 
 import ray
 from ray._raylet import GcsClient
@@ -16,7 +16,7 @@ from ray.core.generated.autoscaler_pb2 import ClusterConfig
 
 from raykd.runs import cost
 from raykd.runs.cluster import topology
-from raykd.runs.growth import places
+from raykd.runs.growth import Autoscaler, places
 from raykd.runs.placement import latency_node, preflight
 from raykd.runs.processor import processor
 from raykd.runs.progress import Silent
@@ -25,7 +25,7 @@ from raykd.runs.topology import Group
 
 
 class Said(Silent):
-    """Keeps the notes, and what is asked of the autoscaler when the first of them comes."""
+    """Keeps the notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -59,14 +59,15 @@ def main() -> None:
     seen["students"] = preflight(Resources(), grows).students
     said, during = Said(), []
 
-    def come() -> None:
-        during.extend(asked(gcs))
-        cluster.add_node(num_cpus=2, resources={"quiet": 1})
+    def come(seconds: float) -> None:
+        if not during:
+            during.extend(asked(gcs))
+            cluster.add_node(num_cpus=2, resources={"quiet": 1})
+        time.sleep(0.2)
 
-    thread = threading.Timer(1.0, come)
-    thread.start()
-    seen["places"] = places("students", Group({"CPU": 2.0}), 1, grows, said, minutes=2)
-    thread.join()
+    seen["places"] = places(
+        "students", Group({"CPU": 2.0}), 1, grows, said, minutes=1, autoscaler=Autoscaler(pause=come)
+    )
     seen["notes"], seen["asked"], seen["left"] = said.notes, during, asked(gcs)
     node = latency_node(LatencyTarget(custom={"quiet": 1.0}), topology())
     assert node is not None
