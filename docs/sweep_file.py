@@ -20,7 +20,8 @@ from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConf
 from raykd.layers.frozen_encoder import EncoderConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
-from raykd.runs.recipe import Resources, Stage, Strategy, TeacherCorpus
+from raykd.runs.recipe import Stage, Strategy, TeacherCorpus
+from raykd.runs.resources import AddedNodes, LatencyTarget, PrecomputeRole, Resources, Role
 from raykd.runs.stated import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
@@ -172,7 +173,13 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
     "`training`": {"": TrainingConfig},
     "`search`": {"": SearchConfig, "stopping": StoppingConfig, "confirm": ConfirmConfig},
     "`budget`": {"": BudgetConfig},
-    "`resources`": {"": Resources},
+    "`resources`": {
+        "": Resources,
+        "teachers, students": Role,
+        "precompute": PrecomputeRole,
+        "latency": LatencyTarget,
+        "autoscale": AddedNodes,
+    },
     "`tracking`": {"": TrackingConfig},
     "`card`": {"": CardConfig},
 }

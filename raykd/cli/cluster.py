@@ -12,6 +12,7 @@ from raykd.cli.console import Drawn, Lines, marked, stderr
 from raykd.cli.console import listener as make_listener
 from raykd.errors import RunError
 from raykd.runs.cluster import connected
+from raykd.runs.topology import Topology
 from raykd.sweep.driver import Sweep
 
 RESTARTS = "RAYKD_RESTARTS"
@@ -20,11 +21,15 @@ MOST_RESTARTS = 2
 
 
 @contextmanager
-def at_work(sweep: Sweep, address: str | None) -> Iterator[tuple[dict[str, float], Drawn | Lines]]:
+def at_work(sweep: Sweep, address: str | None) -> Iterator[tuple[Topology, Drawn | Lines]]:
     """Yields what the cluster has, and the listener. The corpora are read first: starting Ray takes seconds."""
     reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
     warnings = dict.fromkeys(warning for report in reports for warning in report.warnings())
-    with make_listener() as listener, connected(address, died=start_again) as cluster:
+    growth = sweep.file.resources.autoscale
+    with (
+        make_listener() as listener,
+        connected(address, autoscale=growth, died=start_again) as cluster,
+    ):
         for warning in warnings:
             listener.warn(warning)
         yield cluster, listener

@@ -6,9 +6,8 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.counted import counted
-from raykd.runs.cluster import concurrency
 from raykd.runs.execute import find_result
-from raykd.sweep.driver import Sweep, missing_results, teach, train
+from raykd.sweep.driver import Sweep, at_once, missing_results, teach, train
 from raykd.sweep.lease import working
 from raykd.tasks import TASKS
 from raykd.trial import Teacher, scores_of
@@ -24,10 +23,10 @@ def distill(
     """Train one student: the first alternative of every search in FILE (choose others with --set)."""
     sweep = Sweep(document(file, set_, variant, small))
     with working(sweep.storage, "distill"), at_work(sweep, address) as (cluster, listener):
-        concurrent = concurrency(sweep.file.resources, cluster)
         teach(sweep, cluster, listener)
         runs = [(run.id, run) for run in sweep.first_setting.runs]
         todo = missing_results(sweep.storage, runs)
+        concurrent = at_once(sweep, "students", len(todo), cluster, listener)
         listener.begin("distill", len(todo))
         train(sweep, todo, "distill", concurrent, listener)
         listener.end("distill", f"{len(todo)} trained, {len(runs) - len(todo)} found in the store")

@@ -18,10 +18,10 @@ from raykd.counted import counted
 from raykd.figures import COSTS
 from raykd.report.form import FORMS, percent
 from raykd.results import Scores
-from raykd.runs.cluster import concurrency
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan
+from raykd.runs.placement import preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
@@ -29,7 +29,6 @@ from raykd.sweep.driver import Sweep, measure_costs
 from raykd.sweep.forecast import Forecast, forecast
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords
-from raykd.sweep.settings import known_cost
 from raykd.trial import shape_name
 
 
@@ -43,8 +42,8 @@ def plan(
     """Show what a sweep would compute, and size and latency of every student shape; trains nothing."""
     sweep = Sweep(document(file, set_, variant, small))
     with at_work(sweep, address) as (cluster, listener):
-        at_once = concurrency(sweep.file.resources, cluster)
-        measure_costs(sweep, listener)
+        at_once = preflight(sweep.file.resources, cluster).students
+        measure_costs(sweep, cluster, listener)
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
@@ -198,7 +197,7 @@ def _state(run: Run, *, found: bool) -> str:
 
 def _shapes(sweep: Sweep) -> Table:
     runs = sweep.shapes()
-    costs = [known_cost(sweep.storage, run) for run in runs]
+    costs = [sweep.cost(run) for run in runs]
     known = [figure for figure in COSTS if figure.planned and figure.name in costs[0].figures]
     table = Table(title="student shapes", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("student", no_wrap=True)
@@ -209,4 +208,5 @@ def _shapes(sweep: Sweep) -> Table:
     for run, cost in zip(runs, costs, strict=True):
         cells = (FORMS[figure.form](cost[figure.name]) for figure in known)
         table.add_row(shape_name(run.model), *cells)
+    table.caption, table.caption_justify = f"timed on {costs[0].hardware['processor']}", "left"
     return table

@@ -19,7 +19,7 @@ from raykd.front import front_of
 from raykd.redact import redacted
 from raykd.report import Judgement, front_markdown, judge
 from raykd.report.card import trial_card
-from raykd.runs.cluster import concurrency
+from raykd.runs.placement import preflight
 from raykd.sweep.driver import Sweep, measure_costs, run_sweep
 from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
@@ -90,11 +90,11 @@ def _swept(
     """All phases, and their report in the store and on the tracking server, to which the tracker is closed."""
     objectives = planned.file.objectives
     with at_work(planned, address) as (cluster, listener):
-        at_once = concurrency(planned.file.resources, cluster)
+        placements = preflight(planned.file.resources, cluster)
         if has_limits(planned):
-            measure_costs(planned, listener)
+            measure_costs(planned, cluster, listener)
             refuse_impossible(planned)
-            refuse_too_little(planned, forecast(planned, at_once))
+            refuse_too_little(planned, forecast(planned, placements.students))
         with (
             held(planned.records.folder, note=listener.note) as lease,
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,

@@ -1,4 +1,4 @@
-"""The Ray cluster: connect to it or start it, and refuse what does not fit: Ray would wait for it for ever."""
+"""The Ray cluster: connect to it or start it, see its nodes, and ask it for more of them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from math import floor
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import ray
 from ray._private import ray_constants
+from ray._private import state as ray_state
 from ray._private import worker as ray_worker
+from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
+from ray.util.client import ray as ray_client
 
 from raykd.errors import PlacementError
-from raykd.runs.recipe import Resources
+from raykd.runs.placement import PROBE
+from raykd.runs.resources import AddedNodes
+from raykd.runs.topology import Node, Topology, nodes_of, still_added, types_of
 
-# The process that starts a run under Ray Train computes nothing itself.
-DRIVER_CPUS = 0.1
-PROBE = "raykd_probe"
 VITAL = (ray_constants.PROCESS_TYPE_RAYLET, ray_constants.PROCESS_TYPE_GCS_SERVER)
 WATCH_S = 0.5
 
@@ -51,9 +52,14 @@ ENVIRONMENT = {
 
 @contextmanager
 def connected(
-    address: str | None = None, *, died: Callable[[str], None] = lambda problem: None
-) -> Iterator[dict[str, float]]:
-    """Connect to `address` (or $RAY_ADDRESS, or the job's cluster), or start Ray here; yields the cluster's resources.
+    address: str | None = None,
+    *,
+    autoscale: Sequence[AddedNodes] = (),
+    died: Callable[[str], None] = lambda problem: None,
+) -> Iterator[Topology]:
+    """Connect to `address` (or $RAY_ADDRESS, or the job's cluster), or start Ray here; yields the cluster's topology.
+
+    `autoscale`: what a cluster that is joined may add, where Ray does not say it itself.
 
     A cluster that was started here is shut down at the end; one that was joined is only left. `died` is called from
     another thread with what happened when Ray dies here: calls to it then wait for ever, or end this process after a
@@ -63,14 +69,14 @@ def connected(
         PlacementError: no cluster answers at `address`, or Ray does not start here.
     """
     if ray.is_initialized():
-        yield _resources()
+        yield topology(autoscale)
         return
     address = address or os.environ.get("RAY_ADDRESS")
     try:
         with _sigterm_restored():
             _join(address) if address else _start()
         with nullcontext() if address else _watched(died):
-            yield _resources()
+            yield topology(autoscale if address else ())
     finally:
         ray.shutdown()
 
@@ -100,8 +106,20 @@ def _watched(died: Callable[[str], None]) -> Iterator[None]:
         thread.join()
 
 
-def _resources() -> dict[str, float]:
-    return {name: float(amount) for name, amount in ray.cluster_resources().items()}
+def topology(autoscale: Sequence[AddedNodes] = ()) -> Topology:
+    """The cluster as it is now. What may be added is what `autoscale` says, else what Ray knows of its autoscaler."""
+    nodes = nodes_of(ray.nodes())
+    if autoscale:
+        return Topology(nodes, still_added([(Node(each.node), each.most) for each in autoscale], nodes))
+    if ray_client.is_connected():  # the state of the cluster is not reached through Ray's client
+        return Topology(nodes)
+    # Ray Data asks the same way; Ray has no public one.
+    return Topology(nodes, types_of(ray_state.state.get_cluster_config(), nodes))
+
+
+def ask_for(bundles: Sequence[Mapping[str, float]]) -> None:
+    """Ask the autoscaler for nodes on which all of these fit. It stands until the next one: end it with none."""
+    request_resources(bundles=[dict(bundle) for bundle in bundles])
 
 
 def _join(address: str) -> None:
@@ -180,42 +198,3 @@ def _sigterm_restored() -> Iterator[None]:
     finally:
         if handler is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)
-
-
-def trial_cpus(resources: Resources) -> float:
-    """CPUs that one run takes, its driver included."""
-    work = resources.workers * resources.cpus_per_worker
-    return work if resources.workers == 1 else work + DRIVER_CPUS
-
-
-def concurrency(resources: Resources, cluster: dict[str, float]) -> int:
-    """How many runs are done at once: as many as are asked for, else as many as fit.
-
-    Raises:
-        PlacementError: if one run, or as many as are asked for, cannot be placed; the arithmetic is shown.
-    """
-    asks = {"CPU": trial_cpus(resources), "GPU": resources.workers * resources.gpus_per_worker}
-    fits = {unit: _fits(unit, one, cluster, resources) for unit, one in asks.items() if one}
-    scarce = min(fits, key=lambda unit: fits[unit])
-    wanted, one, there = resources.concurrency, asks[scarce], cluster.get(scarce, 0.0)
-    if wanted is not None and wanted > fits[scarce]:
-        raise PlacementError(
-            f"resources.concurrency: {wanted} runs at once take {wanted} × {one:g} = {wanted * one:g} {scarce}s, "
-            f"the cluster has {there:g}; set it to at most {fits[scarce]}"
-        )
-    return wanted or fits[scarce]
-
-
-def _fits(unit: str, one: float, cluster: dict[str, float], resources: Resources) -> int:
-    there = cluster.get(unit, 0.0)
-    # A quotient such as 9.999999999999998 is 10.
-    count = floor(there / one + 1e-9)
-    if count < 1:
-        each, several = f"{unit.lower()}s_per_worker", resources.workers > 1
-        workers = f"{resources.workers} workers" if several else "1 worker"
-        driver = f" + {DRIVER_CPUS:g} for its driver" if several and unit == "CPU" else ""
-        raise PlacementError(
-            f"resources: one run takes {workers} × {getattr(resources, each):g} {unit}s{driver} = {one:g} {unit}s, "
-            f"the cluster has {there:g}; lower {'resources.workers or ' if several else ''}resources.{each}"
-        )
-    return count

@@ -1,11 +1,12 @@
 """What a shape costs: parameters, bytes, latency. It depends on the shape alone, so it is known before training.
 
-A new cost is a function here, a line of `MEASURES`, and an entry of `raykd/figures.py`.
+Sizes are the same everywhere; what is timed holds for the processor of the node that timed it, and is kept by its name.
+A new cost is a function here, a line of `COMPUTED` or `TIMED`, and an entry of `raykd/figures.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -14,20 +15,28 @@ from typing import Any
 
 import ray
 import torch
+from ray.exceptions import TaskUnschedulableError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from torch.nn import Parameter
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.errors import ExportError
+from raykd.errors import ExportError, PlacementError
 from raykd.figures import BYTES, PARAMETERS, PRUNED, UNPRUNED
 from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
 from raykd.results import Cost
-from raykd.runs.cluster import PROBE
+from raykd.runs.cluster import topology
 from raykd.runs.data import corpus_of
 from raykd.runs.deployed import Session, deployed
+from raykd.runs.growth import places
 from raykd.runs.latency import BATCH, hardware, labelling, synthetic_batch, time_in_turns, time_training
 from raykd.runs.models import build_model, model_config
+from raykd.runs.placement import PROBE, check_target, latency_node
+from raykd.runs.processor import processor
+from raykd.runs.progress import Listener
+from raykd.runs.resources import LatencyTarget, Resources, targeted
 from raykd.runs.run import Run
+from raykd.runs.topology import Group, Node, Topology
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
 
@@ -96,12 +105,12 @@ def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
     return {"training_pieces_per_s": round(int(batch.piece_lengths_B.sum()) / seconds, 1)}
 
 
-MEASURES: Sequence[Callable[[Model, StoredVocabulary], dict[str, float]]] = (
-    _size,
-    _latency,
-    _training,
-)
-"""Each gives figures of an untrained model, which is not to be changed, by their names in `raykd/figures.py`."""
+Measure = Callable[[Model, StoredVocabulary], dict[str, float]]
+COMPUTED: Sequence[Measure] = (_size,)
+"""Each gives figures of an untrained model, which is not to be changed, by their names in `raykd/figures.py`. These are
+the same on every machine."""
+TIMED: Sequence[Measure] = (_latency, _training)
+"""The same, of what depends on the machine."""
 
 
 def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
@@ -122,18 +131,18 @@ def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
     }
 
 
-def cost_key(storage: Storage, run: Run) -> str:
-    """Where the cost of a run's shape on this hardware is kept."""
-    # A cost that lacks a figure which was added since is another one.
-    measures = [measure.__name__ for measure in MEASURES]
-    known = {"format": FORMAT, "shape": shape_of(storage, run), "hardware": hardware(), "measures": measures}
-    return identity("cost", known)
+def shape_key(storage: Storage, run: Run) -> str:
+    """Where the sizes of a run's shape are kept: two runs of one shape have the same."""
+    return _key(storage, run, COMPUTED)
 
 
-def find_cost(storage: Storage, run: Run) -> Cost | None:
-    """The cost of the run's shape, if it was measured on this hardware before."""
-    name = f"costs/{cost_key(storage, run)}.json"
-    return storage.read_json(name, Cost.from_plain) if storage.exists(name) else None
+def find_cost(storage: Storage, run: Run, on: Mapping[str, Any] | None = None) -> Cost | None:
+    """The cost of the run's shape, if it was measured before on this hardware (by default that of this process)."""
+    timed = _found(storage, _key(storage, run, TIMED, hardware=on or hardware()))
+    sizes = _found(storage, shape_key(storage, run)) if timed else None
+    if timed is None or sizes is None:
+        return None
+    return Cost({**sizes.figures, **timed.figures}, sizes.shape, timed.hardware, sizes.shared)
 
 
 def measure_cost(store_uri: str, run: Run) -> Cost:
@@ -146,25 +155,87 @@ def measure_cost(store_uri: str, run: Run) -> Cost:
     if found is not None:
         return found
     model = build_model(storage, run, dropout=0.0).eval()
-    vocabulary = open_vocabulary(storage, run.vocabulary_id)
-    figures = {name: value for measure in MEASURES for name, value in measure(model, vocabulary).items()}
+    vocabulary, shape = open_vocabulary(storage, run.vocabulary_id), shape_of(storage, run)
     shared = {key: size_of(own) for key, own in model.frozen().items()}
-    cost = Cost(figures, shape_of(storage, run), hardware(), shared)
-    storage.write_json(f"costs/{cost_key(storage, run)}.json", cost.to_plain())
-    return cost
+    sizes = Cost(_measured(COMPUTED, model, vocabulary), shape, {}, shared)
+    timed = Cost(_measured(TIMED, model, vocabulary), shape, hardware())
+    storage.write_json(_name(shape_key(storage, run)), sizes.to_plain())
+    storage.write_json(_name(_key(storage, run, TIMED, hardware=timed.hardware)), timed.to_plain())
+    return Cost({**sizes.figures, **timed.figures}, shape, timed.hardware, shared)
 
 
-def measure_all(store_uri: str, runs: Sequence[Run], done: Callable[[], None]) -> None:
-    """Measure each run's shape, one after the other, on the reserved probe resource. Results are kept in the store."""
-    if not runs:
-        return
-    # A cluster may reserve a quiet node for this by the custom resource; otherwise any one CPU serves.
-    reserved: dict[str, float] = {PROBE: 1} if ray.cluster_resources().get(PROBE) else {}
-    task: Any = ray.remote(num_cpus=1, resources=reserved, max_calls=0)(_measure)
-    for run in runs:
-        ray.get(task.remote(store_uri, run.to_plain()))
-        done()
+def measure_all(
+    store_uri: str,
+    runs: Sequence[Run],
+    *,
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+) -> dict[str, Any]:
+    """Measure each run's shape, one after the other, on one node: the one that `resources.latency` names. Results are
+    kept in the store. Returns the hardware of this node.
+
+    Raises:
+        PlacementError: there is no such node, or it went away.
+    """
+    target = resources.latency
+    if cluster.grows and latency_node(target, topology()) is None:
+        ask = targeted(target or LatencyTarget())
+        places("latency", Group(ask), 1, cluster, listener, minutes=resources.wait_minutes)
+    now = replace(topology(), may_add=())
+    check_target(target, now)
+    node = latency_node(target, now)
+    assert node is not None
+    on = hardware(_on(node, processor))
+    storage = Storage(store_uri)
+    todo = [run for run in runs if find_cost(storage, run, on) is None]
+    listener.begin("latency", len(runs), done=len(runs) - len(todo))
+    try:
+        for run in todo:
+            _on(node, _measure, store_uri, run.to_plain(), takes=_takes(target, node))
+            listener.advance("latency")
+    except TaskUnschedulableError as error:
+        raise PlacementError("the node on which latency is measured went away; start it again") from error
+    return on
+
+
+def _takes(target: LatencyTarget | None, node: Node) -> dict[str, float]:
+    """What a measurement takes of its node; of a quiet one all, so that two sweeps do not disturb each other."""
+    probe = {PROBE: 1.0} if target is None and node.resources.get(PROBE) else {}
+    return targeted(target or LatencyTarget()) | probe
+
+
+def _on(
+    node: Node, function: Callable[..., Any], *arguments: Any, takes: Mapping[str, float] | None = None
+) -> Any:
+    """What `function` gives on this node."""
+    if takes is None and node.id == ray.get_runtime_context().get_node_id():
+        return function(*arguments)
+    others = {name: amount for name, amount in (takes or {}).items() if name != "CPU"}
+    here: Any = NodeAffinitySchedulingStrategy(node.id, soft=False)
+    task: Any = ray.remote(
+        num_cpus=(takes or {}).get("CPU", 0), resources=others, scheduling_strategy=here, max_calls=0
+    )(function)
+    return ray.get(task.remote(*arguments))
 
 
 def _measure(store_uri: str, plain: dict[str, Any]) -> None:
     measure_cost(store_uri, Run.from_plain(plain))
+
+
+def _measured(measures: Sequence[Measure], model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
+    return {name: value for measure in measures for name, value in measure(model, vocabulary).items()}
+
+
+def _key(storage: Storage, run: Run, measures: Sequence[Measure], **where: Any) -> str:
+    # A cost that lacks a figure which was added since is another one.
+    names = [measure.__name__ for measure in measures]
+    return identity("cost", {"format": FORMAT, "shape": shape_of(storage, run), "measures": names, **where})
+
+
+def _name(key: str) -> str:
+    return f"costs/{key}.json"
+
+
+def _found(storage: Storage, key: str) -> Cost | None:
+    return storage.read_json(_name(key), Cost.from_plain) if storage.exists(_name(key)) else None

@@ -26,9 +26,9 @@ from ray.tune.trainable import wrap_function
 from raykd.errors import RaykdError, RunError, StoreError
 from raykd.redact import redacted
 from raykd.results import RunResult
-from raykd.runs.cluster import DRIVER_CPUS
 from raykd.runs.launch import LAUNCHER
-from raykd.runs.recipe import Resources
+from raykd.runs.placement import DRIVER_CPUS
+from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
 
 PAUSES_S = (2.0, 20.0)
@@ -164,8 +164,7 @@ class Slot(wrap_function(_job)):
         resources = Resources(**config["resources"])
         if resources.workers > 1:
             return tune.PlacementGroupFactory([{"CPU": DRIVER_CPUS}])
-        gpus = {"GPU": resources.gpus_per_worker} if resources.gpus_per_worker else {}
-        return tune.PlacementGroupFactory([{"CPU": resources.cpus_per_worker, **gpus}])
+        return tune.PlacementGroupFactory([taken(resources)])
 
     def cleanup(self) -> None:
         """Tune ends the actor."""

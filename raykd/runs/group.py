@@ -28,7 +28,7 @@ from raykd.results import RunResult
 from raykd.runs.distil import EpochReport, Worker
 from raykd.runs.execute import epoch_report, execute, find_result
 from raykd.runs.mailbox import Mailbox
-from raykd.runs.recipe import Resources
+from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
 from raykd.storage import Storage
 
@@ -96,13 +96,12 @@ class Group:
 
 def _trainer(store_uri: str, resources: Resources, mailbox: Any, scratch: str) -> TorchTrainer:
     gpu = resources.gpus_per_worker > 0
-    per_worker = {"CPU": resources.cpus_per_worker} | ({"GPU": resources.gpus_per_worker} if gpu else {})
     return TorchTrainer(
         _worker,
         train_loop_config={"store": store_uri, "resources": resources.model_dump(), "mailbox": mailbox},
         torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
         scaling_config=ray.train.ScalingConfig(
-            num_workers=resources.workers, use_gpu=gpu, resources_per_worker=per_worker
+            num_workers=resources.workers, use_gpu=gpu, resources_per_worker=taken(resources)
         ),
         run_config=ray.train.RunConfig(
             storage_path=scratch,

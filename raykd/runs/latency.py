@@ -7,7 +7,6 @@ calmest passes of each count: two measurements of one shape agree, whichever is 
 
 from __future__ import annotations
 
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from raykd.corpora.vocabulary import WordVocabulary
 from raykd.layers import Model
 from raykd.layers.threads import one_thread
 from raykd.objectives.labels import negative_log_likelihood
+from raykd.runs.processor import processor
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.structures import viterbi
 
@@ -38,10 +38,10 @@ SECONDS = 2.0
 BATCH, TRAINING_ROUNDS = 32, 5
 
 
-def hardware() -> dict[str, Any]:
-    """What a latency is measured on, part of its identity in the cache."""
+def hardware(on: str | None = None) -> dict[str, Any]:
+    """What a latency is measured on (this processor, or the one of another node), part of its identity in the cache."""
     versions = {"torch": str(torch.__version__), "onnxruntime": version("onnxruntime")}
-    return {"processor": _processor(), **versions, "threads": 1}
+    return {"processor": on or processor(), **versions, "threads": 1}
 
 
 def labelling(model: Model, batch: TokenBatch) -> Callable[[], object]:
@@ -130,12 +130,3 @@ def _pieces(
         first_BT=spread.expand(sentences, WORDS).contiguous(),
         lengths_B=torch.full((sentences,), WORDS),
     )
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as lines:
-            names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()

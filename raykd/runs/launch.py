@@ -10,7 +10,7 @@ import torch
 from raykd.results import RunResult
 from raykd.runs.distil import Worker
 from raykd.runs.execute import epoch_report, execute, find_result
-from raykd.runs.recipe import Resources
+from raykd.runs.resources import Resources
 from raykd.runs.run import Run
 from raykd.storage import Storage
 

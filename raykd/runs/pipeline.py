@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import ray
@@ -15,7 +15,9 @@ from ray.exceptions import RayActorError, RayError
 from ray.util.annotations import RayDeprecationWarning
 
 from raykd.errors import PlacementError, RunError
+from raykd.runs.cluster import topology
 from raykd.runs.shard_writer import ShardJob, ShardWriter
+from raykd.runs.topology import Group
 
 Row = dict[str, Any]
 
@@ -34,11 +36,13 @@ class Plan(Protocol):
 
 @dataclass(frozen=True)
 class Placement:
-    """What the actors take: `actors` of them (None: as many as fit), each with these CPUs and GPUs."""
+    """What the actors take: `actors` of them (None: as many as fit), each with these CPUs, GPUs and other resources."""
 
     actors: int | None = None
     cpus_per_actor: float = 1.0
     gpus_per_actor: float = 0.0
+    others: Mapping[str, float] = field(default_factory=dict)
+    """Accelerator type and custom resources, by their names in Ray."""
     max_failures: int = 2
     """How often the pipeline goes on after an actor died."""
 
@@ -74,6 +78,7 @@ def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) ->
             compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
             num_cpus=placement.cpus_per_actor,
             num_gpus=placement.gpus_per_actor,
+            resources=dict(placement.others),
             max_restarts=0,
         )
         yield from dataset.iter_rows()
@@ -107,18 +112,14 @@ def _quiet_ray_data() -> Iterator[None]:
 
 
 def _fitting_actors(placement: Placement, shards: int) -> int:
-    has = ray.cluster_resources()
-    asks = {"CPU": placement.cpus_per_actor, "GPU": placement.gpus_per_actor}
-    fits = min((int(has.get(kind, 0) // each) for kind, each in asks.items() if each > 0), default=shards)
-    wanted = placement.actors or max(1, min(fits, shards))
-    if wanted > fits:
+    own = {"CPU": placement.cpus_per_actor, "GPU": placement.gpus_per_actor, **placement.others}
+    group, here = Group(own), topology()
+    wanted = min(placement.actors or shards, shards)
+    fits = here.fits(group)
+    if fits < 1 or (placement.actors and fits < wanted):
         # Ray Data would wait for ever for what the cluster does not have.
-        arithmetic = "; ".join(
-            f"{wanted} × {each:g} {kind} = {wanted * each:g} of {has.get(kind, 0):g}"
-            for kind, each in asks.items()
-            if each > 0
-        )
         raise PlacementError(
-            f"precompute cannot place its actors: {arithmetic}. Lower resources.precompute_workers"
+            f"precompute cannot place its actors: {wanted if placement.actors else 1} × {group}, and the nodes are "
+            f"{here}. Lower resources.precompute"
         )
-    return min(wanted, shards)
+    return min(wanted, fits)

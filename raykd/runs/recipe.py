@@ -10,6 +10,7 @@ from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed
+from raykd.runs.resources import Resources
 from raykd.signals import Need
 from raykd.spec import Frozen
 from raykd.students import StudentConfig
@@ -27,20 +28,6 @@ else:
 LayerGroup = Literal["head", "projection", "encoder", "embeddings"]
 OF_THE_RUN = ("seed", "dropout")
 """What of `training` holds for a whole run, not for one stage."""
-
-
-class Resources(Frozen):
-    """What one run takes of the cluster. Never part of an identity: one worker or four compute the same."""
-
-    workers: Annotated[int, Field(ge=1)] = 1
-    cpus_per_worker: Annotated[float, Field(gt=0)] = 1.0
-    gpus_per_worker: Annotated[float, Field(ge=0)] = 0.0
-    concurrency: Annotated[int, Field(ge=1)] | None = None
-    """Runs at the same time; by default as many as fit."""
-    precompute_workers: Annotated[int, Field(ge=1)] | None = None
-    """Actors that hold a teacher while the transfer set is computed; by default as many as fit."""
-    max_failures: Annotated[int, Field(ge=0)] = 2
-    """How often a run whose worker died is taken up again from its last checkpoint."""
 
 
 class TeacherCorpus(Frozen):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from math import floor
 
-from raykd.errors import PlacementError
 from raykd.needs import to_store
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.runs.growth import places
+from raykd.runs.placement import reader_group, readers
 from raykd.runs.precompute import (
     Placement,
     Precomputed,
@@ -21,9 +21,10 @@ from raykd.runs.precompute import (
 )
 from raykd.runs.prepare import PlannedTeacher
 from raykd.runs.progress import Listener
-from raykd.runs.recipe import Resources
+from raykd.runs.resources import Resources
 from raykd.runs.run import Run
 from raykd.runs.shard_writer import TeacherHandle
+from raykd.runs.topology import Topology
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.tasks import TASKS
@@ -60,7 +61,7 @@ def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> P
 
 
 def compute_transfer(
-    plan: PrecomputePlan | None, resources: Resources, cluster: dict[str, float], listener: Listener
+    plan: PrecomputePlan | None, resources: Resources, cluster: Topology, listener: Listener
 ) -> Precomputed | None:
     """Compute the shards that are missing; shards that stand are kept."""
     if plan is None:
@@ -80,7 +81,7 @@ def compute_features(
     runs: Iterable[Run],
     texts: Mapping[str, Text],
     resources: Resources,
-    cluster: dict[str, float],
+    cluster: Topology,
     listener: Listener,
 ) -> None:
     """Let each frozen encoder read what `runs` need of it (and the `texts` that teachers label, by run id) and is not
@@ -105,30 +106,28 @@ def compute_features(
 
 
 def _computed(
-    phase: str, plan: PrecomputePlan, resources: Resources, cluster: dict[str, float], listener: Listener
+    phase: str, plan: PrecomputePlan, resources: Resources, cluster: Topology, listener: Listener
 ) -> Precomputed:
     # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
-    listener.begin(phase, sum(len(task.rows()) for task in plan.coverage()))
+    rows = sum(len(task.rows()) for task in plan.coverage())
+    placement = _placement(phase, rows, resources, cluster, listener)
+    listener.begin(phase, rows)
     return precompute(
         plan,
-        placement=_placement(resources, cluster),
+        placement=placement,
         on_shard=lambda count, total, sentences: listener.advance(
             phase, detail=f"{sentences} sentences in the last shard"
         ),
     )
 
 
-def _placement(resources: Resources, cluster: dict[str, float]) -> Placement:
+def _placement(
+    phase: str, rows: int, resources: Resources, cluster: Topology, listener: Listener
+) -> Placement:
     # The rows are in the object store from the start: Ray Data has no tasks of its own that would want a CPU.
-    cpus = min(1.0, resources.cpus_per_worker)
-    most = max(1, floor(cluster.get("CPU", 1.0) / cpus))
-    wanted = resources.precompute_workers
-    if wanted is not None and wanted * cpus > cluster.get("CPU", 1.0):
-        raise PlacementError(
-            f"resources.precompute_workers: {wanted} × {cpus:g} = {wanted * cpus:g} CPUs, "
-            f"the cluster has {cluster.get('CPU', 1.0):g}; lower it"
-        )
-    return Placement(
-        actors=wanted or most, cpus_per_actor=cpus, gpus_per_actor=resources.gpus_per_worker,
-        max_failures=resources.max_failures,
-    )  # fmt: skip
+    group, actors = reader_group(resources), min(readers(resources, cluster), rows)
+    if rows:
+        actors = places(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
+    cpus, gpus = (group.each.get(name, 0.0) for name in ("CPU", "GPU"))
+    others = {name: amount for name, amount in group.each.items() if name not in ("CPU", "GPU")}
+    return Placement(actors or None, cpus, gpus, others, resources.max_failures)

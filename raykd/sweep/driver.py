@@ -16,14 +16,17 @@ from raykd.figures import DEPLOYED
 from raykd.front import front_of
 from raykd.identity import identity
 from raykd.results import Cost
-from raykd.runs.cluster import concurrency
-from raykd.runs.cost import cost_key, find_cost, measure_all
+from raykd.runs.cost import measure_all, shape_key
 from raykd.runs.execute import find_result, keep_place
 from raykd.runs.executor import Scheduler, work
+from raykd.runs.growth import places
+from raykd.runs.placement import concurrency, group_of, preflight
 from raykd.runs.precompute import Precomputed, PrecomputePlan
 from raykd.runs.prepare import PlannedTeacher, Preparation, recipe_needs
 from raykd.runs.progress import Listener
+from raykd.runs.resources import Resources, RunRole
 from raykd.runs.run import Run
+from raykd.runs.topology import Topology
 from raykd.runs.transfer import compute_features, compute_transfer, transfer_plan
 from raykd.spec import Document, assignments, covering
 from raykd.storage import Storage
@@ -66,6 +69,8 @@ class Sweep:
         self.storage = Storage(self.file.store)
         self.records = SweepRecords(self.storage, self.file.name)
         self.settings = Settings(self.storage, document.tree)
+        self.timed_on: Mapping[str, Any] | None = None
+        """The hardware on which latency was measured; None until it is known."""
 
     @property
     def preparations(self) -> dict[str, Prepared]:
@@ -172,7 +177,7 @@ class Sweep:
         ]
         trees = [{**tree, "student": each} for own in of_scope for tree in own.values() for each in students]
         runs = [run for tree in trees for run in self.settings.of(tree).seeds[0]]
-        return list({cost_key(self.storage, run): run for run in runs}.values())
+        return list({shape_key(self.storage, run): run for run in runs}.values())
 
     def models(self) -> list[Run]:
         """Every teacher (with the members of ensembles), and one run for each student of the space."""
@@ -201,6 +206,10 @@ class Sweep:
         ]
         return identity("transfer", ids) if ids else ""
 
+    def cost(self, run: Run) -> Cost:
+        """What a run's shape costs where latency is measured; RunError where that was not done."""
+        return known_cost(self.storage, run, self.timed_on)
+
     def transfer(self) -> PrecomputePlan | None:
         """The plan of the transfer sets that serve every trial."""
         return transfer_plan(
@@ -214,7 +223,7 @@ class Sweep:
 
 
 def run_sweep(
-    sweep: Sweep, cluster: dict[str, float], *, tracker: Tracker, listener: Listener
+    sweep: Sweep, cluster: Topology, *, tracker: Tracker, listener: Listener
 ) -> tuple[list[Trial], list[Teacher]]:
     """Do the whole sweep: teachers, precompute, costs, trials, confirm, baseline.
 
@@ -225,10 +234,10 @@ def run_sweep(
         RunError: if a teacher could not be trained.
         StoreError: if the store fails.
     """
-    concurrent = concurrency(sweep.file.resources, cluster)
-    resources = sweep.file.resources
+    students = sweep.file.resources.of("students")
     budget = Budget(
-        sweep.file.budget, gpus=resources.workers * resources.gpus_per_worker, at_once=concurrent,
+        sweep.file.budget, gpus=students.workers * students.gpus_per_worker,
+        at_once=preflight(sweep.file.resources, cluster).students,
         ended=[record.trial.number for record in sweep.earlier()],
     )  # fmt: skip
     untrained = missing_results(sweep.storage, sweep.members)
@@ -236,7 +245,7 @@ def run_sweep(
     for _, run in untrained:
         result = find_result(sweep.storage, run)
         budget.charge(result.wall_s if result is not None else 0.0)
-    measure_costs(sweep, listener)
+    measure_costs(sweep, cluster, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
     log_teachers(sweep, teachers, tracker)
@@ -248,18 +257,39 @@ def run_sweep(
         lambda setting: cost_of(sweep, setting),
         Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
     )
-    _work(sweep, _phases(sweep, recorder, concurrent, budget), concurrent)
+    left = sweep.file.baseline != "none" or len(sweep.earlier()) < sweep.trials
+    runs = (
+        sweep.trials * len(sweep.first_setting.runs) if left or sweep.file.search.confirm is not None else 0
+    )
+    concurrent = at_once(sweep, "students", runs, cluster, listener)
+    _work(sweep, _phases(sweep, recorder, concurrent, budget), concurrent, students)
     return sweep.records.trials(), teachers
 
 
-def teach(sweep: Sweep, cluster: dict[str, float], listener: Listener) -> Precomputed | None:
+def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | None:
     """The phases before the search: what frozen encoders give, the teachers, and what these know. Raises as `run_sweep`
     does."""
     resources = sweep.file.resources
+    preflight(resources, cluster)
     sweep.transfer()  # refuses what teachers cannot give before they are trained
     compute_features(sweep.storage, sweep.models(), sweep.teacher_texts(), resources, cluster, listener)
-    train_teachers(sweep, concurrency(resources, cluster), listener)
+    missing = len(missing_results(sweep.storage, [*sweep.members, *sweep.teachers]))
+    train_teachers(sweep, at_once(sweep, "teachers", missing, cluster, listener), listener)
     return compute_transfer(sweep.transfer(), resources, cluster, listener)
+
+
+def at_once(sweep: Sweep, role: RunRole, runs: int, cluster: Topology, listener: Listener) -> int:
+    """How many of so many runs are done at once. Where the cluster grows, their nodes are waited for.
+
+    Raises:
+        PlacementError: there is no place for one run, or for as many as are asked for.
+    """
+    resources = sweep.file.resources
+    most, own = concurrency(resources, cluster, role), resources.of(role)
+    if not runs or not cluster.grows:
+        return most
+    exactly, minutes = own.concurrency is not None, own.wait_minutes
+    return places(role, group_of(own), min(most, runs), cluster, listener, minutes=minutes, exactly=exactly)
 
 
 def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
@@ -277,21 +307,25 @@ def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
 
     every = {run.id: (name, run) for name, run in [*sweep.members, *sweep.teachers]}
     listener.begin("teachers", len(missing_results(sweep.storage, list(every.values()))))
-    _work(sweep, lists(), concurrent)
+    _work(sweep, lists(), concurrent, sweep.file.resources.of("teachers"))
     for _, run in [*sweep.members, *sweep.teachers]:
         keep_place(sweep.storage, run)
     listener.end("teachers", f"{len(todo)} trained, {len(sweep.members) - len(todo)} found in the store")
 
 
 def train(
-    sweep: Sweep, runs: Sequence[tuple[str, Run]], phase: str, concurrent: int, listener: Listener
+    sweep: Sweep,
+    runs: Sequence[tuple[str, Run]],
+    phase: str,
+    concurrent: int,
+    listener: Listener,
 ) -> None:
     """Do a list of named runs.
 
     Raises:
         RunError: naming each run that failed.
     """
-    _work(sweep, _list(runs, phase, listener), concurrent)
+    _work(sweep, _list(runs, phase, listener), concurrent, sweep.file.resources.of("students"))
 
 
 def _list(runs: Sequence[tuple[str, Run]], phase: str, listener: Listener) -> Iterator[RunList]:
@@ -309,26 +343,27 @@ def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[t
     return [(name, run) for name, run in runs if find_result(storage, run) is None]
 
 
-def measure_costs(sweep: Sweep, listener: Listener) -> None:
+def measure_costs(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
     """Measure what every student shape, every teacher and every member of an ensemble costs while nothing else runs.
 
     Raises:
+        PlacementError: there is no node of those that `resources.latency` asks for.
         RunError: a figure that is searched for is not known of some shape.
     """
     shapes = sweep.shapes()
     every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
-    runs = list({cost_key(sweep.storage, run): run for run in every}.values())
-    todo = [run for run in runs if find_cost(sweep.storage, run) is None]
-    listener.begin("latency", len(runs), done=len(runs) - len(todo))
-    measure_all(sweep.storage.uri, todo, lambda: listener.advance("latency"))
-    listener.end("latency", counted(len(runs), "shape"))
+    runs = list({shape_key(sweep.storage, run): run for run in every}.values())
+    sweep.timed_on = measure_all(
+        sweep.storage.uri, runs, resources=sweep.file.resources, cluster=cluster, listener=listener
+    )
+    listener.end("latency", f"{counted(len(runs), 'shape')}, on {sweep.timed_on['processor']}")
     refuse_unknown(sweep, shapes)
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
     """What a setting's student costs, absolutely and against the teachers it learns from."""
-    teachers = [known_cost(sweep.storage, each.run) for each in setting.prepared.preparation.teachers]
-    return against_teachers(setting.cost(sweep.storage), teachers)
+    teachers = [sweep.cost(each.run) for each in setting.prepared.preparation.teachers]
+    return against_teachers(setting.cost(sweep.storage, sweep.timed_on), teachers)
 
 
 def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
@@ -337,8 +372,8 @@ def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
     asked = [figure.name for figure in DEPLOYED if figure.name in wanted]
     if not asked:
         return
-    teachers = [known_cost(sweep.storage, run) for _, run in sweep.teachers]
-    for student in (known_cost(sweep.storage, run) for run in shapes):
+    teachers = [sweep.cost(run) for _, run in sweep.teachers]
+    for student in map(sweep.cost, shapes):
         for teacher in teachers:
             known = against_teachers(student, [teacher]).figures
             if lacking := [name for name in asked if name not in known]:
@@ -415,7 +450,7 @@ def _row(
     members: Sequence[Teacher] = (),
 ) -> Teacher:
     found = (find_result(sweep.storage, run) for run in runs)
-    measured = [known_cost(sweep.storage, run) for run in runs] if costs else ()
+    measured = [sweep.cost(run) for run in runs] if costs else ()
     task = sweep.file.labels
     return teacher_row(
         name, [result for result in found if result is not None], measured, members=members,
@@ -490,10 +525,8 @@ def log_again(sweep: Sweep, recorder: Recorder) -> None:
             recorder.log(record.trial, setting, setting.found_results(sweep.storage))
 
 
-def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int) -> None:
-    work(
-        InTurn(schedulers), store_uri=sweep.storage.uri, resources=sweep.file.resources, concurrent=concurrent
-    )
+def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int, resources: Resources) -> None:
+    work(InTurn(schedulers), store_uri=sweep.storage.uri, resources=resources, concurrent=concurrent)
 
 
 def _id(run: Run) -> str:

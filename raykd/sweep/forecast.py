@@ -25,7 +25,6 @@ from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 from raykd.sweep.course import unfreezing_steps
 from raykd.sweep.driver import Sweep, missing_results
-from raykd.sweep.settings import known_cost
 
 WORD_PIECES = 1.35
 """Pieces of a word of a frozen encoder, whose text has not been cut into pieces yet."""
@@ -100,7 +99,7 @@ def _together(seconds: Sequence[float], concurrent: int) -> float:
 
 def _run_s(sweep: Sweep, run: Run) -> float:
     """A run from its start to its scores: training, the score on dev after each epoch, dev and test at the end."""
-    speed = known_cost(sweep.storage, run).figures.get(TRAINING_SPEED.name)
+    speed = sweep.cost(run).figures.get(TRAINING_SPEED.name)
     training = list(_stages(sweep, run)) if speed else []
     trained = sum(each.pieces / speed + each.steps * STEP_S for each in training) if speed else 0.0
     parts, share = corpus_of(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
@@ -141,7 +140,7 @@ def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[Reading]) ->
     seconds = 0.0
     for reading in unread:
         own = (run for run in runs if reading.config.id in encoder_ids(run))
-        batch_ms = min(known_cost(sweep.storage, run).figures[LATENCY_BATCH.name] for run in own)
+        batch_ms = min(sweep.cost(run).figures[LATENCY_BATCH.name] for run in own)
         words = sum(int(text.lengths.sum()) for text in reading.texts)
         seconds += _reading_s(WORD_PIECES * words, batch_ms)
     return seconds
@@ -155,7 +154,7 @@ def _labelling_ms(sweep: Sweep, run: Run) -> float:
     """Milliseconds for a batch of what a teacher does itself: what frozen encoders give is stored."""
     if run.members:
         return sum(_labelling_ms(sweep, member) for member in run.members)
-    cost = known_cost(sweep.storage, run)
+    cost = sweep.cost(run)
     if not cost.shared:
         return cost.figures[LATENCY_BATCH.name]
     # The forward pass is about a third of a training step.

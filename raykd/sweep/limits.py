@@ -13,7 +13,6 @@ from raykd.sweep.constraints import Constraints
 from raykd.sweep.driver import Sweep
 from raykd.sweep.forecast import Forecast
 from raykd.sweep.outcome import against_teachers
-from raykd.sweep.settings import known_cost
 from raykd.trial import Trial
 
 AFTER = ("trials", "confirm", "baseline")
@@ -32,11 +31,15 @@ def allowed_shapes(sweep: Sweep) -> tuple[list[Run], list[Run]]:
     on_costs = Constraints(
         tuple(each for each in every if each.foreseen(score_name) and OBJECTIVE not in each.names)
     )
-    teachers = [cost for _, run in sweep.teachers if (cost := find_cost(sweep.storage, run)) is not None]
+    teachers = [
+        cost
+        for _, run in sweep.teachers
+        if (cost := find_cost(sweep.storage, run, sweep.timed_on)) is not None
+    ]
     shapes = sweep.shapes()
 
     def allowed(run: Run) -> bool:
-        cost = against_teachers(known_cost(sweep.storage, run), teachers)
+        cost = against_teachers(sweep.cost(run), teachers)
         trial = Trial(0, "RUNNING", cost=dict(cost.figures), score_name=score_name)
         return on_costs.judged(trial).feasible
 

@@ -86,13 +86,13 @@ class Setting:
         """One result for each seed, from those of `runs`."""
         return [joined_result(of_seed) for of_seed in self.by_seed(results)]
 
-    def cost(self, storage: Storage) -> Cost:
-        """What the student costs; every seed costs the same.
+    def cost(self, storage: Storage, on: Mapping[str, Any] | None = None) -> Cost:
+        """What the student costs on this hardware; every seed costs the same.
 
         Raises:
             RunError: it was not measured yet.
         """
-        return joined_cost([known_cost(storage, run) for run in self.seeds[0]])
+        return joined_cost([known_cost(storage, run, on) for run in self.seeds[0]])
 
     def found_results(self, storage: Storage) -> list[RunResult]:
         """The results of those `runs` that are finished."""
@@ -127,11 +127,13 @@ def joined_cost(costs: Sequence[Cost]) -> Cost:
     )
 
 
-def known_cost(storage: Storage, run: Run) -> Cost:
-    """The measured cost of a run's shape; RunError where it was not measured."""
-    cost = find_cost(storage, run)
+def known_cost(storage: Storage, run: Run, on: Mapping[str, Any] | None = None) -> Cost:
+    """The cost of a run's shape on this hardware, by default on that of this process; RunError where it was not
+    measured."""
+    cost = find_cost(storage, run, on)
     if cost is None:
-        raise RunError(f"{run.id}: what it costs was not measured on this machine; run raykd plan first")
+        where = "this machine" if on is None else on["processor"]
+        raise RunError(f"{run.id}: what it costs was not measured on {where}; run raykd plan first")
     return cost
 
 

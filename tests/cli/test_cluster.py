@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from raykd.cli import cluster
+from tests.sweep.in_process import code_of, without_ray
 
 
 @pytest.fixture
@@ -49,3 +50,43 @@ def test_the_same_command_goes_on_and_not_for_ever(started, capsys):
 ])  # fmt: skip
 def test_other_verbs_go_on_by_themselves(words, again):
     assert cluster.again(words) == again
+
+
+TEXT = """\
+name: own
+corpus: {source: builtin, languages: [en], train: 16, dev: 6, test: 6}
+teachers: {kind: bilstm_crf, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1}
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+objective: {kind: posterior}
+schedule: {epochs: 1, anneal_horizon: 1}
+search: {trials: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "setting", "problem"),
+    [
+        (
+            "plan",
+            "cpus_per_worker=2",
+            "resources: one run takes 1 worker × 2 CPUs = 2 CPUs, the cluster has 1",
+        ),
+        (
+            "precompute",
+            "precompute={workers: 3}",
+            "resources.precompute.workers: 3 × 1 = 3 CPUs, the cluster has 1",
+        ),
+        ("sweep", "students={gpus_per_worker: 0.5}", "resources.students: one run takes 1 worker × 0.5 GPUs"),
+        ("sweep", "latency={custom: {phone: 1}}", "resources.latency: no node has {CPU: 1, phone: 1}"),
+    ],
+)
+def test_what_any_phase_cannot_have_is_refused_before_the_first(
+    tmp_path, monkeypatch, capsys, verb, setting, problem
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text(TEXT)
+    with without_ray() as done:
+        assert code_of(verb, "own.yaml", "--set", f"resources.{setting}") == 5
+    assert problem in capsys.readouterr().err
+    assert done == []
+    assert not [path for kind in ("costs", "teachers", "runs") for path in tmp_path.glob(f".raykd/{kind}/*")]

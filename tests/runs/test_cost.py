@@ -8,11 +8,15 @@ import torch
 from raykd.figures import DEPLOYED
 from raykd.results import Cost
 from raykd.runs import cost, latency
+from raykd.runs.cluster import topology
 from raykd.runs.cost import find_cost, measure_all, measure_cost
 from raykd.runs.deployed import deployed
 from raykd.runs.execute import build_model
 from raykd.runs.latency import synthetic_batch
 from raykd.runs.prepare import prepare, student_runs, with_seed
+from raykd.runs.processor import processor
+from raykd.runs.progress import Silent
+from raykd.runs.resources import Resources
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 from raykd.sweep.settings import joined_cost
@@ -70,7 +74,7 @@ def test_another_shape_is_measured_anew(tmp_path, timed, student):
     for asked in (recipe(), recipe(student=student)):
         measure_cost(storage.uri, student_of(prepare(asked, storage), asked))
     assert len(timed) == 4
-    assert len(storage.names("costs/")) == 2
+    assert len(storage.names("costs/")) == 4, "the sizes of each, and what was timed"
 
 
 def test_a_student_that_reads_characters_is_measured_with_them(tmp_path, timed):
@@ -117,11 +121,36 @@ def test_one_student_per_language_costs_the_sum_in_size_and_the_mean_in_time(tmp
     assert Cost.from_plain(both.to_plain()) == both
 
 
-def test_shapes_are_measured_on_the_cluster_and_kept_in_the_store(ray_cluster, tmp_path):
+class Counted(Silent):
+    """Keeps how many of a phase were done at its beginning, and how often it advanced."""
+
+    def __init__(self) -> None:
+        self.began: list[tuple[int, int]] = []
+        self.advanced = 0
+
+    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+        self.began.append((total, done))
+
+    def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
+        self.advanced += units
+
+
+def test_shapes_are_measured_on_the_cluster_and_found_by_where_they_were_measured(
+    ray_cluster, tmp_path, monkeypatch
+):
+    """Seen: a driver with another processor than its workers did not find what they had measured."""
+    monkeypatch.setattr(latency, "processor", lambda: "the driver's")
     preparation = prepare(recipe(), Storage(str(tmp_path)))
     runs = [preparation.teachers[0].run, student_of(preparation)]
-    done = []
-    measure_all(str(tmp_path), runs, lambda: done.append(len(done)))
-    assert done == [0, 1]
-    assert all(find_cost(preparation.storage, run) for run in runs)
-    measure_all(str(tmp_path), [], lambda: pytest.fail("measured"))
+    how = {"resources": Resources(), "cluster": topology()}
+    for began in ((2, 0), (2, 2)):
+        seen = Counted()
+        on = measure_all(str(tmp_path), runs, listener=seen, **how)
+        assert on["processor"] == processor() != "the driver's"
+        assert (seen.began, seen.advanced) == ([began], 2 - began[1])
+    for run in runs:
+        found = find_cost(preparation.storage, run, on)
+        assert found is not None
+        assert found.hardware == on
+        assert {"parameters", "bytes", "latency_ms"} <= found.figures.keys()
+        assert find_cost(preparation.storage, run) is None, "the driver's processor timed nothing"

@@ -63,7 +63,7 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
 @pytest.mark.parametrize("rows", ["of the teacher", "of the student"])
 def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, monkeypatch, rows):
     """A model that is pruned has the figures of the same model with all pieces, and the other way round."""
-    monkeypatch.setattr(cost, "MEASURES", (cost._size,))
+    monkeypatch.setattr(cost, "TIMED", ())
     found = {}
     for pruned in (False, True):
         asked, preparation = recipes(tmp_path, teacher="pruned" if pruned else "whole", pruned=pruned)

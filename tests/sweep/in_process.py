@@ -19,7 +19,9 @@ from raykd.runs.cost import measure_cost
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
 from raykd.runs.executor import Outcome
+from raykd.runs.latency import hardware
 from raykd.runs.precompute import precompute
+from raykd.runs.topology import Topology
 from raykd.sweep import driver, lease
 from tests.transfer.samples import here
 
@@ -44,10 +46,12 @@ def without_ray() -> Iterator[list[Any]]:
             else:
                 scheduler.ended(job.key, Outcome("COMPLETE", tuple(results)))
 
-    def measure_all(store_uri: str, runs: Any, each: Any) -> None:
+    def measure_all(store_uri: str, runs: Any, *, listener: Any, **_: Any) -> Any:
+        listener.begin("latency", len(runs))
         for run in runs:
             measure_cost(store_uri, run)
-            each()
+            listener.advance("latency")
+        return hardware()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "work", work)
@@ -76,8 +80,8 @@ def code_of(*words: str) -> int:
 
 
 @contextmanager
-def _one_cpu(address: str | None = None, **options: Any) -> Iterator[dict[str, float]]:
-    yield {"CPU": 1.0}
+def _one_cpu(address: str | None = None, **options: Any) -> Iterator[Topology]:
+    yield Topology.of({"CPU": 1.0})
 
 
 class _StoppedError(Exception):

@@ -10,6 +10,7 @@ import pytest
 from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.runs.precompute import precompute
 from raykd.runs.progress import Silent
+from raykd.runs.topology import Topology
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.spec import load
 from raykd.sweep import forecast as forecast_module
@@ -46,7 +47,7 @@ def of(folder: Path, text: str = TEXT, concurrent: int = 1) -> tuple[Forecast, S
     (folder / "sweep.yaml").write_text(text)
     sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder / 'store'}"]))
     with without_ray():  # 1,024 pieces a second in training, and 1 ms a batch of 32 sentences
-        measure_costs(sweep, Silent())
+        measure_costs(sweep, Topology.of({"CPU": 1.0}), Silent())
         return forecast(sweep, concurrent), sweep
 
 
