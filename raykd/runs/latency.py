@@ -29,12 +29,12 @@ from raykd.structures import viterbi
 
 # What is timed: sentences of 32 pieces, 24 words (WikiAnn has 1.3 pieces a word), 6 characters a word.
 PIECES, WORDS, CHARACTERS = 32, 24, 6
-PASSES, FEWEST, CALMEST = 60, 10, 10
+PASSES, FEWEST, CALMEST = 20, 5, 5
 """Passes over all that is timed, and as many as there are in any case, also where a slow model takes `SECONDS` for each
 of what is timed; those that count."""
-ROUNDS, PASS_S, WARM_UP = 10, 0.02, 5
+ROUNDS, PASS_S, WARM_UP = 10, 0.01, 5
 """Rounds of one pass, fewer where these take longer than so many seconds; rounds before the first pass."""
-SECONDS = 2.0
+SECONDS = 1.0
 BATCH, TRAINING_ROUNDS = 32, 5
 
 

@@ -145,7 +145,10 @@ def working(storage: Storage, verb: str) -> Iterator[None]:
         with held(storage.child(*name.split("/")), verb=verb):
             yield
     finally:
-        storage.remove_empty(name)
+        storage.remove_empty(WORKING)
+        if storage.is_local:
+            with suppress(OSError):  # where nothing was computed, there is no store either
+                os.rmdir(storage.uri)
 
 
 def refuse_if_working(storage: Storage, *, note: Callable[[str], None] = lambda text: None) -> None:

@@ -31,6 +31,7 @@ from tests.s3_server import KEYS, S3Server
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 USER = {"MLFLOW_TRACKING_USERNAME": "raykd", "MLFLOW_TRACKING_PASSWORD": "CANARY-of-the-tracking-server"}
+NO_AGENT = "No available agent to submit job"
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "ab" * 32}
 PATIENCE = 120
 
@@ -123,7 +124,9 @@ def two_nodes(folder: Path, **environment: str) -> Iterator[str]:
             files = running.enter_context(
                 tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True)
             )
-            own = ["--node-ip-address=127.0.0.1", f"--temp-dir={files}"]
+            # The agent that takes jobs has one port on every machine, which another Ray may have.
+            agent = f"--dashboard-agent-listen-port={free_port()}"
+            own = ["--node-ip-address=127.0.0.1", f"--temp-dir={files}", agent]
             running.enter_context(process(home / "ray.log", *common, *role, *own, **node))
             if number == 1:
                 _until_open(port, home / "ray.log")
@@ -198,15 +201,19 @@ def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monk
                 cwd=work, capture_output=True, text=True, check=True,
             ).stdout.strip()  # fmt: skip
             environment = json.dumps({"env_vars": {"RAYKD_GIT_COMMIT": commit}})
-            sent = subprocess.run(
-                [
-                    BIN / "ray", "job", "submit", "--address", jobs, "--working-dir", ".",
-                    "--runtime-env-json", environment, "--", "raykd", "sweep", "tiny.yaml", "--resume",
-                    "--set", f"store={store}", "--set", f"tracking.uri={tracking}",
-                ],
-                cwd=work, env=os.environ | TOKEN, capture_output=True, text=True, timeout=300,
-            )  # fmt: skip
-            output = sent.stdout + sent.stderr
+            submit = [
+                BIN / "ray", "job", "submit", "--address", jobs, "--working-dir", ".",
+                "--runtime-env-json", environment, "--", "raykd", "sweep", "tiny.yaml", "--resume",
+                "--set", f"store={store}", "--set", f"tracking.uri={tracking}",
+            ]  # fmt: skip
+            output, until = NO_AGENT, time.monotonic() + 60
+            while (
+                NO_AGENT in output and time.monotonic() < until
+            ):  # the job server answers before its agents do
+                sent = subprocess.run(
+                    submit, cwd=work, env=os.environ | TOKEN, capture_output=True, text=True, timeout=300
+                )
+                output = sent.stdout + sent.stderr
             assert sent.returncode == 0, output
             assert "2 complete" in output
             _shown(tracking, commit)

@@ -15,9 +15,9 @@ from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
 from raykd.errors import RunError, StoreError
-from raykd.runs.placement import DRIVER_CPUS
 from raykd.runs.execute import find_result
 from raykd.runs.executor import Job, Outcome, Wait, work
+from raykd.runs.placement import DRIVER_CPUS
 from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.recipe import Resources
 from raykd.runs.run import Run

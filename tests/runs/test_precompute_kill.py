@@ -110,7 +110,7 @@ def test_after_a_killed_driver_only_missing_shards_are_computed(ray_cluster, sto
 
 def test_too_few_cpus_are_refused_with_the_arithmetic(ray_cluster, store):
     store.parent.mkdir(exist_ok=True)
-    with pytest.raises(PlacementError, match=r"9 × 0\.5 CPU = 4\.5 of 4"):
+    with pytest.raises(PlacementError, match=r"9 × \{CPU: 0\.5\}, and the nodes are 1 × \{CPU: 4\}"):
         run(store, "healthy", actors=9)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from raykd.front import front_of
 from raykd.runs.progress import Silent
+from raykd.runs.topology import Topology
 from raykd.spec import load
 from raykd.sweep.driver import Sweep, run_sweep
 from raykd.sweep.records import Record
@@ -76,7 +77,7 @@ def swept(folder: Path, *, kills: tuple[int, ...] = ()) -> list[Record]:
         sweep.begin(Held(), resume=True)  # type: ignore[arg-type]
         with without_ray():
             try:
-                run_sweep(sweep, {"CPU": 1.0}, tracker=Untracked(), listener=Dying(after))  # type: ignore[arg-type]
+                run_sweep(sweep, Topology.of({"CPU": 1.0}), tracker=Untracked(), listener=Dying(after))  # type: ignore[arg-type]
             except KilledError:
                 continue
         return sweep.records.load()
