@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.long import of_make_chaos
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "cluster/slurm/raykd.sbatch"
 ENDS_WITH = 8
@@ -54,6 +56,7 @@ def test_without_a_sweep_file_it_says_how(tmp_path):
     assert (ended.returncode, ended.stderr) == (2, "give a sweep file: sbatch raykd.sbatch sweeps/x.yaml\n")
 
 
+@of_make_chaos
 @pytest.mark.timeout(200)
 def test_two_nodes_are_there_before_the_sweep_begins_and_gone_after_it(tmp_path):
     for name, does in COMMANDS.items():

@@ -25,6 +25,7 @@ from mlflow.tracking import MlflowClient
 from raykd.storage import Storage
 from tests.cluster.manifests import tracking_container
 from tests.end_to_end.sweeps import sweep_file
+from tests.long import of_make_chaos
 from tests.postgresql import PostgresServer
 from tests.s3_server import KEYS, S3Server
 
@@ -181,6 +182,7 @@ def work(tmp_path):
     return folder
 
 
+@of_make_chaos
 @pytest.mark.timeout(400)
 def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monkeypatch):
     database = PostgresServer(password="0f" * 16)

@@ -1,0 +1,7 @@
+"""Tests that `make test` leaves out for their length, and `make chaos` runs."""
+
+import os
+
+import pytest
+
+of_make_chaos = pytest.mark.skipif(not os.environ.get("RAYKD_CHAOS"), reason="long: make chaos runs it")
