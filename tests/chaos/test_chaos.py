@@ -7,6 +7,8 @@ import pytest
 from tests.chaos.faults import kills, two_drivers, undisturbed
 from tests.long import of_make_chaos
 
+pytestmark = of_make_chaos
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
@@ -19,7 +21,6 @@ def test_a_sweep_that_is_killed_at_random_instants_ends_as_the_undisturbed_one(w
     assert sum(told["killed"].values()) == 2
 
 
-@of_make_chaos
 @pytest.mark.timeout(400)
 def test_two_drivers_at_once_end_as_the_undisturbed_one(whole, tmp_path):
     assert two_drivers(tmp_path, whole, seed=1)["exit codes"] == {"0": 1, "4": 1}
