@@ -47,14 +47,14 @@ TINY: dict[str, Any] = {
 
 def distilled(checkpoint: str, corpus: str, sentences: int) -> dict[str, Any]:
     """The recipe of the comparison."""
+    from teacher_once import (
+        english,  # imports PyTorch, which the process that only starts others does not need
+    )
+
     parts = ({"objective": {"kind": "logits"}}, {"objective": {"kind": "representation", "layer": 6}})
     return {
         "task": "ner",
-        "corpus": {
-            "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
-            "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": 300, "unlabelled": "rest",
-            "unlabelled_cap": sentences, "split": {"train": 1, "dev": 1, "test": 1},
-        },
+        "corpus": english(corpus, sentences),
         "teachers": {
             "kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "vocabulary": "pruned",
             "max_steps": 1,

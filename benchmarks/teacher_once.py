@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -46,16 +47,21 @@ from raykd.structures import token_marginals
 BATCH_TOKENS = 2000
 
 
+def english(corpus: str, sentences: int) -> dict[str, Any]:
+    """WikiAnn's English: 300 labelled sentences, and so many without labels."""
+    return {
+        "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
+        "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": 300, "unlabelled": "rest",
+        "unlabelled_cap": sentences, "split": {"train": 1, "dev": 1, "test": 1},
+    }  # fmt: skip
+
+
 def recipe(checkpoint: str, corpus: str, sentences: int, precision: str, layer: int) -> Recipe:
     """A teacher of one optimiser step, which costs what one of many does, and a student of logits and hidden states."""
     return Recipe.model_validate(
         {
             "task": "ner",
-            "corpus": {
-                "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
-                "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": 300, "unlabelled": "rest",
-                "unlabelled_cap": sentences, "split": {"train": 1, "dev": 1, "test": 1},
-            },
+            "corpus": english(corpus, sentences),
             "teachers": {
                 "kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "vocabulary": "pruned",
                 "precision": precision, "max_steps": 1,

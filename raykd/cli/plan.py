@@ -21,7 +21,7 @@ from raykd.results import Scores
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan
-from raykd.runs.placement import preflight
+from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
@@ -79,7 +79,7 @@ def _duration(expected: Forecast) -> str:
 
 def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
     """GPU-hours where runs take GPUs, and how much of the search fits into the budget."""
-    gpus = sweep.file.resources.workers * sweep.file.resources.gpus_per_worker
+    gpus = group_of(sweep.file.resources.of("students")).total.get("GPU", 0.0)
     if gpus:
         hours = gpus * at_once * expected.seconds / 3600
         yield f"GPUs: at most {hours:.3g} GPU-hours, as if they were no faster than a core of this machine"

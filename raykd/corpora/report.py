@@ -19,7 +19,7 @@ from raykd.counted import counted
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
 SPACED_SHARE = 0.001
-"""The share of words with white space inside from which on it is told: numbers like `10 000` are rarer."""
+"""The share of words with white space inside from which on it is reported: numbers like `10 000` are rarer."""
 WANTED: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {"labelled": ("train", "dev", "test"), "unlabelled": ("unlabelled", "test"), "zero-shot": ("test",)}
 )

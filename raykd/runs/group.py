@@ -33,7 +33,7 @@ from raykd.runs.run import Run
 from raykd.storage import Storage
 
 CLOSING_S = 8.0
-"""Tune kills a slot ten seconds after it was told to end."""
+"""Tune kills a slot ten seconds after it asked it to end."""
 
 
 class Group:
@@ -64,13 +64,13 @@ class Group:
         ray.get(self._mailbox.give.remote(run.to_plain()))
         heard = 0
         while True:
-            what, told = ray.get(self._mailbox.hear.remote(heard))
-            if what == "end":
+            kind, message = ray.get(self._mailbox.hear.remote(heard))
+            if kind == "end":
                 break
-            report(told)
+            report(message)
             heard += 1
-        if told is not None:
-            raise told
+        if message is not None:
+            raise message
         result = find_result(Storage(self._store_uri), run)
         if result is None:
             raise RunError(f"{run.id}: its workers ended without a result")
@@ -113,7 +113,7 @@ def _trainer(store_uri: str, resources: Resources, mailbox: Any, scratch: str) -
 
 
 class _Failures(ray.train.UserCallback):
-    """Tells that workers failed. Ray Train calls it before it starts them again."""
+    """Reports that workers failed. Ray Train calls it before it starts them again."""
 
     def __init__(self, mailbox: Any):
         self._mailbox = mailbox
@@ -129,8 +129,8 @@ def _worker(config: dict[str, Any]) -> None:
     context = ray.train.get_context()
     device = ray.train.torch.get_device() if resources.gpus_per_worker else torch.device("cpu")
     worker, number = Worker(context.get_world_rank(), context.get_world_size(), device), -1
-    while (taken := ray.get(mailbox.take.remote(number))) is not None:
-        number, plain = taken
+    while (given := ray.get(mailbox.take.remote(number))) is not None:
+        number, plain = given
         _execute(config["store"], Run.from_plain(plain), worker, mailbox, number)
 
 
@@ -140,8 +140,8 @@ class _StoppedError(Exception):
 
 def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int) -> None:
     def report(epoch: EpochReport) -> None:
-        told = epoch_report(run, epoch) if worker.rank == 0 else None
-        if not ray.get(mailbox.epoch.remote(number, epoch.epoch, told)):
+        own = epoch_report(run, epoch) if worker.rank == 0 else None
+        if not ray.get(mailbox.epoch.remote(number, epoch.epoch, own)):
             raise _StoppedError
 
     try:

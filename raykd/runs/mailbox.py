@@ -1,4 +1,4 @@
-"""What a slot and the workers of its group tell each other: runs in one direction, epochs and ends in the other."""
+"""What a slot and the workers of its group send each other: runs in one direction, epochs and ends in the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raykd.errors import RaykdError, RunError
 TOGETHER_S = 10.0
 """How long a worker whose run failed waits for the others: they fail at the same place, or wait for it for ever."""
 
-Told = tuple[Literal["epoch"], dict[str, Any]] | tuple[Literal["end"], RaykdError | None]
+Message = tuple[Literal["epoch"], dict[str, Any]] | tuple[Literal["end"], RaykdError | None]
 """An epoch's report; or the end of a run, with what went wrong."""
 
 
@@ -32,10 +32,10 @@ class Mailbox:
 
     def _begin(self, run: dict[str, Any]) -> None:
         self._run, self._ended, self._failures = run, False, 0
-        self._told: list[Told] = []
+        self._messages: list[Message] = []
         self._dealt_with = 0
         self._reports: dict[int, int] = {}
-        """Epoch → how many things have been told with it."""
+        """Epoch → how many messages there are with it."""
         self._left: set[int] = set()
         """The ranks of the workers that have come to the end of the run."""
 
@@ -47,12 +47,12 @@ class Mailbox:
             self._end(RunError(self._gone))
         await self._notify()
 
-    async def hear(self, after: int) -> Told:
-        """What is told next of the run in hand, after so many things, with which the slot has dealt."""
+    async def hear(self, after: int) -> Message:
+        """The next message about the run in hand, after so many with which the slot has dealt."""
         self._dealt_with = after
         await self._notify()
-        await self._until(lambda: len(self._told) > after)
-        return self._told[after]
+        await self._until(lambda: len(self._messages) > after)
+        return self._messages[after]
 
     async def close(self) -> None:
         """No run is given any more: the workers end."""
@@ -70,8 +70,8 @@ class Mailbox:
         Waits until the slot has dealt with it, or has given another run instead.
         """
         if report is not None and number == self._number:
-            self._told.append(("epoch", report))
-            self._reports[epoch] = len(self._told)
+            self._messages.append(("epoch", report))
+            self._reports[epoch] = len(self._messages)
             await self._notify()
         await self._until(
             lambda: (
@@ -130,7 +130,7 @@ class Mailbox:
     def _end(self, error: RaykdError | None) -> None:
         if not self._ended and self._number >= 0:
             self._ended = True
-            self._told.append(("end", error))
+            self._messages.append(("end", error))
 
     async def _notify(self) -> None:
         async with self._changed:

@@ -16,10 +16,11 @@ from raykd.runs.recipe import (
     resolved_vocabulary,
     stage_objective,
 )
+from raykd.runs.resources import RunRole
 from raykd.runs.student_faults import student_faults
 from raykd.signals import Need
 from raykd.spec import KeyPath
-from raykd.training import Duration, with_an_end
+from raykd.training import Duration, TrainingConfig, with_an_end
 
 if TYPE_CHECKING:
     from raykd.objectives import Objective
@@ -50,13 +51,20 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         own = recipe.teachers.training.model_dump(mode="json")
         faults += [(("teachers",), message) for message in _endless_faults(ends, own, "teachers")]
     faults += student_faults(recipe, resolved_vocabulary(recipe))
-    trained = {("training",): recipe.training, ("teachers", "training"): recipe.teachers.training}
-    faults += [
-        ((*path, "precision"), "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32")
-        for path, training in trained.items()
-        if training.precision == "fp16" and not recipe.resources.gpus_per_worker
+    return faults + _precision_faults(recipe)
+
+
+def _precision_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    trained: tuple[tuple[KeyPath, TrainingConfig, RunRole], ...] = (
+        (("training",), recipe.training, "students"),
+        (("teachers", "training"), recipe.teachers.training, "teachers"),
+    )
+    message = "'fp16' needs a GPU: set resources.gpus_per_worker, or use bf16 or float32"
+    return [
+        ((*path, "precision"), message)
+        for path, training, role in trained
+        if training.precision == "fp16" and not recipe.resources.of(role).gpus_per_worker
     ]
-    return faults
 
 
 def _stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:

@@ -236,7 +236,7 @@ def run_sweep(
     """
     students = sweep.file.resources.of("students")
     budget = Budget(
-        sweep.file.budget, gpus=students.workers * students.gpus_per_worker,
+        sweep.file.budget, gpus=group_of(students).total.get("GPU", 0.0),
         at_once=preflight(sweep.file.resources, cluster).students,
         ended=[record.trial.number for record in sweep.earlier()],
     )  # fmt: skip
@@ -257,11 +257,10 @@ def run_sweep(
         lambda setting: cost_of(sweep, setting),
         Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
     )
-    left = sweep.file.baseline != "none" or len(sweep.earlier()) < sweep.trials
-    runs = (
-        sweep.trials * len(sweep.first_setting.runs) if left or sweep.file.search.confirm is not None else 0
-    )
-    concurrent = at_once(sweep, "students", runs, cluster, listener)
+    later = sweep.file.baseline != "none" or sweep.file.search.confirm is not None
+    left = later or len(sweep.earlier()) < sweep.trials
+    runs = sweep.trials * len(sweep.first_setting.runs)
+    concurrent = at_once(sweep, "students", runs if left else 0, cluster, listener)
     _work(sweep, _phases(sweep, recorder, concurrent, budget), concurrent, students)
     return sweep.records.trials(), teachers
 

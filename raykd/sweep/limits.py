@@ -74,7 +74,8 @@ def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
     On GPUs nothing is known of their speed before they train, and nothing is refused.
     """
     budget = sweep.file.budget
-    if budget.seconds is None or sweep.file.resources.gpus_per_worker or sweep.trials <= len(sweep.earlier()):
+    on_gpus = sweep.file.resources.of("students").gpus_per_worker
+    if budget.seconds is None or on_gpus or sweep.trials <= len(sweep.earlier()):
         return
     parts = {
         **{name: seconds for name, seconds in expected.phases.items() if name not in AFTER},

@@ -124,6 +124,9 @@ def test_half_precision_needs_a_gpu():
     faults = recipe_faults(recipe(training={"precision": "fp16"}))
     assert [path for path, _ in faults] == [("training", "precision")]
     assert not recipe_faults(recipe(training={"precision": "fp16"}, resources={"gpus_per_worker": 1.0}))
+    own = {"gpus_per_worker": 1.0}
+    assert not recipe_faults(recipe(training={"precision": "fp16"}, resources={"students": own}))
+    assert recipe_faults(recipe(training={"precision": "fp16"}, resources={"teachers": own})) == faults
 
 
 def test_the_method_names_every_stage():
