@@ -13,7 +13,7 @@ from raykd.cli.console import listener as make_listener
 from raykd.errors import RunError
 from raykd.runs.cluster import connected
 from raykd.runs.topology import Topology
-from raykd.sweep.driver import Sweep
+from raykd.sweep.sweep import Sweep
 
 RESTARTS = "RAYKD_RESTARTS"
 """How often this command has started again because Ray died; in the environment, which it passes on to itself."""

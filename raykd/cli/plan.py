@@ -25,10 +25,11 @@ from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
-from raykd.sweep.driver import Sweep, measure_costs
+from raykd.sweep.driver import measure_costs
 from raykd.sweep.forecast import Forecast, forecast
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords
+from raykd.sweep.sweep import Sweep
 from raykd.trial import shape_name
 
 

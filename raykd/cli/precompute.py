@@ -5,8 +5,9 @@ from __future__ import annotations
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
-from raykd.sweep.driver import Sweep, teach
+from raykd.sweep.driver import teach
 from raykd.sweep.lease import working
+from raykd.sweep.sweep import Sweep
 
 
 def precompute(

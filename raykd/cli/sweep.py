@@ -20,10 +20,11 @@ from raykd.redact import redacted
 from raykd.report import Judgement, front_markdown, judge
 from raykd.report.card import trial_card
 from raykd.runs.placement import preflight
-from raykd.sweep.driver import Sweep, measure_costs, run_sweep
+from raykd.sweep.driver import measure_costs, run_sweep
 from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
 from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
+from raykd.sweep.sweep import Sweep
 from raykd.sweep.track import publish, tracked
 from raykd.tracking import SHIP, Tracker
 from raykd.tracking import check as check_tracking

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -40,6 +40,11 @@ def find_result(storage: Storage, run: Run) -> RunResult | None:
     """The result of a finished run, or None: `result.json` is written last."""
     folder = storage.child(*run.folder)
     return folder.read_json(RESULT, RunResult.from_plain) if folder.exists(RESULT) else None
+
+
+def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
+    """Those of `runs` that are not finished yet."""
+    return [(name, run) for name, run in runs if find_result(storage, run) is None]
 
 
 def keep_place(storage: Storage, run: Run) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, TypeVar
 
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
@@ -14,212 +11,36 @@ from raykd.counted import counted
 from raykd.errors import RunError
 from raykd.figures import DEPLOYED
 from raykd.front import front_of
-from raykd.identity import identity
 from raykd.results import Cost
 from raykd.runs.cost import measure_all, shape_key
-from raykd.runs.execute import find_result, keep_place
+from raykd.runs.execute import find_result, keep_place, missing_results
 from raykd.runs.executor import Scheduler, work
 from raykd.runs.growth import places
 from raykd.runs.placement import concurrency, group_of, preflight
-from raykd.runs.precompute import Precomputed, PrecomputePlan
-from raykd.runs.prepare import PlannedTeacher, Preparation, recipe_needs
+from raykd.runs.precompute import Precomputed
+from raykd.runs.prepare import recipe_needs
 from raykd.runs.progress import Listener
 from raykd.runs.resources import Resources, RunRole
 from raykd.runs.run import Run
 from raykd.runs.topology import Topology
-from raykd.runs.transfer import compute_features, compute_transfer, transfer_plan
-from raykd.spec import Document, assignments, covering
-from raykd.storage import Storage
+from raykd.runs.transfer import compute_features, compute_transfer
 from raykd.sweep.baseline import twins_of_sweep, worth_a_baseline
 from raykd.sweep.budget import Budget
 from raykd.sweep.confirm import confirm_front, with_seeds
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.lease import Lease
 from raykd.sweep.outcome import against_teachers, teacher_row
 from raykd.sweep.recorder import Recorder
-from raykd.sweep.records import Record, SweepRecords, TrainingLabels
+from raykd.sweep.records import Record, TrainingLabels
 from raykd.sweep.scheduler import InTurn, RunList, Trials
-from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
+from raykd.sweep.settings import Setting
 from raykd.sweep.spec import (
-    SweepFile,
-    check_sweep,
     constrained_figures,
-    differing_keys,
-    plain_sweep,
-    search_identity,
-    searched_tree,
 )
-from raykd.sweep.starts import Starts, starts_of
 from raykd.sweep.stopper import Stopper
-from raykd.sweep.study import Study, planned_trials
+from raykd.sweep.study import Study
+from raykd.sweep.sweep import Sweep
 from raykd.tracking import Tracker
-from raykd.transfer import Text, signal_id
 from raykd.trial import UNFINISHED, Teacher, Trial, scores_of, teacher_score
-
-T = TypeVar("T")
-
-
-class Sweep:
-    """A valid sweep file. Its corpora are read, and put into the store, when first asked for; nothing is trained."""
-
-    def __init__(self, document: Document):
-        check_sweep(document)
-        self.document = document
-        self.file = plain_sweep(covering(document.tree)[0].tree)
-        self.storage = Storage(self.file.store)
-        self.records = SweepRecords(self.storage, self.file.name)
-        self.settings = Settings(self.storage, document.tree)
-        self.timed_on: Mapping[str, Any] | None = None
-        """The hardware on which latency was measured; None until it is known."""
-
-    @property
-    def preparations(self) -> dict[str, Prepared]:
-        """Every alternative of corpus and teachers, in the store."""
-        return self.settings.prepared
-
-    @property
-    def preparation(self) -> Preparation:
-        """The alternative with the largest corpus; the first of them."""
-        every = [each.preparation for each in self.preparations.values()]
-        return max(every, key=lambda one: sum(part.num_rows for part in one.corpus.parts.values()))
-
-    @property
-    def variants(self) -> list[SweepFile]:
-        """Plain recipes in which every alternative of the sweep occurs."""
-        return [self.settings.recipe(tree) for trees in self.settings.covering.values() for tree in trees]
-
-    @property
-    def first_setting(self) -> Setting:
-        """The setting with the first alternative of every search."""
-        return self.settings.of(covering(self.document.tree)[0].tree)
-
-    def refuse(self, *, resume: bool) -> None:
-        """Raises StoreError as `begin` would, before anything is read, and as `starts` does."""
-        _ = self.starts
-        self.records.refuse(sweep_id=search_identity(self.document), resume=resume, differing=self._differing)
-
-    @cached_property
-    def starts(self) -> Starts:
-        """What the search tries first. Raises StoreError where `search.start_from` names no sweep."""
-        return starts_of(self.file.search.start_from, searched_tree(self.document.tree), self.storage)
-
-    @property
-    def resumable(self) -> bool:
-        """Whether `--resume` goes on with a sweep of this name: one was started, and it searches the same."""
-        return self.records.started_as(search_identity(self.document))
-
-    def earlier(self) -> list[Record]:
-        """The trials of the search that need not be made again."""
-        records = self.records.load() if self.resumable else []
-        return [
-            each for each in records if each.trial.role == "search" and each.trial.state not in UNFINISHED
-        ]
-
-    def begin(self, lease: Lease, *, resume: bool) -> None:
-        """Start the sweep in the store, or resume it; only with the `lease` are its records written.
-
-        Raises:
-            StoreError: a sweep of this name exists and `resume` is not set, or it searches something else.
-        """
-        self.records.lease = lease
-        text = json.dumps(self.document.tree)
-        self.records.open(
-            sweep_id=search_identity(self.document), text=text, resume=resume, differing=self._differing
-        )
-
-    def _differing(self, stored: Mapping[str, Any]) -> list[str]:
-        return differing_keys(self.document.tree, stored)
-
-    @property
-    def trials(self) -> int:
-        """How many trials the search makes."""
-        return planned_trials(self.document.tree, self.file.search, self.file.budget.trials)
-
-    @property
-    def teachers(self) -> list[tuple[str, Run]]:
-        """Name and run of each teacher."""
-        return self._distinct(lambda one: [(each.name, each.run) for each in one.teachers], _id)
-
-    @property
-    def members(self) -> list[tuple[str, Run]]:
-        """Name and run of each teacher that is trained: those of `teachers`, or the members of an ensemble."""
-        return self._distinct(lambda one: [member for each in one.teachers for member in each.members], _id)
-
-    @property
-    def teacher_groups(self) -> list[tuple[str, tuple[PlannedTeacher, ...]]]:
-        """Title and teachers of the alternatives; those that have the same teachers count once."""
-        return self._distinct(lambda one: [(one.teachers[0].config.title, one.teachers)], _ids)
-
-    def _distinct(
-        self, named: Callable[[Preparation], Iterable[tuple[str, T]]], key: Callable[[T], Hashable]
-    ) -> list[tuple[str, T]]:
-        """The items of all preparations by name, each once; a name of several items says what distinguishes them."""
-        found: dict[Hashable, tuple[str, T, dict[str, Any]]] = {}
-        for prepared in self.preparations.values():
-            for name, item in named(prepared.preparation):
-                # Only what all preparations with this item have in common belongs to its name.
-                _, _, others = found.get(key(item), (name, item, prepared.differences))
-                common = {path: v for path, v in prepared.differences.items() if others.get(path) == v}
-                found[key(item)] = (name, item, common)
-        names = [name for name, _, _ in found.values()]
-        return [
-            (f"{name} ({_equations(common)})" if names.count(name) > 1 else name, item)
-            for name, item, common in found.values()
-        ]
-
-    def shapes(self) -> list[Run]:
-        """One run for each student shape of the space."""
-        students = list(assignments(self.document.tree["student"]))
-        # A strategy may say whether there is one student for all languages or one for each.
-        of_scope = [
-            {self.settings.recipe(tree).scoped_student.scope: tree for tree in trees}
-            for trees in self.settings.covering.values()
-        ]
-        trees = [{**tree, "student": each} for own in of_scope for tree in own.values() for each in students]
-        runs = [run for tree in trees for run in self.settings.of(tree).seeds[0]]
-        return list({shape_key(self.storage, run): run for run in runs}.values())
-
-    def models(self) -> list[Run]:
-        """Every teacher (with the members of ensembles), and one run for each student of the space."""
-        students = (
-            self.settings.of(tree).seeds[0] for trees in self.settings.covering.values() for tree in trees
-        )
-        teachers = [run for _, run in [*self.members, *self.teachers]]
-        return [*teachers, *(run for runs in students for run in runs)]
-
-    def teacher_texts(self) -> dict[str, Text]:
-        """The text that each teacher labels, by the id of its run."""
-        return {
-            teacher.run.id: teacher.text
-            for each in self.preparations.values()
-            for teacher in each.preparation.teachers
-        }
-
-    @property
-    def transfer_id(self) -> str:
-        """One name for all transfer sets of the sweep; empty when no objective reads a teacher."""
-        ids = [
-            signal_id(need, teacher_id=teacher.run.id, text_id=teacher.text.id)
-            for each in self.preparations.values()
-            for teacher in each.preparation.teachers
-            for need in each.needs
-        ]
-        return identity("transfer", ids) if ids else ""
-
-    def cost(self, run: Run) -> Cost:
-        """What a run's shape costs where latency is measured; RunError where that was not done."""
-        return known_cost(self.storage, run, self.timed_on)
-
-    def transfer(self) -> PrecomputePlan | None:
-        """The plan of the transfer sets that serve every trial."""
-        return transfer_plan(
-            self.storage,
-            [
-                (teacher, each.needs)
-                for each in self.preparations.values()
-                for teacher in each.preparation.teachers
-            ],
-        )
 
 
 def run_sweep(
@@ -335,11 +156,6 @@ def _list(runs: Sequence[tuple[str, Run]], phase: str, listener: Listener) -> It
     if scheduler.failed:
         failed = "; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items())
         raise RunError(f"{phase}: {failed}")
-
-
-def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
-    """Those of `runs` that are not finished yet."""
-    return [(name, run) for name, run in runs if find_result(storage, run) is None]
 
 
 def measure_costs(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
@@ -526,15 +342,3 @@ def log_again(sweep: Sweep, recorder: Recorder) -> None:
 
 def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int, resources: Resources) -> None:
     work(InTurn(schedulers), store_uri=sweep.storage.uri, resources=resources, concurrent=concurrent)
-
-
-def _id(run: Run) -> str:
-    return run.id
-
-
-def _ids(teachers: Iterable[PlannedTeacher]) -> tuple[str, ...]:
-    return tuple(teacher.run.id for teacher in teachers)
-
-
-def _equations(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{path}={value}" for path, value in values.items())

@@ -17,6 +17,7 @@ from raykd.corpora.vocabulary import count_words
 from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
 from raykd.objectives import ObjectiveConfig
 from raykd.runs.data import corpus_of
+from raykd.runs.execute import missing_results
 from raykd.runs.features import Reading, readings
 from raykd.runs.latency import BATCH, PIECES
 from raykd.runs.run import Run, validated
@@ -24,7 +25,7 @@ from raykd.runs.stored_features import encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 from raykd.sweep.course import unfreezing_steps
-from raykd.sweep.driver import Sweep, missing_results
+from raykd.sweep.sweep import Sweep
 
 WORD_PIECES = 1.35
 """Pieces of a word of a frozen encoder, whose text has not been cut into pieces yet."""

@@ -10,9 +10,9 @@ from raykd.errors import SpecError
 from raykd.runs.cost import find_cost
 from raykd.runs.run import Run
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.driver import Sweep
 from raykd.sweep.forecast import Forecast
 from raykd.sweep.outcome import against_teachers
+from raykd.sweep.sweep import Sweep
 from raykd.trial import Trial
 
 AFTER = ("trials", "confirm", "baseline")

@@ -16,11 +16,11 @@ from raykd.runs.export import Exported, export_run
 from raykd.runs.progress import Listener
 from raykd.runs.run import objective_name
 from raykd.storage import Storage
-from raykd.sweep.driver import Sweep
 from raykd.sweep.exports import seeds_of
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
+from raykd.sweep.sweep import Sweep
 from raykd.tracking import Tracker, git_commit
 from raykd.trial import Trial
 

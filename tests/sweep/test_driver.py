@@ -12,7 +12,8 @@ from raykd.runs.cost import measure_cost
 from raykd.runs.execute import find_result
 from raykd.runs.progress import Silent
 from raykd.spec import assignments, load
-from raykd.sweep.driver import Sweep, cost_of, note_unused_text, teacher_rows, train_teachers
+from raykd.sweep.driver import cost_of, note_unused_text, teacher_rows, train_teachers
+from raykd.sweep.sweep import Sweep
 from tests.runs.small import recipe
 from tests.sweep.in_process import without_ray
 

@@ -14,7 +14,7 @@ from raykd.runs.topology import Topology
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.spec import load
 from raykd.sweep import forecast as forecast_module
-from raykd.sweep.driver import Sweep, measure_costs
+from raykd.sweep.driver import measure_costs
 from raykd.sweep.forecast import (
     PHASE_S,
     REPORT_S,
@@ -26,6 +26,7 @@ from raykd.sweep.forecast import (
     forecast,
     pieces_per_word,
 )
+from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import call, without_ray
 from tests.teachers.checkpoints import make_checkpoint
 from tests.transfer.samples import here

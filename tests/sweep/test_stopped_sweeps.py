@@ -11,8 +11,9 @@ from raykd.front import front_of
 from raykd.runs.progress import Silent
 from raykd.runs.topology import Topology
 from raykd.spec import load
-from raykd.sweep.driver import Sweep, run_sweep
+from raykd.sweep.driver import run_sweep
 from raykd.sweep.records import Record
+from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import code_of, without_ray
 
 TEXT = """\

@@ -22,8 +22,8 @@ from raykd.spec import load
 from raykd.storage import Storage
 from raykd.sweep import settings as settings_module
 from raykd.sweep.doctor import examine
-from raykd.sweep.driver import Sweep
 from raykd.sweep.records import SweepRecords
+from raykd.sweep.sweep import Sweep
 from raykd.sweep.uses import unused
 from raykd.trial import Trial
 from tests.sweep.in_process import call, without_ray
