@@ -1,0 +1,176 @@
+"""How a word's head is written as a label: dependency parsing as sequence labelling (Strzyz et al., NAACL 2019).
+
+A label is a head code and a relation, `+1@NOUN@nsubj`: the head is the first noun to the right. To add an encoding, add
+its function to `ENCODINGS`.
+
+Shapes: B sentences, T words of the longest, H = T + 1 heads that a word may have (0 the root, h the word h − 1), C
+codes, Y labels, R relations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+ROOT = "ROOT"
+ANY = ""
+SEPARATOR = "@"
+NUMBER = re.compile(r"[+-][0-9]+")
+NONE = -1
+"""In the place of a code or a head: there is none."""
+
+
+def relative_position(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarray]:
+    """The head's place from the word: −1 is the word before it. Parts of speech are not read; the root's place is 0."""
+    batch, words = marks_BT.shape
+    offsets_TH = np.arange(-1, words)[None, :] - np.arange(words)[:, None]
+    offsets_TH[:, 0] = 0
+    marks_H = np.array([root, *[root + 1] * words])
+    shape = (batch, words, words + 1)
+    return np.broadcast_to(offsets_TH, shape), np.broadcast_to(marks_H, shape)
+
+
+def relative_pos(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarray]:
+    """The head is the n-th word of its part of speech to the right (+n) or left (−n) of the word; the root is −1.
+
+    Strzyz et al., §3.1, encoding 3; Eq. 1.
+    """
+    batch, words = marks_BT.shape
+    own_BTM = marks_BT[:, :, None] == np.arange(marks_BT.max(initial=0) + 1)
+    upto_BTM = own_BTM.cumsum(1)
+    heads_BTH = np.broadcast_to(np.where(marks_BT < 0, 0, marks_BT)[:, None, :], (batch, words, words))
+    at_word_BTH = np.take_along_axis(upto_BTM, heads_BTH, 2)
+    at_head_B1H = np.take_along_axis(upto_BTM, heads_BTH[:, 0, :, None], 2)[:, None, :, 0]
+    itself_BTH = np.take_along_axis(own_BTM, heads_BTH, 2)
+    right_TH = np.arange(words)[None, :] > np.arange(words)[:, None]
+    # Words of the head's part of speech in (word, head], or in [head, word).
+    offsets_BTH = np.where(right_TH, at_head_B1H - at_word_BTH, at_head_B1H - 1 - (at_word_BTH - itself_BTH))
+    rooted_BTH = np.concatenate([np.full((batch, words, 1), -1), offsets_BTH], 2)
+    marks_BTH = np.concatenate(
+        [np.full((batch, words, 1), root), np.broadcast_to(marks_BT[:, None], (batch, words, words))], 2
+    )
+    return rooted_BTH, marks_BTH
+
+
+Encoding = Literal["relative_pos", "relative_position"]
+ENCODINGS: Mapping[Encoding, Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]] = MappingProxyType(
+    {"relative_pos": relative_pos, "relative_position": relative_position}
+)
+"""Name → function from parts of speech [B, T] (numbers, −1 on padding) and the root's number to the offset and the mark
+of every possible head of every word, each [B, T, H]. Two heads of one word never have both equal."""
+
+
+def candidates(lengths_B: np.ndarray, words: int) -> np.ndarray:
+    """Which heads a word may have, bool [B, T, H]: the root and every other word of its sentence."""
+    inside_BT = np.arange(words) < lengths_B[:, None]
+    heads_BTH = np.concatenate([inside_BT[:, :, None], inside_BT[:, :, None] & inside_BT[:, None, :]], 2)
+    own = np.arange(words)
+    heads_BTH[:, own, own + 1] = False
+    return heads_BTH
+
+
+@dataclass(frozen=True)
+class TreeLabels:
+    """The labels of a student that parses: Y pairs of a head code and a relation, each a tag `offset@POS@relation`.
+
+    `pos` are the parts of speech by their numbers. Raises ValueError for a tag of another form, or of a part of speech
+    that is not among `pos`.
+    """
+
+    tags: tuple[str, ...]
+    pos: tuple[str, ...]
+    encoding: Encoding
+
+    def __post_init__(self) -> None:
+        _ = self._parsed
+
+    @cached_property
+    def _parsed(self) -> tuple[np.ndarray, list[str]]:
+        """The code of each label as one number, int64 [Y], and its relation."""
+        marks = {name: number for number, name in enumerate(self.pos)} | {
+            ROOT: self._root,
+            ANY: self._root + 1,
+        }
+        codes, relations = [], []
+        for tag in self.tags:
+            offset, _, rest = tag.partition(SEPARATOR)
+            mark, separator, relation = rest.rpartition(SEPARATOR)
+            if not (NUMBER.fullmatch(offset) and separator and relation and mark in marks):
+                raise ValueError(f"expected offset@POS@relation with a known part of speech, got {tag!r}")
+            codes.append((int(offset), marks[mark]))
+            relations.append(relation)
+        offsets_Y, marks_Y = np.array(codes, np.int64).reshape(-1, 2).T
+        return self._keys(offsets_Y, marks_Y), relations
+
+    @property
+    def _root(self) -> int:
+        return len(self.pos)
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that occur, in alphabetical order; their numbers are those of `relations_Y`."""
+        return tuple(sorted(set(self._parsed[1])))
+
+    @cached_property
+    def _keys_C(self) -> np.ndarray:
+        """The codes that occur, each as one number, ascending."""
+        return np.unique(self._parsed[0])
+
+    @cached_property
+    def codes_Y(self) -> np.ndarray:
+        """The code of each label, int64 [Y]."""
+        return np.searchsorted(self._keys_C, self._parsed[0])
+
+    @cached_property
+    def relations_Y(self) -> np.ndarray:
+        """The relation of each label, int64 [Y]."""
+        numbers = {name: number for number, name in enumerate(self.relations)}
+        return np.array([numbers[relation] for relation in self._parsed[1]], np.int64)
+
+    def codes(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
+        """The code of every head that a word may have, int64 [B, T, H]; NONE where no label has it, and on padding.
+
+        `pos_BT`: parts of speech by their numbers in `pos`.
+        """
+        inside_BT = np.arange(pos_BT.shape[1]) < lengths_B[:, None]
+        offsets_BTH, marks_BTH = ENCODINGS[self.encoding](np.where(inside_BT, pos_BT, NONE), self._root)
+        keys_BTH = self._keys(offsets_BTH, marks_BTH)
+        places_BTH = np.minimum(np.searchsorted(self._keys_C, keys_BTH), len(self._keys_C) - 1)
+        known_BTH = (self._keys_C[places_BTH] == keys_BTH) & candidates(lengths_B, pos_BT.shape[1])
+        return np.where(known_BTH, places_BTH, NONE)
+
+    def heads(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
+        """The head that each label means for each word, int64 [B, T, Y]; NONE where the sentence has no such word."""
+        codes_BTH = self.codes(pos_BT, lengths_B)
+        heads_BTC = np.full((*pos_BT.shape, len(self._keys_C) + 1), NONE)
+        # What has no code is put behind the last one, and cut off.
+        np.put_along_axis(heads_BTC, codes_BTH, np.arange(codes_BTH.shape[2])[None, None], 2)
+        return heads_BTC[:, :, self.codes_Y]
+
+    def _keys(self, offsets: np.ndarray, marks: np.ndarray) -> np.ndarray:
+        return offsets * (self._root + 2) + marks
+
+
+def encoded(
+    heads: Sequence[int], relations: Sequence[str], pos: Sequence[str], encoding: Encoding
+) -> list[str]:
+    """The labels of one sentence: T heads (0 the root), relations and parts of speech."""
+    names = sorted(set(pos))
+    numbers = np.array([[names.index(name) for name in pos]]).reshape(1, len(pos))
+    offsets_BTH, marks_BTH = ENCODINGS[encoding](numbers, len(names))
+    marks = [*names, ROOT, ANY]
+    return [
+        SEPARATOR.join((f"{offsets_BTH[0, word, head]:+d}", marks[marks_BTH[0, word, head]], relation))
+        for word, (head, relation) in enumerate(zip(heads, relations, strict=True))
+    ]
+
+
+def distinct_labels(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """The labels of many encoded sentences in alphabetical order."""
+    return tuple(sorted({label for own in sentences for label in own}))
