@@ -1,0 +1,99 @@
+"""The head that scores dependency arcs: for every word every head that it may have, and every relation to that head.
+
+Shapes: B batch, T time (words), D size, H = T + 1 heads (0 the root, h the word h − 1), R relations, A and S sizes of
+projections. A labelled arc is one label of its word: number head · R + relation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from raykd.errors import ExportError
+from raykd.layers.dropout import VariationalDropout
+from raykd.layers.heads import full_precision
+from raykd.structures import Chain
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+    from torch import Tensor
+
+    from raykd.layers.graph import Graph, Value
+
+NEVER = -1e4
+"""Log-probability of what may not be: finite, so that products with a probability of 0 stay 0, and within float16."""
+
+
+class ParserHead(nn.Module):
+    """log P(head) + log P(relation | head) of every labelled arc (Dozat & Manning 2017, §2.2).
+
+        arc[i, h] = d_iᵀ U e_h + uᵀ e_h          relation[i, h, r] = [d′_i; 1]ᵀ V_r [e′_h; 1]
+
+    d and e are projections of a word's state as dependent and as head, others for arcs than for relations; the root is
+    a state of its own. Each word's heads are normalised by themselves, without a constraint that they be a tree ("local
+    head selection", as Wang et al. 2021 use it in case 1b), and the relations for each head.
+
+    Args:
+        inputs: components D of a word's state.
+        relations: how many relations there are.
+        arc_dim: components A of a projection for arcs.
+        relation_dim: components S of a projection for relations.
+        dropout: of the projections, one mask for all words of a sentence.
+    """
+
+    def __init__(self, inputs: int, relations: int, *, arc_dim: int, relation_dim: int, dropout: float = 0.0):
+        super().__init__()
+        self.root = nn.Parameter(torch.zeros(inputs))
+        self.arc_dependent, self.arc_head = (_projection(inputs, arc_dim, dropout) for _ in range(2))
+        self.relation_dependent, self.relation_head = (
+            _projection(inputs, relation_dim, dropout) for _ in range(2)
+        )
+        self.arcs = nn.Parameter(torch.zeros(arc_dim + 1, arc_dim))
+        self.relations = nn.Parameter(torch.zeros(relations, relation_dim + 1, relation_dim + 1))
+
+    def forward(
+        self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
+    ) -> Chain:
+        """Words are independent: a chain without transitions over H · R labels."""
+        arcs_BTH, relations_BTHR = self.scores(states_BTD, lengths_B)
+        arcs_BTH, relations_BTHR = arcs_BTH.log_softmax(2), relations_BTHR.log_softmax(3)
+        labelled_BTHR = (arcs_BTH[..., None] + relations_BTHR).clamp_min(NEVER)
+        return Chain(labelled_BTHR.flatten(2), lengths_B)
+
+    def scores(
+        self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
+    ) -> tuple[Float[Tensor, "batch time head"], Float[Tensor, "batch time head relation"]]:
+        """The scores of arcs, NEVER for what is no candidate, and those of relations."""
+        root_B1D = self.root.expand(len(states_BTD), 1, -1).to(states_BTD.dtype)
+        heads_BHD = torch.cat([root_B1D, states_BTD], 1)
+        arcs_BTH = (
+            _with_one(self.arc_dependent(states_BTD)) @ self.arcs @ self.arc_head(heads_BHD).transpose(1, 2)
+        )
+        dependent_B1TS = _with_one(self.relation_dependent(states_BTD))[:, None]
+        head_B1HS = _with_one(self.relation_head(heads_BHD))[:, None]
+        relations_BRTH = dependent_B1TS @ self.relations @ head_B1HS.transpose(2, 3)
+        allowed_BTH = may_be_head(lengths_B, states_BTD.shape[1])
+        arcs_BTH = full_precision(arcs_BTH).masked_fill(~allowed_BTH, NEVER)
+        return arcs_BTH, full_precision(relations_BRTH.permute(0, 2, 3, 1))
+
+    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
+        raise ExportError("it scores arcs, which is not exported; export a student, which labels words")
+
+
+def may_be_head(lengths_B: Int[Tensor, " batch"], time: int) -> Bool[Tensor, "batch time head"]:
+    """Which heads a word may have: the root, and every word of its sentence but itself. All may of a padding word."""
+    places_T = torch.arange(time, device=lengths_B.device)
+    inside_BT = places_T < lengths_B[:, None]
+    words_BTT = inside_BT[:, None, :] & (places_T[:, None] != places_T)
+    root_BT1 = torch.ones_like(inside_BT)[:, :, None]
+    return torch.cat([root_BT1, words_BTT | ~inside_BT[:, :, None]], 2)
+
+
+def _projection(inputs: int, size: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, size), nn.LeakyReLU(0.1), VariationalDropout(dropout))
+
+
+def _with_one(vectors_BTS: Tensor) -> Tensor:
+    return torch.cat([vectors_BTS, torch.ones_like(vectors_BTS[..., :1])], -1)
