@@ -15,15 +15,13 @@ from raykd.errors import ExportError
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.heads import full_precision
 from raykd.structures import Chain
+from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
     from torch import Tensor
 
     from raykd.layers.graph import Graph, Value
-
-NEVER = -1e4
-"""Log-probability of what may not be: finite, so that products with a probability of 0 stay 0, and within float16."""
 
 
 class ParserHead(nn.Module):
@@ -58,9 +56,7 @@ class ParserHead(nn.Module):
     ) -> Chain:
         """Words are independent: a chain without transitions over H · R labels."""
         arcs_BTH, relations_BTHR = self.scores(states_BTD, lengths_B)
-        arcs_BTH, relations_BTHR = arcs_BTH.log_softmax(2), relations_BTHR.log_softmax(3)
-        labelled_BTHR = (arcs_BTH[..., None] + relations_BTHR).clamp_min(NEVER)
-        return Chain(labelled_BTHR.flatten(2), lengths_B)
+        return LabelledArcs(arcs_BTH.log_softmax(2), relations_BTHR.log_softmax(3), lengths_B).chain()
 
     def scores(
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]

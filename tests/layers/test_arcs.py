@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from raykd.errors import ExportError
-from raykd.layers.arcs import NEVER, ParserHead
+from raykd.layers.arcs import ParserHead
 from raykd.structures import log_partition, token_marginals
+from raykd.structures.labelled_arcs import NEVER
 
 LENGTHS = torch.tensor([4, 1, 3])
 RELATIONS = 3

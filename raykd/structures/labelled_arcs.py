@@ -1,0 +1,89 @@
+"""Arcs with relations: what a parser says of every word, and what that means in the labels of a student that parses.
+
+A parser gives P(head) and, for every head, P(relation | head) of each word. A student labels words, and each of its
+labels means one head and one relation of the word (or nothing, in a sentence without such a head).
+
+Shapes: B batch, T time (words), H = T + 1 heads (0 the root, h the word h − 1), R relations, Y labels of the student.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from raykd.structures.chain import Chain
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+NEVER = -1e4
+"""Log-probability of what may not be: finite, so that its product with a probability of 0 is 0, and within float16."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledArcs:
+    """Log-probabilities of arcs and of their relations, of a batch of ragged sentences.
+
+    arcs_BTH: log P(head) of each word; what is beyond a sentence is never read.
+    relations_BTHR: log P(relation | head) of each word, for every head that it may have.
+    lengths_B: words of each sentence, integers [B] in 1..T.
+    """
+
+    arcs_BTH: Tensor
+    relations_BTHR: Tensor
+    lengths_B: Tensor
+
+    @property
+    def heads(self) -> int:
+        return self.arcs_BTH.shape[2]
+
+    @property
+    def relations(self) -> int:
+        return self.relations_BTHR.shape[3]
+
+    def chain(self) -> Chain:
+        """Words are independent, and a word's labelled arc is its label: number head · R + relation."""
+        labelled_BTHR = self.arcs_BTH[..., None] + self.relations_BTHR
+        return Chain(labelled_BTHR.clamp_min(NEVER).flatten(2), self.lengths_B)
+
+    @staticmethod
+    def of(chain: Chain) -> LabelledArcs:
+        """The arcs of a chain that `chain` made, or of any other over H · R labels."""
+        scores_BTHR = chain.emissions_BTY.unflatten(2, (chain.time + 1, -1))
+        arcs_BTH = scores_BTHR.logsumexp(3)
+        return LabelledArcs(arcs_BTH.log_softmax(2), scores_BTHR - arcs_BTH[..., None], chain.lengths_B)
+
+    def softened(self, temperature: float) -> LabelledArcs:
+        """Scores divided by the temperature: heads and, for each of them, relations, each renormalised."""
+        if temperature == 1:
+            return self
+        arcs_BTH, relations_BTHR = self.arcs_BTH / temperature, self.relations_BTHR / temperature
+        return LabelledArcs(arcs_BTH.log_softmax(2), relations_BTHR.log_softmax(3), self.lengths_B)
+
+    def on_labels(
+        self, heads_BTY: Int[Tensor, "batch time label"], relation_Y: Int[Tensor, " label"]
+    ) -> Float[Tensor, "batch time label"]:
+        """log P(head) + log P(relation | head) of each label (Wang et al., ACL 2021, Eq. 5), NEVER if it means nothing.
+
+        heads_BTY: the head that each label means for each word, negative where there is none. relation_Y: the relation
+        of each label. A word's labels need not sum to one: `expressed` says what they reach.
+        """
+        means_BTY = heads_BTY >= 0
+        heads_BTY = heads_BTY.clamp_min(0)
+        arcs_BTY = self.arcs_BTH.gather(2, heads_BTY)
+        relations_BTY = self.relations_BTHR.flatten(2).gather(2, heads_BTY * self.relations + relation_Y)
+        return (arcs_BTY + relations_BTY).clamp_min(NEVER).masked_fill(~means_BTY, NEVER)
+
+
+def expressed(
+    labels_BTY: Float[Tensor, "batch time label"], lengths_B: Int[Tensor, " batch"]
+) -> Float[Tensor, " batch"]:
+    """The mass of each sentence's words, summed [B], that a student's labels reach, from `LabelledArcs.on_labels`.
+
+    What is missing to the number of words cannot be taught: no label means those heads with those relations.
+    """
+    inside_BT = torch.arange(labels_BTY.shape[1], device=labels_BTY.device) < lengths_B[:, None]
+    return torch.where(inside_BT, labels_BTY.exp().sum(2), 0).sum(1)
