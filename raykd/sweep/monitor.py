@@ -21,6 +21,8 @@ from raykd.trial import Trial
 EVERY_S = 5.0
 """Seconds between two looks of those that watch."""
 
+LAST_LOOK_S = 10.0
+"""A watcher that hangs, because a store is out of reach, keeps no command from ending."""
 KEEP_S = 10.0
 """Seconds between two statuses in the store: `raykd watch` reads them, and on a bucket each is a request."""
 
@@ -128,8 +130,9 @@ class Monitor:
             yield
         finally:
             ended.set()
-            thread.join()
-            self._show()
+            thread.join(LAST_LOOK_S)
+            if not thread.is_alive():
+                self._show()
 
     @contextmanager
     def watched_by(self, watcher: Watcher) -> Iterator[None]:
