@@ -18,7 +18,15 @@ from raykd.cli.sweep import GAPS, NO_FRONT
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-READ = [str(page.relative_to(ROOT)) for page in (ROOT / "README.md", ROOT / "cluster" / "README.md", *PAGES)]
+READ = [
+    str(page.relative_to(ROOT))
+    for page in (
+        ROOT / "README.md",
+        ROOT / "cluster" / "README.md",
+        ROOT / "dashboards" / "README.md",
+        *PAGES,
+    )
+]
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#{1,6} +(.+?)$", re.MULTILINE)
 WORDS_AFTER = {"|", "||", "&&", ";", ">", ">>", "<", "&"}

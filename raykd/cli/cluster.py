@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from raykd.cli.console import Drawn, Lines, marked, stderr
-from raykd.cli.console import listener as make_listener
+from raykd.cli.console import Lines, draws, marked, stderr, stdout
+from raykd.cli.live import Drawn
 from raykd.errors import RunError
 from raykd.runs.cluster import connected
 from raykd.runs.topology import Topology
+from raykd.sweep.exposed import Exposed
+from raykd.sweep.monitor import Monitor
 from raykd.sweep.sweep import Sweep
 
 RESTARTS = "RAYKD_RESTARTS"
@@ -21,18 +23,33 @@ MOST_RESTARTS = 2
 
 
 @contextmanager
-def at_work(sweep: Sweep, address: str | None) -> Iterator[tuple[Topology, Drawn | Lines]]:
-    """Yields what the cluster has, and the listener. The corpora are read first: starting Ray takes seconds."""
+def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterator[tuple[Topology, Monitor]]:
+    """Yields what the cluster has, and the monitor. The corpora are read first: starting Ray takes seconds.
+
+    `plain`: lines, also on a terminal.
+    """
     reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
     warnings = dict.fromkeys(warning for report in reports for warning in report.warnings())
     growth = sweep.file.resources.autoscale
     with (
-        make_listener() as listener,
+        _monitor(plain=plain) as monitor,
         connected(address, autoscale=growth, died=start_again) as cluster,
+        monitor.watched(),
     ):
+        monitor.watchers.append(Exposed(sweep.file.name))
         for warning in warnings:
-            listener.warn(warning)
-        yield cluster, listener
+            monitor.warn(warning)
+        yield cluster, monitor
+
+
+@contextmanager
+def _monitor(*, plain: bool) -> Iterator[Monitor]:
+    monitor = Monitor(Lines())
+    if not draws(plain=plain):
+        yield monitor
+        return
+    with Drawn(monitor.status) as monitor.view:
+        yield monitor
 
 
 def start_again(problem: str) -> None:
@@ -42,6 +59,7 @@ def start_again(problem: str) -> None:
     store as after `kill -9`, which is always whole.
     """
     command = again(sys.argv)
+    stdout.show_cursor()  # a drawing hides it
     restarts = int(os.environ.get(RESTARTS, "0"))
     if restarts >= MOST_RESTARTS:
         stderr.print(marked("error", problem), highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The consoles that verbs print to, and the listeners that show phases there."""
+"""The consoles that verbs print to, and how phases are shown in a log."""
 
 from __future__ import annotations
 
@@ -7,21 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
 from rich.text import Text
 
 from raykd.redact import redacted
+from raykd.sweep.status import PhaseStatus
 
 
 class _Redacting(Console):
@@ -39,109 +28,32 @@ stderr = _Redacting(stderr=True, markup=False)
 SECONDS_BETWEEN_LINES = 5.0
 
 
-class Drawn:
-    """A listener that draws a bar per phase on a terminal."""
-
-    def __init__(self) -> None:
-        # Where the terminal is narrow the last column is cut, not the figures.
-        detail = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-        self._progress = Progress(
-            SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("[bold]{task.description:<10}", table_column=Column(min_width=10)),
-            BarColumn(bar_width=12, table_column=Column(min_width=12)),
-            MofNCompleteColumn(table_column=Column(min_width=7)),
-            TimeElapsedColumn(table_column=Column(min_width=7)),
-            TimeRemainingColumn(compact=True, table_column=Column(min_width=5)),
-            TextColumn("[dim]{task.fields[detail]}", table_column=detail),
-            console=stdout,
-            expand=True,
-        )
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> Drawn:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
-        self._tasks[phase] = self._progress.add_task(phase, total=max(total, 1), completed=done, detail="")
-
-    def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
-        self._progress.update(self._tasks[phase], advance=units, detail=escape(redacted(detail)))
-
-    def detail(self, phase: str, detail: str) -> None:
-        self._progress.update(self._tasks[phase], detail=escape(redacted(detail)))
-
-    def note(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False)
-
-    def warn(self, text: str) -> None:
-        self._progress.console.print(marked("warning", text), highlight=False)
-
-    def end(self, phase: str, summary: str = "") -> None:
-        task = self._tasks[phase]
-        total = next(t.total for t in self._progress.tasks if t.id == task)
-        self._progress.update(task, completed=total, detail=escape(summary))
-
-
-@dataclass
-class Phase:
-    """How far a phase is."""
-
-    total: int
-    done: int
-    found: int
-    """What was done before it began."""
-    began: float
-    printed: float
-
-    def left(self) -> str:
-        """About how long it still takes, at the pace so far; empty before something is done."""
-        own = self.done - self.found
-        if own <= 0 or self.done >= self.total:
-            return ""
-        seconds = (time.monotonic() - self.began) / own * (self.total - self.done)
-        return f", about {span(seconds)} left"
-
-
 @dataclass
 class Lines:
-    """A listener for logs: a line when a phase begins, when it ends, and every few seconds between."""
+    """A view for logs: a line when a phase begins, when it ends, and every few seconds between."""
 
-    phases: dict[str, Phase] = field(default_factory=dict)
+    printed: dict[str, float] = field(default_factory=dict)
+    """Phase → when its last line was."""
 
-    def __enter__(self) -> Lines:
-        return self
+    def begin(self, phase: PhaseStatus) -> None:
+        self.printed[phase.name] = time.monotonic()
+        line(f"{phase.name}: {phase.done} of {phase.total} done")
 
-    def __exit__(self, *_: object) -> None:
-        return None
+    def moved(self, phase: PhaseStatus) -> None:
+        if time.monotonic() - self.printed[phase.name] >= SECONDS_BETWEEN_LINES:
+            self.printed[phase.name] = time.monotonic()
+            left = "" if phase.left_s is None else f", about {span(phase.left_s)} left"
+            shown = f" ({phase.detail})" if phase.detail else ""
+            line(f"{phase.name}: {phase.done} of {phase.total}{left}{shown}")
 
-    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
-        now = time.monotonic()
-        self.phases[phase] = Phase(total, done, done, now, now)
-        _line(f"{phase}: {done} of {total} done")
-
-    def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
-        self.phases[phase].done += units
-        self.detail(phase, detail)
-
-    def detail(self, phase: str, detail: str) -> None:
-        state = self.phases[phase]
-        if time.monotonic() - state.printed >= SECONDS_BETWEEN_LINES:
-            state.printed = time.monotonic()
-            shown = f" ({detail})" if detail else ""
-            _line(f"{phase}: {state.done} of {state.total}{state.left()}{shown}")
+    def end(self, phase: PhaseStatus) -> None:
+        line(f"{phase.name}: done" + (f", {phase.detail}" if phase.detail else ""))
 
     def note(self, text: str) -> None:
-        _line(text)
+        line(text)
 
     def warn(self, text: str) -> None:
-        _line(f"warning: {text}")
-
-    def end(self, phase: str, summary: str = "") -> None:
-        _line(f"{phase}: done" + (f", {summary}" if summary else ""))
+        line(f"warning: {text}")
 
 
 def span(duration_s: float) -> str:
@@ -151,13 +63,14 @@ def span(duration_s: float) -> str:
     return f"{duration_s / 60:.0f} min" if duration_s < 5400 else f"{duration_s / 3600:.1f} h"
 
 
-def listener() -> Drawn | Lines:
-    """Bars on a terminal, lines anywhere else."""
-    return Drawn() if stdout.is_terminal else Lines()
-
-
-def _line(text: str) -> None:
+def line(text: str) -> None:
+    """Print a sentence as it is."""
     stdout.print(text, highlight=False, soft_wrap=True)
+
+
+def draws(*, plain: bool = False) -> bool:
+    """Whether standard output can be drawn on: a terminal that can move its cursor, and nobody asked for lines."""
+    return stdout.is_terminal and not stdout.is_dumb_terminal and not plain
 
 
 def marked(word: Literal["error", "warning"], text: object) -> Text:

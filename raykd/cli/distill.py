@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
-from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
 from raykd.counted import counted
 from raykd.runs.execute import find_result, missing_results
 from raykd.sweep.driver import at_once, teach, train
@@ -20,10 +20,11 @@ def distill(
     variant: Variants = None,
     small: Small = False,
     address: Address = None,
+    plain: Plain = False,
 ) -> None:
     """Train one student: the first alternative of every search in FILE (choose others with --set)."""
     sweep = Sweep(document(file, set_, variant, small))
-    with working(sweep.storage, "distill"), at_work(sweep, address) as (cluster, listener):
+    with working(sweep.storage, "distill"), at_work(sweep, address, plain=plain) as (cluster, listener):
         teach(sweep, cluster, listener)
         runs = [(run.id, run) for run in sweep.first_setting.runs]
         todo = missing_results(sweep.storage, runs)

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
-from ruamel.yaml import YAML
 
 from raykd.cli.console import marked, stdout
 from raykd.cli.options import Overrides, Small, Variants, again, at, document, sweep_names
+from raykd.cli.pages import report_files
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures import COLUMNS, COSTS, LATENCY, Directions
 from raykd.report import (
     FrontRow,
     Judgement,
-    Provenance,
     Where,
-    curves_of,
-    front_html,
     front_rows,
     front_table,
     judge,
-    trials_csv,
-    trials_parquet,
 )
 from raykd.report.form import costs_in_words
 from raykd.report.where import best as best_first
 from raykd.report.where import parse
-from raykd.runs.run import validated
 from raykd.storage import Storage
-from raykd.sweep.records import NAME, SweepRecords, sweeps_in, training_labels
+from raykd.sweep.records import NAME, SweepRecords, sweeps_in
 from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
-
-READERS = 16
-"""Files of the store that are read at once."""
 
 
 def front(
@@ -114,53 +102,6 @@ def show_verdict(judged: Judgement) -> None:
     """Print what to do."""
     style = "bold green" if judged.verdict.ship else "bold yellow"
     stdout.print(Text(judged.verdict.text, style=style), soft_wrap=True)
-
-
-def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
-    """The report as files."""
-    students = [trial for trial in trials if trial.state == "COMPLETE"]
-    # Two small files for each run: one after the other they would take minutes from a bucket.
-    with ThreadPoolExecutor(READERS) as pool:
-        curves = dict(pool.map(lambda trial: (trial.number, curves_of(records.runs(trial))), students))
-    alternatives = records.training()
-    labels = {trial.number: training_labels(alternatives, trial) for trial in students}
-    from raykd.sweep.importance import importance  # Optuna takes seconds to import, and `compare` needs none
-
-    found = importance(records.tree(), records.load(), records.objectives)
-    return {
-        "front.html": front_html(
-            trials,
-            teachers,
-            sweep=records.name,
-            objectives=records.objectives,
-            dev_labels=records.dev_labels(),
-            curves=curves,
-            training_labels=labels,
-            importances=found.shares,
-            no_importances=found.missing,
-            provenance=provenance(records, students),
-        ).encode(),
-        "front.csv": trials_csv(trials, objectives=records.objectives),
-        "trials.parquet": trials_parquet(trials, objectives=records.objectives),
-    }
-
-
-def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
-    """Where the figures of a sweep come from."""
-    from raykd.sweep.spec import TrackingConfig  # imports torch, which no table needs
-
-    tree, text = records.tree(), io.StringIO()
-    yaml = YAML()
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.dump(tree, text)
-    return Provenance(
-        version=version("raykd"),
-        sentences=records.sentences(students[0]) if students else {},
-        dev_labels=records.dev_labels(),
-        tracking=validated(TrackingConfig, tree.get("tracking", {})).uri,
-        run=records.run_place(),
-        file=text.getvalue(),
-    )
 
 
 def records_of(

@@ -27,6 +27,7 @@ VERBS = (
     "sweep",
     "precompute",
     "distill",
+    "watch",
     "front",
     "compare",
     "export",

@@ -28,6 +28,7 @@ Address = Annotated[
     str | None,
     typer.Option(help="Ray cluster to join. Default: $RAY_ADDRESS, else Ray is started on this machine."),
 ]
+Plain = Annotated[bool, typer.Option("--plain", help="Print lines, as in a log, instead of drawing.")]
 
 
 def document(

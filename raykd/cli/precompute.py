@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
-from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
 from raykd.sweep.driver import teach
 from raykd.sweep.lease import working
 from raykd.sweep.sweep import Sweep
@@ -16,10 +16,11 @@ def precompute(
     variant: Variants = None,
     small: Small = False,
     address: Address = None,
+    plain: Plain = False,
 ) -> None:
     """Train the teachers and compute the transfer sets that are missing, and stop there."""
     sweep = Sweep(document(file, set_, variant, small))
-    with working(sweep.storage, "precompute"), at_work(sweep, address) as (cluster, listener):
+    with working(sweep.storage, "precompute"), at_work(sweep, address, plain=plain) as (cluster, listener):
         done = teach(sweep, cluster, listener)
     summary = "no objective reads a teacher"
     if done is not None:

@@ -11,8 +11,9 @@ import typer
 
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
-from raykd.cli.front import report_files, show_front
-from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.cli.front import show_front
+from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
+from raykd.cli.pages import page_kept, report_files
 from raykd.counted import counted
 from raykd.errors import RaykdError
 from raykd.front import front_of
@@ -24,6 +25,7 @@ from raykd.sweep.driver import measure_costs, run_sweep
 from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
 from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
+from raykd.sweep.monitor import status_kept
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.track import publish, tracked
 from raykd.tracking import SHIP, Tracker
@@ -44,6 +46,7 @@ def sweep(
         bool,
         typer.Option("--resume", help="Continue a sweep that was started before; start it if it was not."),
     ] = False,
+    plain: Plain = False,
 ) -> None:
     """Train teachers, precompute their signals once, search students, and show the Pareto front."""
     planned = Sweep(document(file, set_, variant, small))
@@ -53,7 +56,7 @@ def sweep(
     planned.refuse(resume=resume)
     check_tracking(planned.file.tracking.uri)
     try:
-        trials, teachers, judged, tracker = _swept(planned, address, resume=resume)
+        trials, teachers, judged, tracker = _swept(planned, address, resume=resume, plain=plain)
     except RaykdError as error:
         if planned.records.lease is not None:
             error.goes_on = command
@@ -86,11 +89,11 @@ def sweep(
 
 
 def _swept(
-    planned: Sweep, address: str | None, *, resume: bool
+    planned: Sweep, address: str | None, *, resume: bool, plain: bool
 ) -> tuple[list[Trial], list[Teacher], Judgement, Tracker]:
     """All phases, and their report in the store and on the tracking server, to which the tracker is closed."""
     objectives = planned.file.objectives
-    with at_work(planned, address) as (cluster, listener):
+    with at_work(planned, address, plain=plain) as (cluster, listener):
         placements = preflight(planned.file.resources, cluster)
         if has_limits(planned):
             measure_costs(planned, cluster, listener)
@@ -101,8 +104,10 @@ def _swept(
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
         ):
             planned.begin(lease, resume=resume)
-            with tracked(planned, lease, listener) as tracker:
-                trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=listener)
+            with status_kept(listener, planned.records), tracked(planned, lease, listener) as tracker:
+                listener.untracked = lambda: tracker.waiting
+                with page_kept(listener, planned.records):
+                    trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=listener)
                 files = report_files(trials, teachers, planned.records)
                 for name, data in files.items():
                     planned.records.save_file(name, data)

@@ -10,6 +10,7 @@ from raykd.report.findings import Judgement, judge
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.page import front_html
 from raykd.report.provenance import Provenance
+from raykd.report.stopped import stopped_of
 from raykd.report.table import front_markdown, front_table, headline
 from raykd.report.where import Where, best, parse
 
@@ -27,6 +28,7 @@ __all__ = [
     "headline",
     "judge",
     "parse",
+    "stopped_of",
     "trials_csv",
     "trials_parquet",
     "trials_table",

@@ -22,10 +22,13 @@ from raykd.report.page_template import filled
 from raykd.report.picture import front_picture
 from raykd.report.provenance import Provenance
 from raykd.report.search_picture import Importances, importance_picture, volume_picture
+from raykd.report.stopped import Stopped, stopped_table
 from raykd.report.table import headline, languages_of
 from raykd.results import Part
 from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of, teacher_score
 
+AGAIN_S = 30
+"""Seconds after which the page of a sweep that runs is loaded again."""
 NAMED = 12
 """Most languages that are named in a sentence."""
 
@@ -41,12 +44,15 @@ def front_html(
     training_labels: Labels = MappingProxyType({}),
     importances: Importances = MappingProxyType({}),
     no_importances: str = "it was not computed",
+    stopped: Sequence[Stopped] = (),
+    running: str = "",
     provenance: Provenance | None = None,
 ) -> str:
     """The whole page as text; it opens from a file, without a network.
 
     `curves` and `training_labels`: of the complete trials, by their numbers, as far as they are known; `importances`:
-    of the settings to each objective, and why there are none.
+    of the settings to each objective, and why there are none; `stopped`: the trials that did not come to their end;
+    `running`: how far the sweep is, in words, where it goes on: the page then loads itself again.
     """
     trials = list(trials)
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
@@ -58,7 +64,7 @@ def front_html(
     data = {
         "front": {
             part: front_picture(
-                trials, teachers, part=part, objectives=objectives, ship=ship
+                trials, teachers, part=part, objectives=objectives, ship=ship, stopped=stopped
             ).to_plotly_json()
             for part in PARTS
         },
@@ -80,7 +86,9 @@ def front_html(
         title=heading,
         heading=heading,
         facts=known.facts(),
-        verdict=escape(judged.verdict.text),
+        again=_again(known) if running else "",
+        running=_running(running) if running else "",
+        verdict=escape(f"So far: {judged.verdict.text}" if running else judged.verdict.text),
         decided="ship" if ship else "wait",
         findings="".join(f"<li>{escape(str(finding))}</li>" for finding in judged.findings),
         reference=_reference(teachers),
@@ -90,6 +98,7 @@ def front_html(
         all=str(len(shown)),
         head=head(heads),
         body=body(shown, rows, teachers, heads, kinds, measured),
+        stopped=stopped_table(stopped),
         students=student_options(students_of(trials, judged), judged),
         volume=_place("volume", "The share of the box between the teacher’s cost and none, and between score 0 and 1, "
             "that all trials so far dominate. Flat at the end: more trials of this search would add little.",
@@ -100,6 +109,22 @@ def front_html(
         file=known.folded(),
         figures=as_json(data),
     )  # fmt: skip
+
+
+def _again(known: Provenance) -> str:
+    """What makes a browser load the page again; with JavaScript it keeps its place."""
+    written = f"{known.written:%Y-%m-%dT%H:%M:%SZ}"
+    return (
+        f"<noscript><meta http-equiv='refresh' content='{AGAIN_S}'></noscript>\n"
+        f"<meta name='raykd-again' content='{AGAIN_S}' data-written='{written}'>"
+    )
+
+
+def _running(words: str) -> str:
+    return (
+        f"<p class='running' role='status'><b>running: {escape(words)}</b> <span class='note'>This page is written "
+        f"again as trials end, and loads itself every {AGAIN_S} seconds.</span> <span id='old' hidden></span></p>"
+    )
 
 
 def _place(name: str, note: str, missing: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +20,9 @@ from raykd.figures import LATENCY, OBJECTIVES, PARAMETERS, Directions
 from raykd.front import candidates
 from raykd.report.form import in_words, percent
 from raykd.report.front_rows import FrontRow, front_rows
-from raykd.report.hover import teacher_hover
+from raykd.report.hover import WIDTH, teacher_hover
 from raykd.report.look import FONT, GOLD, GREY, INK, PAPER, QUIET, SHIP, TIE, Look, dress, looks
+from raykd.report.stopped import Stopped
 from raykd.report.window import Window, window_of
 from raykd.results import Part
 from raykd.trial import Teacher, Trial, score_label_of, teacher_score
@@ -47,10 +50,12 @@ def front_picture(
     part: Part = "dev",
     objectives: Directions = OBJECTIVES,
     ship: Trial | None = None,
+    stopped: Sequence[Stopped] = (),
 ) -> go.Figure:
     """Score on dev or test (percent) against latency (ms, p50 at batch 1); bars are the standard deviation over seeds.
 
     The front is chosen on dev whichever part is shown, so on test its line may bend. `ship`: the student to mark.
+    `stopped`: trials that were stopped early, faint on dev where they were then.
     """
     trials = list(trials)
     rows = [row for row in front_rows(trials, teachers, objectives=objectives) if _has(row.trial, part)]
@@ -61,7 +66,10 @@ def front_picture(
         if trial.number not in standing and _has(trial, part)
     ]
     figure, size = go.Figure(), Sizes([*(row.trial for row in rows), *others])
-    window = _window(rows, others, teachers, part)
+    halted = [each for each in stopped if each.dev is not None and LATENCY.read(each.trial) is not None]
+    window = _window(rows, others, teachers, part, [each.trial for each in halted])
+    if part == "dev":
+        _stopped(figure, halted, window)
     _dominated(figure, others, part, size, window)
     _front_line(figure, rows, part)
     _baselines(figure, rows, part, size, window)
@@ -90,7 +98,11 @@ class Sizes:
 
 
 def _window(
-    rows: Sequence[FrontRow], others: Sequence[Trial], teachers: Sequence[Teacher], part: Part
+    rows: Sequence[FrontRow],
+    others: Sequence[Trial],
+    teachers: Sequence[Teacher],
+    part: Part,
+    halted: Sequence[Trial] = (),
 ) -> Window:
     students = [*(row.trial for row in rows), *others]
     twins = [
@@ -98,7 +110,7 @@ def _window(
     ]
     reference = teacher_score(teachers, part)
     return window_of(
-        [latency for trial in students if (latency := LATENCY.read(trial))],
+        [latency for trial in (*students, *halted) if (latency := LATENCY.read(trial))],
         _slowest(teachers),
         [end for row in rows for end in _ends(row.trial, part)],
         [_percent(trial, part) for trial in others],
@@ -115,6 +127,37 @@ def _ends(trial: Trial, part: Part) -> tuple[float, float]:
 
 def _slowest(teachers: Sequence[Teacher]) -> float | None:
     return max((latency for t in teachers if (latency := LATENCY.read(t))), default=None)
+
+
+def _stopped(figure: go.Figure, halted: Sequence[Stopped], window: Window) -> None:
+    """Where trials were when they were stopped: no student has that score in the end."""
+    if not halted:
+        return
+    y = [100 * (each.dev or 0.0) for each in halted]
+    figure.add_scatter(
+        x=[LATENCY.read(each.trial) for each in halted],
+        y=[window.clipped(0.0, score)[1] for score in y],
+        mode="markers",
+        name="stopped early, its score then",
+        opacity=0.8,
+        cliponaxis=False,
+        marker={
+            "symbol": ["x-thin" if window.inside(score) else "triangle-down-open" for score in y],
+            "size": 8,
+            "color": GREY,
+            "line": {"color": GREY, "width": 1.4},
+        },
+        hovertext=[_why(each) for each in halted],
+        hoverinfo="text",
+    )
+
+
+def _why(each: Stopped) -> str:
+    label = escape(each.trial.score_label)
+    lines = wrap(f"stopped after epoch {each.epoch}: {each.why}", WIDTH)
+    return "<br>".join(
+        [f"<b>{escape(each.trial.name)}</b>", f"dev {label} {percent(each.dev)} then", *map(escape, lines)]
+    )
 
 
 def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Sizes, window: Window) -> None:

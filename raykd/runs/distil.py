@@ -70,6 +70,8 @@ class EpochReport:
     tokens_per_second: float
     dev: Score
     held_out_loss: float | None = None
+    tokens: int = 0
+    """That the epoch trained on, over all workers."""
 
     def metrics(self) -> dict[str, Any]:
         """Metric name → value, as logged and as kept in the run's history."""
@@ -79,7 +81,8 @@ class EpochReport:
             "layers": self.layers if self.layers == "all" else list(self.layers),
             "lambda": self.kd_weight, "loss": self.loss, "losses": dict(self.losses),
             "learning_rate": self.learning_rate, "tokens_per_second": self.tokens_per_second, "dev": self.dev.mean,
-            "dev_languages_sd": self.dev.languages_sd, "dev_by_language": dict(self.dev.by_language), **held_out,
+            "dev_languages_sd": self.dev.languages_sd, "dev_by_language": dict(self.dev.by_language),
+            "tokens": self.tokens, **held_out,
         }  # fmt: skip
 
 
@@ -308,7 +311,7 @@ class Distiller:
             epoch=epoch, steps=self.progress.all_steps + len(batches), stage=self.progress.stage,
             step=self.progress.step, layers=self._layers, kd_weight=self._kd_weight(epoch), loss=means.pop(TOTAL),
             losses=means, learning_rate=rate, dev=dev, held_out_loss=held_out,
-            tokens_per_second=tokens / max(self.progress.seconds, 1e-9),
+            tokens_per_second=tokens / max(self.progress.seconds, 1e-9), tokens=tokens,
         )  # fmt: skip
         self._advance(report, score, len(batches))
         self._save()

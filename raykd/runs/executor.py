@@ -28,6 +28,7 @@ from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.launch import LAUNCHER
 from raykd.runs.placement import DRIVER_CPUS
+from raykd.runs.prometheus import count
 from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
 
@@ -181,6 +182,7 @@ def _launched(store: str, run: Run, resources: Resources) -> RunResult:
         except StoreError as error:
             if not error.passing:
                 raise
+            count("raykd_store_retries_total")
             time.sleep(pause)
     return LAUNCHER.launch(store, run, resources, tune.report)
 

@@ -116,7 +116,7 @@ def _computed(
         plan,
         placement=placement,
         on_shard=lambda count, total, sentences: listener.advance(
-            phase, detail=f"{sentences} sentences in the last shard"
+            phase, detail=f"{sentences} sentences in the last shard", sentences=sentences
         ),
     )
 

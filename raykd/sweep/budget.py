@@ -31,6 +31,12 @@ class Budget:
         """Count the seconds of a run that is no trial, such as a teacher's."""
         self._gpu_s += seconds * self._gpus
 
+    def left(self, trials: Iterable[Trial]) -> tuple[float | None, float | None]:
+        """Seconds and GPU-hours that are left, of which running trials have used nothing yet; None without a limit."""
+        seconds = self._seconds and max(0.0, self._seconds - (self._clock() - self._started))
+        hours = self._gpu_hours and max(0.0, self._gpu_hours - self._used_gpu_s(list(trials)) / 3600)
+        return seconds, hours
+
     def spent(self, trials: Iterable[Trial], after: float = 0.0) -> str:
         """Which limit another trial would pass, in words; empty where it fits.
 
@@ -55,13 +61,17 @@ class Budget:
     def _gpu(self, mean: float, trials: list[Trial], after: float) -> str:
         if self._gpu_hours is None:
             return ""
-        own = [trial for trial in trials if trial.number not in self._before]
-        running = sum(trial.state == "RUNNING" for trial in own)
-        used = self._gpu_s + self._gpus * (sum(trial.wall_s or 0.0 for trial in own) + running * mean)
+        running = sum(trial.state == "RUNNING" and trial.number not in self._before for trial in trials)
+        used = self._used_gpu_s(trials) + self._gpus * running * mean
         needed = self._gpus * (1 + after) * mean
         if used + needed <= 3600 * self._gpu_hours:
             return ""
         return _words(used / 3600, needed / 3600, self._gpu_hours, "GPU-hours")
+
+    def _used_gpu_s(self, trials: list[Trial]) -> float:
+        """Of what has ended."""
+        own = (trial.wall_s or 0.0 for trial in trials if trial.number not in self._before)
+        return self._gpu_s + self._gpus * sum(own)
 
 
 def _words(used: float, needed: float, limit: float, unit: str) -> str:

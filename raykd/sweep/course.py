@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from raykd.objectives import ObjectiveConfig
+from raykd.runs.progress import RunEpoch
 from raykd.runs.run import Run, validated
 from raykd.sweep.stopping import Point
 
@@ -82,6 +83,22 @@ def _lengths(stages: Sequence[_Stage]) -> list[float]:
         if None not in limits:
             return [limit * stage.steps for limit, stage in zip(limits, stages, strict=True)]
     return [1.0] * len(stages)
+
+
+def most_epochs(run: Run) -> int | None:
+    """How many epochs a run may have in all; None where a stage has no such limit."""
+    stages = [_Stage(run, stage) for stage in run.stages]
+    limits = [stage.epochs and stage.epochs * stage.steps for stage in stages]
+    return None if None in limits else sum(limit for limit in limits if limit is not None)
+
+
+def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: Mapping[str, Any]) -> RunEpoch:
+    """What listeners are given of the `metrics` of an epoch."""
+    return RunEpoch(
+        job, name, about, metrics["epoch"] + 1, most_epochs(run), metrics["dev"], label,
+        # Reported by a worker of another version, or taken up from its checkpoint.
+        metrics.get("tokens", 0), metrics.get("tokens_per_second", 0.0),
+    )  # fmt: skip
 
 
 def unfreezing_steps(run: Run, *, scores: bool = True) -> int:

@@ -32,7 +32,7 @@ from raykd.runs.stored_features import FOLDER
 from raykd.runs.vocabularies import vocabulary_from
 from raykd.storage import OTHER_VERSION, Storage
 from raykd.sweep.lease import NAME as LEASE
-from raykd.sweep.records import TRACKING, SweepRecords, sweeps_in
+from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
 
@@ -225,6 +225,8 @@ def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
             yield from _damage(records.teachers, file, "the teachers' rows are written again by --resume")
         elif below == TRACKING:
             yield from _damage(records.run_place, file, "the link to MLflow is noted again by --resume")
+        elif below == STATUS:
+            yield from _damage(records.status, file, "the next driver writes how far it is")
         elif below == LEASE:
             read = partial(records.folder.read_json, LEASE)
             yield from _damage(read, file, "the next driver takes the sweep")

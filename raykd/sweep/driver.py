@@ -290,6 +290,8 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) ->
 
     def spent(trials: Iterable[Trial]) -> str:
         trials = list(trials)
+        seconds, gpu_hours = budget.left(trials)
+        recorder.listener.budget(seconds=seconds, gpu_hours=gpu_hours)
         return budget.spent(trials, after_search(sweep, trials))
 
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
@@ -334,10 +336,12 @@ def after_search(sweep: Sweep, trials: Iterable[Trial]) -> float:
 
 def log_again(sweep: Sweep, recorder: Recorder) -> None:
     """Log what an earlier driver recorded: it may have been killed before the tracking server had it."""
-    for record in sweep.records.load():
-        if record.trial.state != "RUNNING":
-            setting = sweep.settings.of(record.resolved)
-            recorder.log(record.trial, setting, setting.found_results(sweep.storage))
+    ended = [record for record in sweep.records.load() if record.trial.state != "RUNNING"]
+    for record in ended:
+        setting = sweep.settings.of(record.resolved)
+        recorder.log(record.trial, setting, setting.found_results(sweep.storage))
+    if ended:
+        recorder.log_front()
 
 
 def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int, resources: Resources) -> None:

@@ -11,6 +11,7 @@ from raykd.front import front_of, hypervolume_of
 from raykd.results import Cost, RunResult
 from raykd.runs.progress import Listener
 from raykd.sweep.constraints import Constraints
+from raykd.sweep.course import run_epoch
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.settings import Setting
 from raykd.tracking import Tracker
@@ -36,14 +37,15 @@ class Recorder:
         """A trial begins."""
         self.records.save(record)
         self.tracker.start_trial(record.trial)
+        self.listener.trial(record.trial)
 
     def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
         """One of the trial's runs finished an epoch."""
         self._log(trial, setting, run_id, metrics)
-        which = f"#{trial.number:02d} {setting.run_name(run_id)}".rstrip()
-        # Figures first: on a narrow terminal the end of the line is cut off.
-        self.listener.detail(
-            self.phase, f"{which} {epoch_text(metrics, trial.score_label)}, {trial.method} · {trial.shape}"
+        name = f"#{trial.number:02d} {setting.run_name(run_id)}".rstrip()
+        about, run = f"{trial.method} · {trial.shape}", setting.run(run_id)
+        self.listener.epoch(
+            self.phase, run_epoch(str(trial.number), name, about, run, trial.score_label, metrics)
         )
 
     def end(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
@@ -51,7 +53,8 @@ class Recorder:
         trial = record.trial
         self.records.save(record)
         self.log(trial, setting, results)
-        self._log_front()
+        self.listener.ended(str(trial.number))
+        self.log_front()
         message = f"{trial.name}: {trial.state} {trial.message}"
         if trial.state == "COMPLETE":
             score = f"dev {trial.score_label} {100 * (trial.scores.mean('dev') or 0):.1f}"
@@ -63,6 +66,7 @@ class Recorder:
     def log(self, trial: Trial, setting: Setting, results: Sequence[RunResult]) -> None:
         """Log all of a trial that ended; what the tracking server has of it already changes nothing."""
         self.tracker.finish_trial(trial)
+        self.listener.trial(trial)
         for result in results:
             # Epochs of a run that was found in the store, or that ran before the driver was killed, are logged now.
             for metrics in result.epochs:
@@ -84,13 +88,10 @@ class Recorder:
             trial.number, epoch, values, run=setting.run_name(run_id), stages=setting.run(run_id).stage_names
         )
 
-    def _log_front(self) -> None:
+    def log_front(self) -> None:
+        """Show and log the front of all trials that have ended."""
         trials = [record.trial for record in self.records.load() if record.trial.state != "RUNNING"]
         volume = hypervolume_of(trials, self.records.teachers(), self.objectives)
-        students = len(front_of(trials, self.objectives))
-        self.tracker.log_front(len(trials), hypervolume=volume, students=students)
-
-
-def epoch_text(metrics: Mapping[str, Any], metric: str) -> str:
-    """An epoch's metrics as people read them: `epoch 3, dev F1 81.2`."""
-    return f"epoch {metrics['epoch'] + 1}, dev {metric} {100 * metrics['dev']:.1f}"
+        front = front_of(trials, self.objectives)
+        self.listener.front(front, volume)
+        self.tracker.log_front(len(trials), hypervolume=volume, students=len(front))

@@ -18,6 +18,8 @@ from raykd.runs.run import MODEL, RESULT, Run, validated
 from raykd.runs.stated import CardConfig
 from raykd.storage import Storage
 from raykd.sweep.lease import Lease
+from raykd.sweep.status import FILE as STATUS
+from raykd.sweep.status import Status
 from raykd.trial import Teacher, Trial, set_apart
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -226,6 +228,14 @@ class SweepRecords:
         if not self.folder.exists(TRACKING):
             return ""
         return self.folder.read_json(TRACKING, lambda plain: str(plain["run"]))
+
+    def save_status(self, status: Status) -> None:
+        """Write how far the sweep is."""
+        self._write(STATUS, status.to_plain())
+
+    def status(self) -> Status | None:
+        """What `save_status` wrote last; None before that, or where a driver of an earlier version wrote nothing."""
+        return self.folder.read_json(STATUS, Status.from_plain) if self.folder.exists(STATUS) else None
 
     def _write(self, name: str, plain: Mapping[str, Any]) -> None:
         self._check()

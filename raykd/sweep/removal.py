@@ -19,7 +19,7 @@ from raykd.sweep.records import NAME, sweeps_in
 from raykd.sweep.uses import Part, refuse_if_running, unused, used_alone
 
 RECORDS = re.compile(
-    r"sweep\.json|teachers\.json|tracking\.json|trials/\d+\.json|trials\.parquet|front\.(html|csv)"
+    r"sweep\.json|teachers\.json|tracking\.json|status\.json|trials/\d+\.json|trials\.parquet|front\.(html|csv)"
 )
 """The files of a sweep's folder, without its lease."""
 

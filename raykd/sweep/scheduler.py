@@ -11,8 +11,9 @@ from raykd.runs.checkpoint import reported_epochs
 from raykd.runs.executor import Job, Outcome, Scheduler, Wait
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
+from raykd.sweep.course import run_epoch
 from raykd.sweep.outcome import finished, flat_settings, with_cost
-from raykd.sweep.recorder import Recorder, epoch_text
+from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
@@ -29,7 +30,7 @@ class RunList:
 
     def __init__(self, runs: Sequence[tuple[str, Run]], phase: str, listener: Listener):
         self._todo, self._phase, self._listener = list(runs), phase, listener
-        self._names = {run.id: name for name, run in runs}
+        self._runs = {run.id: (name, run) for name, run in runs}
         self._metric = TASKS[runs[0][1].task].score_label if runs else ""
         self.failed: dict[str, str] = {}
         """Name → why."""
@@ -43,14 +44,17 @@ class RunList:
 
     def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
         """Shows the epoch."""
-        self._listener.detail(self._phase, f"{self._names[key]}: {epoch_text(metrics, self._metric)}")
+        name, run = self._runs[run_id]
+        self._listener.epoch(self._phase, run_epoch(key, name, "", run, self._metric, metrics))
         return "continue"
 
     def ended(self, key: str, outcome: Outcome) -> None:
         """Keeps why there is no result."""
-        self._listener.advance(self._phase, detail=self._names[key])
+        name, _ = self._runs[key]
+        self._listener.ended(key)
+        self._listener.advance(self._phase, detail=name)
         if outcome.state != "COMPLETE":
-            self.failed[self._names[key]] = outcome.message
+            self.failed[name] = outcome.message
 
 
 class InTurn:

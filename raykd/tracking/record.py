@@ -134,7 +134,9 @@ def epoch_values(
     own = loss_prefixes(stages)[metrics.get("stage", 0)]
     values = {f"{own}loss/{kind}": value for kind, value in metrics.get("losses", {}).items()}
     values |= {
-        key: value for key, value in metrics.items() if key not in ("epoch", "losses", *OF_STAGE, *COUNTED)
+        key: value
+        for key, value in metrics.items()
+        if key not in ("epoch", "losses", "tokens", *OF_STAGE, *COUNTED)
     }
     values |= {f"{own}{key}": metrics[key] for key in OF_STAGE if key in metrics}
     values |= {key: metrics[key] + 1 for key in COUNTED if key in metrics}

@@ -322,6 +322,12 @@ class Tracker:
         self._flush()
         return self.missing()
 
+    @property
+    def waiting(self) -> int:
+        """How many values, files and changes of state the server does not show yet."""
+        with self._lock:
+            return sum(record.waiting for record in self._records)
+
     def missing(self) -> tuple[str, ...]:
         """What the server does not show yet, one line per run; empty when it shows everything."""
         with self._lock:

@@ -115,3 +115,29 @@ def test_a_phone_scrolls_down_only_and_a_dark_system_has_a_dark_page(page, tmp_p
       <iframe src="page.html" style="border:0;width:390px;height:4000px"></iframe>""")
     seen = dumped(tmp_path, frame, "--blink-settings=preferredColorScheme=0")
     assert seen == {"wide": 390, "inner": 390, "ink": "rgb(228, 234, 240)"}
+
+
+def test_the_page_of_a_sweep_that_runs_keeps_what_was_chosen_when_it_loads_itself_again(tmp_path):
+    trials = fake_trials()
+    page = front_html(trials, [TEACHER], running="12 of 40 trials")
+    quick = page.replace("name='raykd-again' content='30'", "name='raykd-again' content='2'")
+    assert quick != page
+    # Once is enough: a browser in virtual time would wait for ever.
+    once = """<script>if (performance.getEntriesByType("navigation")[0].type === "reload")
+      document.querySelector("meta[name=raykd-again]").content = 1e6;</script></head>"""
+    tell = """<script>(async () => {
+      while (!document.documentElement.dataset.ready) await new Promise(done => setTimeout(done, 20));
+      const by = id => document.getElementById(id);
+      if (performance.getEntriesByType("navigation")[0].type !== "reload") {
+        document.querySelectorAll("tr[data-number]")[4].click(); by("all").click(); by("test").click();
+        sessionStorage.setItem("chosen", by("student").value);
+        return;
+      }
+      const out = document.createElement("pre"); out.id = "seen";
+      out.textContent = JSON.stringify({same: by("student").value === sessionStorage.getItem("chosen"),
+        all: by("all").checked, test: by("test").getAttribute("aria-pressed"), old: by("old").hidden});
+      document.body.append(out); })();</script>"""
+    path = tmp_path / "page.html"
+    path.write_text(quick.replace("</head>", once).replace("</body>", f"{tell}</body>"))
+    seen = dumped(tmp_path, path)
+    assert seen == {"same": True, "all": True, "test": "true", "old": True}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from raykd.front import front_of
-from raykd.runs.progress import Silent
+from raykd.runs.progress import RunEpoch, Silent
 from raykd.runs.topology import Topology
 from raykd.spec import load
 from raykd.sweep.driver import run_sweep
@@ -62,7 +62,7 @@ class Dying(Silent):
     def __init__(self, after: int):
         self._left = after
 
-    def detail(self, phase: str, detail: str) -> None:
+    def epoch(self, phase: str, epoch: RunEpoch) -> None:
         if phase == "trials":
             self._left -= 1
             if self._left < 0:

@@ -264,6 +264,27 @@ system.onchange = () => remembered() || paint(system.matches);
 matchMedia("(max-width: 619px)").onchange = drawAll;
 onbeforeprint = () => { state.printing = true; drawAll(); };
 onafterprint = () => { state.printing = false; drawAll(); };
+// The page of a sweep that runs: loaded again, with what was chosen.
+const again = document.querySelector("meta[name=raykd-again]");
+const session = (name, value) => { try {
+  return value === undefined ? sessionStorage.getItem(name) : sessionStorage.setItem(name, value);
+} catch { return null; } };
+if (again) {
+  const key = `raykd-${document.title.split(":")[0]}`, kept = JSON.parse(session(key) ?? "null");
+  if (kept) {
+    if (data.students[kept.student]) state.student = kept.student;
+    by("all").checked = kept.all;
+    document.body.classList.toggle("all", kept.all);
+    if (kept.part === "test") show("test");
+  }
+  const old = Math.round((Date.now() - Date.parse(again.dataset.written)) / 60000);
+  by("old").hidden = old < 10;
+  by("old").textContent = `Last written ${old} minutes ago: raykd watch shows whether the sweep still runs.`;
+  setTimeout(() => {
+    session(key, JSON.stringify({student: state.student, part: state.part, all: by("all").checked}));
+    location.reload();
+  }, 1000 * again.content);
+}
 document.querySelector(".student").hidden = !state.student;
 paint((remembered() ?? (system.matches ? "dark" : "light")) === "dark");
 choose(state.student, false);

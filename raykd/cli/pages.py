@@ -1,0 +1,156 @@
+"""The report of a sweep as files of its folder: while it runs its page alone, at its end all of them."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from raykd.cli.console import span
+from raykd.errors import RaykdError
+from raykd.report import (
+    Provenance,
+    curves_of,
+    front_html,
+    stopped_of,
+    trials_csv,
+    trials_parquet,
+)
+from raykd.runs.run import validated
+from raykd.sweep.monitor import Monitor
+from raykd.sweep.records import SweepRecords, training_labels
+from raykd.sweep.status import Status
+from raykd.trial import Teacher, Trial
+
+PAGE = "front.html"
+READERS = 16
+"""Files of the store that are read at once."""
+SHARE = 0.01
+"""Of the time of a sweep, at most, that writing its page takes."""
+QUICK_S = 1.0
+"""A page that takes no longer is written once more when its sweep is interrupted."""
+
+
+def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
+    """The report of a sweep that ended, as files."""
+    from raykd.sweep.importance import importance  # Optuna takes seconds to import, and `compare` needs none
+
+    found = importance(records.tree(), records.load(), records.objectives)
+    page = front_page(trials, teachers, records, {}, importances=found.shares, no_importances=found.missing)
+    return {
+        PAGE: page.encode(),
+        "front.csv": trials_csv(trials, objectives=records.objectives),
+        "trials.parquet": trials_parquet(trials, objectives=records.objectives),
+    }
+
+
+def front_page(
+    trials: list[Trial], teachers: list[Teacher], records: SweepRecords, curves: dict[int, Any], **more: Any
+) -> str:
+    """The page. `curves`: those of trials that were read before; what is missing is added."""
+    students = [trial for trial in trials if trial.state == "COMPLETE"]
+    missing = [trial for trial in students if trial.number not in curves]
+    # Two small files for each run: one after the other they would take minutes from a bucket.
+    with ThreadPoolExecutor(READERS) as pool:
+        curves.update(pool.map(lambda trial: (trial.number, curves_of(records.runs(trial))), missing))
+    alternatives = records.training()
+    return front_html(
+        trials,
+        teachers,
+        sweep=records.name,
+        objectives=records.objectives,
+        dev_labels=records.dev_labels(),
+        curves={trial.number: curves[trial.number] for trial in students},
+        training_labels={trial.number: training_labels(alternatives, trial) for trial in students},
+        stopped=stopped_of(trials, {record.trial.number: record.epochs for record in records.load()}),
+        provenance=provenance(records, students),
+        **more,
+    )
+
+
+def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
+    """Where the figures of a sweep come from."""
+    from raykd.sweep.spec import TrackingConfig  # imports torch, which no table needs
+
+    tree, text = records.tree(), io.StringIO()
+    yaml = YAML()
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(tree, text)
+    return Provenance(
+        version=version("raykd"),
+        sentences=records.sentences(students[0]) if students else {},
+        dev_labels=records.dev_labels(),
+        tracking=validated(TrackingConfig, tree.get("tracking", {})).uri,
+        run=records.run_place(),
+        file=text.getvalue(),
+    )
+
+
+class RunningPage:
+    """A watcher that writes the page when trials have ended, for at most `SHARE` of the time."""
+
+    def __init__(self, records: SweepRecords, *, clock: Callable[[], float] = time.monotonic):
+        self._records, self._clock = records, clock
+        self._curves: dict[int, Any] = {}
+        self._shown, self._next = 0, clock()
+        self._took: float | None = None
+
+    def __call__(self, status: Status) -> None:
+        """Write it, where there is something new and it is time."""
+        ended = sum(
+            number for own in status.trials.values() for state, number in own.items() if state != "RUNNING"
+        )
+        if ended > self._shown and self._clock() >= self._next:
+            began = self._clock()
+            self._write(running=in_words(status))
+            self._took, self._shown = self._clock() - began, ended
+            self._next = began + self._took / SHARE
+
+    def interrupted(self) -> None:
+        """The sweep goes on no more: the page is not to wait for it."""
+        if self._took is not None and self._took < QUICK_S:
+            with suppress(RaykdError, OSError):
+                self._write(running="")
+
+    def _write(self, *, running: str) -> None:
+        records = self._records
+        missing = "it is computed when the sweep has ended"
+        page = front_page(
+            records.trials(),
+            records.teachers(),
+            records,
+            self._curves,
+            running=running,
+            no_importances=missing,
+        )
+        records.save_file(PAGE, page.encode())
+
+
+@contextmanager
+def page_kept(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
+    """While the body runs, the page grows with the sweep; at its end the page is the body's."""
+    page = RunningPage(records)
+    try:
+        with monitor.watched_by(page):
+            yield
+    except BaseException:
+        page.interrupted()
+        raise
+
+
+def in_words(status: Status) -> str:
+    """`12 of 40 trials, about 25 min left`."""
+    phases: Mapping[str, Any] = {phase.name: phase for phase in status.phases}
+    trials, now = phases.get("trials"), status.phase
+    parts = [f"{trials.done} of {trials.total} trials"] if trials else []
+    if now is not None and now is not trials and not now.ended:
+        parts.append(f"{now.name} {now.done} of {now.total}")
+    if now is not None and now.left_s is not None:
+        parts.append(f"about {span(now.left_s)} left")
+    return ", ".join(parts)

@@ -1,0 +1,108 @@
+"""How far a sweep is: plain data that its driver keeps, and that terminals, Prometheus and `raykd watch` show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+FILE = "status.json"
+"""In the sweep's folder."""
+
+
+@dataclass(frozen=True)
+class PhaseStatus:
+    """How far one phase is. Its units are runs, trials, shapes or ranges of sentences."""
+
+    name: str
+    total: int
+    done: int
+    found: int
+    """How many were done before it began."""
+    seconds: float
+    ended: bool = False
+    detail: str = ""
+    """What it does now; after its end, what it did."""
+
+    @property
+    def left_s(self) -> float | None:
+        """About how long it still takes, at the pace so far; None before something is done and after its end."""
+        own = self.done - self.found
+        if self.ended or own <= 0 or self.done >= self.total:
+            return None
+        return self.seconds / own * (self.total - self.done)
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """What a job does that has not ended."""
+
+    name: str
+    about: str
+    epoch: int | None = None
+    """The last one that ended; None before the first."""
+    most: int | None = None
+    dev: float | None = None
+
+
+@dataclass(frozen=True)
+class StudentStatus:
+    """One student of the front."""
+
+    name: str
+    dev: float
+    latency_ms: float | None
+    parameters: float | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """All of it. What is counted is what this driver did."""
+
+    written: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    seconds: float = 0.0
+    """Since the driver began."""
+    end: str = ""
+    """How it ended; empty while it runs."""
+    phases: tuple[PhaseStatus, ...] = ()
+    running: tuple[RunStatus, ...] = ()
+    trials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Role → state → how many, those of earlier drivers included."""
+    front: tuple[StudentStatus, ...] = ()
+    """The best on dev first."""
+    hypervolume: float | None = None
+    label: str = ""
+    """What the score is called."""
+    epochs: int = 0
+    tokens: int = 0
+    """Trained on, in epochs that have ended."""
+    tokens_per_second: float = 0.0
+    """Of all runs that train now, by their last epochs."""
+    sentences: int = 0
+    """Read by teachers and frozen encoders."""
+    untracked: int = 0
+    """Values that the tracking server does not have yet."""
+    budget_s: float | None = None
+    """What is left; None without a limit."""
+    budget_gpu_hours: float | None = None
+
+    @property
+    def phase(self) -> PhaseStatus | None:
+        """The one that runs, or ran last."""
+        return next((each for each in reversed(self.phases) if not each.ended), (None, *self.phases)[-1])
+
+    def count(self, role: str, state: str) -> int:
+        """How many trials."""
+        return self.trials.get(role, {}).get(state, 0)
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-able form; `from_plain` reads it back."""
+        return asdict(self)
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Status:
+        """What `to_plain` wrote. Raises TypeError for a key that no status has."""
+        parts = {"phases": PhaseStatus, "running": RunStatus, "front": StudentStatus}
+        known = {name: tuple(kind(**each) for each in plain.get(name, ())) for name, kind in parts.items()}
+        return Status(**{**plain, **known})

@@ -1,0 +1,106 @@
+"""What a terminal shows of a sweep, at any size, and what a log does."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from raykd.cli import console as module
+from raykd.cli.console import Lines, draws
+from raykd.cli.live import StatusView, in_lines
+from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
+
+STATUS = Status(
+    seconds=754.0,
+    phases=(
+        PhaseStatus("teachers", 4, 4, 0, 131.0, ended=True, detail="4 trained, 0 found in the store"),
+        PhaseStatus("trials", 40, 12, 2, 600.0, detail="#14: epoch 3, dev F1 81.2, top_wk k=3 · E32 H64 crf"),
+    ),
+    running=tuple(RunStatus(f"#{n}", "top_wk k=3 T=2 · E32 H64 crf", 3, 12, 0.812) for n in range(14, 17)),
+    trials={"search": {"COMPLETE": 9, "PRUNED": 2, "FAILED": 1, "RUNNING": 3}},
+    front=tuple(StudentStatus(f"#{n:02d} posterior · E16", 0.84 - n / 100, 0.82, 210_000) for n in range(5)),
+    hypervolume=0.6123,
+    label="F1",
+    tokens=1_234_567,
+    tokens_per_second=21_300.0,
+    budget_s=720.0,
+)
+
+
+def drawn(status: Status, *, width: int = 80, height: int = 24) -> list[str]:
+    out = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
+    out.print(StatusView(lambda: status))
+    return [line.rstrip() for line in out.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+@pytest.mark.parametrize("height", [12, 24, 50])
+def test_it_fits_any_terminal(width, height):
+    many = replace(STATUS, running=STATUS.running * 20, front=STATUS.front * 20)
+    lines = drawn(many, width=width, height=height)
+    assert len(lines) < height
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert "12/40" in text
+    assert "of 60" in text, "it says what has no room"
+    assert "of 100" in text
+
+
+def test_eighty_columns_show_what_an_operator_asks_for():
+    text = "\n".join(drawn(STATUS))
+    for part in (
+        "✓ teachers", "12/40", "0:10:00", "28 min left", "9 complete", "2 stopped early", "1 failed", "3 running",
+        "hypervolume 0.6123", "13 min gone", "12 min left", "21.3k tokens/s", "1.23M tokens in all", "3/12", "81.2",
+        "#00 posterior", "84.0", "0.82", "210k",
+    ):  # fmt: skip
+        assert part in text, part
+
+
+def test_rows_that_one_table_leaves_go_to_the_other():
+    few = replace(STATUS, running=STATUS.running[:1], front=STATUS.front * 4)
+    # 2 phases, 2 lines of figures, 2 headings, the cursor.
+    assert sum("posterior" in line for line in drawn(few, height=14)) == 14 - 7 - 1
+    assert sum("top_wk" in line for line in drawn(few, height=14)) == 1
+
+
+def test_before_the_search_there_are_phases_alone():
+    lines = drawn(Status(phases=STATUS.phases[:1]))
+    assert len(lines) == 1
+
+
+def test_the_same_is_said_in_lines():
+    lines = list(in_lines(STATUS))
+    assert lines[0] == "teachers: 4 of 4 (4 trained, 0 found in the store)"
+    assert "running #14 top_wk k=3 T=2 · E32 H64 crf: epoch 3/12, dev F1 81.2" in lines
+    assert "front #00 posterior · E16: dev F1 84.0, 0.82 ms, 210k parameters" in lines
+
+
+def test_a_log_has_a_line_every_few_seconds(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    lines, phase = Lines(), STATUS.phases[1]
+    lines.begin(phase)
+    for now[0] in (1.0, 4.9, 5.0, 6.0):
+        lines.moved(replace(phase, done=int(now[0]), detail="#14"))
+    lines.end(replace(phase, detail="9 complete"))
+    assert capsys.readouterr().out.splitlines() == [
+        "trials: 12 of 40 done",
+        "trials: 5 of 40, about 1.9 h left (#14)",
+        "trials: done, 9 complete",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "dumb", "plain", "drawn"),
+    [
+        (True, False, False, True),
+        (True, True, False, False),
+        (True, False, True, False),
+        (False, False, False, False),
+    ],
+)
+def test_lines_where_nothing_can_be_drawn(monkeypatch, terminal, dumb, plain, drawn):
+    monkeypatch.setattr(type(module.stdout), "is_terminal", terminal)
+    monkeypatch.setattr(type(module.stdout), "is_dumb_terminal", dumb)
+    assert draws(plain=plain) is drawn

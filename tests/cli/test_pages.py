@@ -1,0 +1,88 @@
+"""The page of a sweep that runs: written as trials end, for a small share of the time."""
+
+import pytest
+
+from raykd.cli import pages
+from raykd.cli.pages import RunningPage, in_words, page_kept
+from raykd.sweep.status import PhaseStatus, Status
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Page(RunningPage):
+    """Writes nothing, and takes two seconds."""
+
+    def __init__(self, clock):
+        super().__init__(None, clock=clock)  # type: ignore[arg-type]
+        self.written, self.clock = [], clock
+
+    def _write(self, *, running):
+        self.written.append(running)
+        self.clock.now += 2.0
+
+
+def status(complete: int, running: int = 1) -> Status:
+    trials = {"search": {"COMPLETE": complete, "RUNNING": running}}
+    return Status(trials=trials, phases=(PhaseStatus("trials", 40, complete, 0, 60.0),))
+
+
+def test_it_is_written_when_trials_have_ended_and_takes_a_hundredth_of_the_time():
+    clock = Clock()
+    page = Page(clock)
+    page(status(0))
+    assert page.written == [], "there is nothing to show"
+    page(status(1))
+    page(status(2))
+    assert page.written == ["1 of 40 trials, about 39 min left"]
+    clock.now = 199.9
+    page(status(3))
+    assert len(page.written) == 1
+    clock.now = 200.0
+    page(status(3))
+    assert len(page.written) == 2
+    clock.now = 10_000.0
+    page(status(3, running=5))
+    assert len(page.written) == 2, "nothing ended"
+
+
+@pytest.mark.parametrize(("took", "again"), [(0.5, [""]), (2.0, []), (None, [])])
+def test_an_interrupted_sweep_leaves_a_page_that_does_not_wait(took, again):
+    page = Page(Clock())
+    page._took = took
+    page.interrupted()
+    assert page.written == again
+
+
+def test_after_the_body_nothing_is_written(monkeypatch):
+    every = []
+
+    class Made(Page):
+        def __init__(self, records):
+            super().__init__(Clock())
+            every.append(self)
+            self._took = 0.1
+
+    class Watched:
+        def watched_by(self, page):
+            return pytest.MonkeyPatch.context()
+
+    monkeypatch.setattr(pages, "RunningPage", Made)
+    with page_kept(Watched(), None):  # type: ignore[arg-type]
+        pass
+    with pytest.raises(KeyboardInterrupt), page_kept(Watched(), None):  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+    assert [page.written for page in every] == [[], [""]]
+
+
+def test_how_far_it_is_in_words():
+    trials, baseline = (
+        PhaseStatus("trials", 40, 40, 0, 60.0, ended=True),
+        PhaseStatus("baseline", 7, 3, 0, 300.0),
+    )
+    assert in_words(Status(phases=(trials, baseline))) == "40 of 40 trials, baseline 3 of 7, about 7 min left"
+    assert in_words(Status(phases=(trials,))) == "40 of 40 trials"

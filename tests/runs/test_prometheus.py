@@ -1,0 +1,83 @@
+"""Metrics for Prometheus, as Ray's agent serves them over HTTP: those of the driver and those of an actor."""
+
+from __future__ import annotations
+
+import time
+from urllib.request import urlopen
+
+import pytest
+import ray
+from prometheus_client.parser import text_string_to_metric_families
+
+from raykd.runs import prometheus
+from raykd.runs.prometheus import METRICS, count, gauge
+from raykd.sweep.exposed import Exposed
+from raykd.sweep.status import PhaseStatus, Status
+
+DEADLINE_S = 90
+
+
+def scraped() -> dict[str, tuple[str, str, list]]:
+    """Name → (kind, help, samples) of raykd's own, as the agent of the first node has them now."""
+    node = ray.nodes()[0]
+    address = f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics"
+    with urlopen(address, timeout=30) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+        return {
+            f.name: (f.type, f.documentation, f.samples) for f in families if f.name.startswith("ray_raykd_")
+        }
+
+
+def test_what_is_exposed_is_served_by_the_agent(ray_cluster):
+    shown = Exposed("wikiann")
+    shown(Status(tokens=100, phases=(PhaseStatus("trials", 40, 2, 0, 1.0),)))
+    shown(
+        Status(
+            tokens=350, epochs=3, sentences=7, seconds=2.5, hypervolume=0.25, budget_s=60.0, budget_gpu_hours=0.5,
+            trials={"search": {"PRUNED": 2}}, phases=(PhaseStatus("trials", 40, 12, 0, 1.0),),
+        )
+    )  # fmt: skip
+    ray.get(ray.remote(num_cpus=0.1)(lambda: prometheus.count("raykd_store_retries_total")).remote())
+    found: dict[str, tuple[str, str, list]] = {}
+    deadline = time.monotonic() + DEADLINE_S
+    # Every process reports to the agent every few seconds.
+    while time.monotonic() < deadline and "ray_raykd_store_retries" not in found:
+        time.sleep(1)
+        found = scraped()
+    values = {}
+    for _, _, samples in found.values():
+        for sample in samples:
+            labels = {
+                key: sample.labels[key] for key in ("sweep", "role", "state", "phase") if key in sample.labels
+            }
+            values[sample.name.removeprefix("ray_"), *labels.values()] = sample.value
+    expected = {
+        ("raykd_trained_tokens_total", "wikiann"): 350.0,
+        ("raykd_epochs_total", "wikiann"): 3.0,
+        ("raykd_read_sentences_total", "wikiann"): 7.0,
+        ("raykd_elapsed_seconds", "wikiann"): 2.5,
+        ("raykd_hypervolume_ratio", "wikiann"): 0.25,
+        ("raykd_budget_left_seconds", "wikiann"): 60.0,
+        ("raykd_budget_left_gpu_hours", "wikiann"): 0.5,
+        ("raykd_trials", "wikiann", "search", "pruned"): 2.0,
+        ("raykd_trials", "wikiann", "search", "complete"): 0.0,
+        ("raykd_phase_units_done", "wikiann", "trials"): 12.0,
+        ("raykd_phase_units", "wikiann", "trials"): 40.0,
+        ("raykd_phase_active", "wikiann", "trials"): 1.0,
+        ("raykd_store_retries_total",): 1.0,
+    }
+    assert expected.items() <= values.items()
+    # There is no front yet.
+    assert ("raykd_best_dev_score_ratio", "wikiann") not in values
+    for name, (kind, words, _) in found.items():
+        known = METRICS.get(name.removeprefix("ray_")) or METRICS[f"{name.removeprefix('ray_')}_total"]
+        assert (kind, words) == (known.kind, known.help)
+        assert "ray_" not in name.removeprefix("ray_raykd_")
+
+
+def test_without_ray_nothing_is_counted_and_nothing_breaks(monkeypatch):
+    monkeypatch.setattr(prometheus.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(prometheus, "_made", lambda name: pytest.fail("nothing is to be made"))
+    gauge("raykd_elapsed_seconds", 1.0, sweep="a")
+    count("raykd_epochs_total", 2, sweep="a")
+    Exposed("a")(Status(tokens=3))
