@@ -67,9 +67,10 @@ def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, di
     Raises:
         StoreError: the checkpoint is damaged.
     """
-    if not folder.exists(CHECKPOINT):
+    found = folder.find(CHECKPOINT)
+    if found is None:
         return None
-    data = memoryview(folder.read(CHECKPOINT))
+    data = memoryview(found)
     digest, state_bytes = data[:DIGEST], data[DIGEST:]
     if sha256(state_bytes).digest() != digest:
         name, hint = f"{folder.address}/{CHECKPOINT}", "remove it: the run then starts from its beginning"
