@@ -13,7 +13,7 @@ from raykd.cli.console import listener as make_listener
 from raykd.errors import RunError
 from raykd.runs.cluster import connected
 from raykd.runs.topology import Topology
-from raykd.sweep.sweep import Sweep
+from raykd.sweep.sweep import Sweep, placed
 
 RESTARTS = "RAYKD_RESTARTS"
 """How often this command has started again because Ray died; in the environment, which it passes on to itself."""
@@ -23,16 +23,17 @@ MOST_RESTARTS = 2
 @contextmanager
 def at_work(sweep: Sweep, address: str | None) -> Iterator[tuple[Topology, Drawn | Lines]]:
     """Yields what the cluster has, and the listener. The corpora are read first: starting Ray takes seconds."""
-    reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
-    warnings = dict.fromkeys(warning for report in reports for warning in report.warnings())
-    growth = sweep.file.resources.autoscale
-    with (
-        make_listener() as listener,
-        connected(address, autoscale=growth, died=start_again) as cluster,
-    ):
-        for warning in warnings:
-            listener.warn(warning)
-        yield cluster, listener
+    with placed(sweep.document):
+        reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
+        warnings = dict.fromkeys(warning for report in reports for warning in report.warnings())
+        growth = sweep.file.resources.autoscale
+        with (
+            make_listener() as listener,
+            connected(address, autoscale=growth, died=start_again) as cluster,
+        ):
+            for warning in warnings:
+                listener.warn(warning)
+            yield cluster, listener
 
 
 def start_again(problem: str) -> None:
