@@ -150,6 +150,10 @@ class Sweep:
 
     def shapes(self) -> list[Run]:
         """One run for each student shape of the space."""
+        return list({shape_key(self.storage, run): run for own in self.students() for run in own}.values())
+
+    def students(self) -> list[tuple[Run, ...]]:
+        """The runs of each student of the space that differ in shape: one, or one for each language."""
         students = list(assignments(self.document.tree["student"]))
         # A strategy may say whether there is one student for all languages or one for each.
         of_scope = [
@@ -157,8 +161,8 @@ class Sweep:
             for trees in self.settings.covering.values()
         ]
         trees = [{**tree, "student": each} for own in of_scope for tree in own.values() for each in students]
-        runs = [run for tree in trees for run in self.settings.of(tree).seeds[0]]
-        return list({shape_key(self.storage, run): run for run in runs}.values())
+        every = [self.settings.of(tree).seeds[0] for tree in trees]
+        return list({tuple(shape_key(self.storage, run) for run in own): own for own in every}.values())
 
     def models(self) -> list[Run]:
         """Every teacher (with the members of ensembles), and one run for each student of the space."""
