@@ -5,6 +5,7 @@
     ├── CorpusError             3   a corpus is missing, empty or malformed; carries file and line
     ├── SignalError             2   an objective needs what the teacher does not offer
     ├── StoreError              4   a stored part is missing, damaged or cannot be written
+    │   ├── MissingError        4   a stored file does not exist
     │   └── OtherVersionError   4   a stored part is whole, and another version of raykd wrote it
     ├── PlacementError          5   the requested resources are not on the cluster
     ├── TrackingError           6   the tracking server cannot be used
@@ -103,6 +104,10 @@ class StoreError(RaykdError):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.problem}; {self.hint}"
+
+
+class MissingError(StoreError):
+    """A stored file does not exist."""
 
 
 class OtherVersionError(StoreError):

@@ -6,6 +6,7 @@ machine's role.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import MappingProxyType
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +17,16 @@ from raykd.redact import expanded, redacted
 
 GOOGLE_RETRY_S = 3
 """Seconds for which Google's client tries again by itself: by default 15 minutes, also where it has no credentials."""
+
+# A bound on the retries of Google's client: `Storage` tries again by itself. A file that is opened to be written is
+# only opened at S3 once it is large: what is small is one request, not the three of an upload in parts.
+_OPTIONS = MappingProxyType(
+    {
+        "s3": ("allow_delayed_open", "true"),
+        "gs": ("retry_limit_seconds", GOOGLE_RETRY_S),
+        "gcs": ("retry_limit_seconds", GOOGLE_RETRY_S),
+    }
+)
 
 _GOOGLE = "set GOOGLE_APPLICATION_CREDENTIALS to a key file, here and on every node of the cluster; a public bucket is "
 _GOOGLE += "gs://anonymous@BUCKET"
@@ -28,6 +39,8 @@ _CREDENTIALS = MappingProxyType(
 )
 _SIGNS = ("access token", "ACCESS_DENIED", "PERMISSION_DENIED", "UNAUTHENTICATED", "INVALID_ACCESS_KEY_ID")
 """What the clients say where credentials are missing or wrong."""
+_REFUSED = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
+"""What an object store answers that it would answer again."""
 _VERBOSE = (" The request was not sent", " error_info=")
 
 
@@ -38,9 +51,17 @@ def connect(uri: str) -> tuple[fs.FileSystem, str]:
         StoreError: the store cannot be reached.
     """
     try:
-        return fs.FileSystem.from_uri(_impatient(expanded(uri)))
+        known = _with_options(expanded(uri))
+        # The store in memory is another one each time.
+        return fs.FileSystem.from_uri(known) if known.startswith("mock") else _client(known)
     except (OSError, ValueError) as error:
         raise StoreError(redacted(uri), f"cannot be reached ({brief(error)})", hint(uri, error)) from error
+
+
+@lru_cache(maxsize=16)
+def _client(uri: str) -> tuple[fs.FileSystem, str]:
+    """Made once per process: it may ask where the bucket is, and keeps its connections."""
+    return fs.FileSystem.from_uri(uri)
 
 
 def hint(uri: str, error: Exception) -> str:
@@ -48,6 +69,11 @@ def hint(uri: str, error: Exception) -> str:
     if any(sign in str(error) for sign in _SIGNS):
         return _CREDENTIALS.get(urlsplit(uri).scheme, "check the credentials")
     return "check the address, the network and the credentials"
+
+
+def refused(error: Exception) -> bool:
+    """Whether the store answered, and would answer the same again."""
+    return any(answer in str(error) for answer in _REFUSED)
 
 
 def brief(error: Exception) -> str:
@@ -58,9 +84,10 @@ def brief(error: Exception) -> str:
     return text.removeprefix("google::cloud::Status(").rstrip(".")
 
 
-def _impatient(uri: str) -> str:
-    """`uri` with a bound on the retries of Google's client, unless it has one: `Storage` tries again by itself."""
+def _with_options(uri: str) -> str:
+    """`uri` with what clients should do otherwise than by default, unless it says so itself."""
     parts = urlsplit(uri)
-    if parts.scheme not in ("gs", "gcs") or "retry_limit_seconds" in parse_qs(parts.query):
+    name, value = _OPTIONS.get(parts.scheme, ("", ""))
+    if not name or name in parse_qs(parts.query):
         return uri
-    return f"{uri}{'&' if parts.query else '?'}retry_limit_seconds={GOOGLE_RETRY_S}"
+    return f"{uri}{'&' if parts.query else '?'}{name}={value}"

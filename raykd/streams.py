@@ -9,42 +9,15 @@ import hashlib
 import io
 import os
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from raykd.local_files import sync_folder, temporary_beside
+
 BLOCK = 2**20
 """Bytes of one read or write."""
-
-
-_digests: dict[tuple[int, int, int, int], str] = {}
-"""Files that this process has read whole: device, inode, size, time of the last change → sha256."""
-
-
-def file_state(now: os.stat_result) -> tuple[int, int, int, int]:
-    """What changes where a file changes."""
-    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
-
-
-def file_sha256(file: Any) -> str:
-    """The sha256 (hex) of a file opened without a buffer, computed once per process as long as it stays as it is."""
-    state = file_state(os.fstat(file.fileno()))
-    if state not in _digests:
-        _digests[state] = hashlib.file_digest(file, "sha256").hexdigest()
-    return _digests[state]
-
-
-def path_sha256(path: Path) -> str:
-    """The same of the file at `path`."""
-    with open(path, "rb", buffering=0) as file:
-        return file_sha256(file)
-
-
-def note_sha256(path: Path, sha256: str) -> None:
-    """This process wrote the file at `path`, and knows its checksum."""
-    _digests[file_state(os.stat(path))] = sha256
 
 
 class Blocks(io.RawIOBase):
@@ -158,18 +131,3 @@ def errors_of_writing() -> Iterator[None]:
         yield
     except OSError as error:
         raise WriteError(error) from error
-
-
-def temporary_beside(path: Path) -> Path:
-    """A new name for what will be renamed to `path`."""
-    return path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename permanent through a power cut; some network file systems do not allow it, and do not need it."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -15,7 +15,7 @@ from raykd.runs.cluster import connected
 from raykd.runs.topology import Topology
 from raykd.sweep.exposed import Exposed
 from raykd.sweep.monitor import Monitor
-from raykd.sweep.sweep import Sweep
+from raykd.sweep.sweep import Sweep, placed
 
 RESTARTS = "RAYKD_RESTARTS"
 """How often this command has started again because Ray died; in the environment, which it passes on to itself."""
@@ -28,18 +28,19 @@ def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterat
 
     `plain`: lines, also on a terminal.
     """
-    reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
-    warnings = dict.fromkeys(warning for report in reports for warning in report.warnings())
-    growth = sweep.file.resources.autoscale
-    with (
-        _monitor(plain=plain) as monitor,
-        connected(address, autoscale=growth, died=start_again) as cluster,
-        monitor.watched(),
-    ):
-        monitor.watchers.append(Exposed(sweep.file.name))
-        for warning in warnings:
-            monitor.warn(warning)
-        yield cluster, monitor
+    with placed(sweep.document):
+        reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
+        warnings = dict.fromkeys(warning for report in reports for warning in report.warnings())
+        growth = sweep.file.resources.autoscale
+        with (
+            _monitor(plain=plain) as monitor,
+            connected(address, autoscale=growth, died=start_again) as cluster,
+            monitor.watched(),
+        ):
+            monitor.watchers.append(Exposed(sweep.file.name))
+            for warning in warnings:
+                monitor.warn(warning)
+            yield cluster, monitor
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from raykd.sweep.driver import measure_costs
 from raykd.sweep.forecast import Forecast, forecast
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords
+from raykd.sweep.settings import joined_cost
 from raykd.sweep.sweep import Sweep
 from raykd.trial import shape_name
 
@@ -197,8 +198,8 @@ def _state(run: Run, *, found: bool) -> str:
 
 
 def _shapes(sweep: Sweep) -> Table:
-    runs = sweep.shapes()
-    costs = [sweep.cost(run) for run in runs]
+    students = sweep.students()
+    costs = [joined_cost([sweep.cost(run) for run in runs]) for runs in students]
     known = [figure for figure in COSTS if figure.planned and figure.name in costs[0].figures]
     table = Table(title="student shapes", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("student", no_wrap=True)
@@ -206,8 +207,9 @@ def _shapes(sweep: Sweep) -> Table:
         # Headings may wrap, numbers may not.
         heading = figure.short or figure.heading or figure.words or figure.name
         table.add_column(heading, justify="right", min_width=6)
-    for run, cost in zip(runs, costs, strict=True):
+    for runs, cost in zip(students, costs, strict=True):
         cells = (FORMS[figure.form](cost[figure.name]) for figure in known)
-        table.add_row(shape_name(run.model), *cells)
+        several = f" × {len(runs)} languages" if len(runs) > 1 else ""
+        table.add_row(shape_name(runs[0].model) + several, *cells)
     table.caption, table.caption_justify = f"timed on {costs[0].hardware['processor']}", "left"
     return table

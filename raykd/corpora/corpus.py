@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,11 @@ from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import TagSet
+from raykd.digests import compare, path_sha256
 from raykd.errors import CorpusError, OtherVersionError, StoreError
 from raykd.identity import identity
-from raykd.storage import DOCTOR, OTHER_VERSION, Storage
-from raykd.streams import path_sha256
+from raykd.sealed import DOCTOR, OTHER_VERSION
+from raykd.storage import Storage
 
 FORMAT = 1
 """Of the stored corpus and of what its identity is computed over."""
@@ -193,9 +195,10 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
         StoreError: it is missing, was written in another format, or a file differs from its checksum.
     """
     folder = storage.child("corpora", name)
-    if not folder.exists(MANIFEST):
+    opened = folder.find_json(MANIFEST, lambda manifest: _opened(folder, manifest))
+    if opened is None:
         raise StoreError(f"corpora/{name}", "no such corpus is stored", "read and write it first")
-    return folder.read_json(MANIFEST, lambda manifest: _opened(folder, manifest))
+    return opened
 
 
 def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
@@ -226,12 +229,13 @@ def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: Source
 
 
 def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
-    found, table = folder.with_local(f"{part}.arrow", _hashed)
-    if found != written["sha256"]:
-        problem = f"is damaged: its checksum is {found[:12]}…, it was written with {written['sha256'][:12]}…"
-        raise StoreError(f"{folder.address}/{part}.arrow", problem, DOCTOR)
-    return table
+    name, sha256 = f"{part}.arrow", written["sha256"]
+    try:
+        return folder.with_local(name, partial(_compared, sha256), sha256=sha256)
+    except ValueError as error:
+        raise StoreError(f"{folder.address}/{name}", f"is damaged: {error}", DOCTOR) from error
 
 
-def _hashed(path: Path) -> tuple[str, pa.Table]:
-    return path_sha256(path), mapped(path)
+def _compared(sha256: str, path: Path) -> pa.Table:
+    compare(path_sha256(path), sha256)
+    return mapped(path)

@@ -9,7 +9,7 @@ removed file has another key. A file that was replaced by one of the same size a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from raykd.corpora.corpus import FORMAT, MANIFEST, Corpus, open_corpus, read_corpus, write_corpus
@@ -78,10 +78,8 @@ def known_corpus(storage: Storage, key: str) -> str | None:
     Raises:
         StoreError: the note of it is damaged.
     """
-    if not storage.exists(_note(key)):
-        return None
-    name = read_note(storage, key)
-    return name if storage.exists(f"corpora/{name}/{MANIFEST}") else None
+    name = storage.find_json(_note(key), _noted)
+    return name if name is not None and storage.exists(f"corpora/{name}/{MANIFEST}") else None
 
 
 def note_corpus(storage: Storage, key: str, name: str) -> None:
@@ -91,7 +89,11 @@ def note_corpus(storage: Storage, key: str, name: str) -> None:
 
 def read_note(storage: Storage, key: str) -> str:
     """The id of the corpus that was noted. Raises StoreError where the note is missing or damaged."""
-    return storage.read_json(_note(key), lambda plain: str(plain["corpus_id"]))
+    return storage.read_json(_note(key), _noted)
+
+
+def _noted(plain: Mapping[str, Any]) -> str:
+    return str(plain["corpus_id"])
 
 
 def _note(key: str) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from raykd.digests import path_sha256
 from raykd.errors import StoreError
-from raykd.streams import path_sha256
 
 # Transformers writes this where a tokenizer states no limit.
 _NO_LIMIT = 10**6

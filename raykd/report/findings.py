@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from raykd.counted import counted
 from raykd.figures import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
 from raykd.front import as_many_steps
 from raykd.report.form import apart, costs_in_words, gain, percent, share
@@ -67,11 +69,38 @@ def judge(
     return Judgement(rows, found, verdict(rows, teachers, found, chosen=chosen))
 
 
-def _closest(trials: Iterable[Trial]) -> str:
-    """That no student meets the constraints of the search, and which comes closest; empty where none is complete."""
-    able = [
+def infeasible(trials: Iterable[Trial]) -> list[Trial]:
+    """The complete students that miss the constraints of their search."""
+    return [
         each for each in trials if each.state == "COMPLETE" and each.role == "search" and not each.feasible
     ]
+
+
+def most_missed(trials: Sequence[Trial]) -> tuple[str, int]:
+    """The constraint that most of these trials miss, the one that they miss by most where several are missed as often;
+    and how many miss it."""
+    missed: dict[str, list[float]] = defaultdict(list)
+    for trial in trials:
+        for source, margin in trial.violations.items():
+            if margin > 0:
+                missed[source].append(margin)
+    source = max(missed, key=lambda each: (len(missed[each]), max(missed[each])))
+    return source, len(missed[source])
+
+
+def without_front(trials: Iterable[Trial]) -> str:
+    """Why no student is on the front, in a few words."""
+    able = infeasible(trials)
+    return (
+        f"none of {counted(len(able), 'student')} meets search.constraints"
+        if able
+        else "no complete student yet"
+    )
+
+
+def _closest(trials: Iterable[Trial]) -> str:
+    """That no student meets the constraints of the search, and which comes closest; empty where none is complete."""
+    able = infeasible(trials)
     if not able:
         return ""
     best = min(able, key=lambda trial: max(trial.violations.values()))

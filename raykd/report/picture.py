@@ -18,6 +18,7 @@ import plotly.graph_objects as go
 
 from raykd.figures import LATENCY, OBJECTIVES, PARAMETERS, Directions
 from raykd.front import candidates
+from raykd.report.findings import without_front
 from raykd.report.form import in_words, percent
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.hover import WIDTH, teacher_hover
@@ -81,7 +82,7 @@ def front_picture(
     figure.update_yaxes(title_text=f"{part} {score_label_of([*teachers, *trials])}, %", range=list(window.y))
     if not rows:
         font = {"size": 18, "color": QUIET}
-        figure.add_annotation(text="no complete student yet", showarrow=False, font=font)
+        figure.add_annotation(text=without_front(trials), showarrow=False, font=font)
         figure.update_xaxes(visible=False).update_yaxes(visible=False)
     return figure
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.figures import COLUMNS, DEV, OBJECTIVES, TARGET, TEST, Directions, Figure
-from raykd.report.findings import GOOD_ENOUGH, judge
+from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
 from raykd.report.form import LANGUAGES_SD, NONE, apart, gain, percent, share, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of
@@ -87,6 +87,8 @@ class FrontTable:
     teachers: Sequence[Teacher]
     best: int | None = None
     """The number of the trial to point out, as the one chosen."""
+    none: str = ""
+    """Why there are no rows."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         scored = [*self.teachers, *(row.trial for row in self.rows)]
@@ -127,9 +129,7 @@ class FrontTable:
             if row.baseline is not None:
                 table.add_row(*(_baseline_cell(column, row.baseline) for column in some), style="dim")
         if not self.rows:
-            table.add_row(
-                *("no complete student yet" if c.heading == "student" else "" for c in some), style="dim"
-            )
+            table.add_row(*(self.none if c.heading == "student" else "" for c in some), style="dim")
         return table
 
 
@@ -144,7 +144,7 @@ def front_table(
     """The front of `trials` as a rich renderable. `best`: the number of a trial to point out."""
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
-    return FrontTable(headline(trials, rows, sweep=sweep), rows, teachers, best)
+    return FrontTable(headline(trials, rows, sweep=sweep), rows, teachers, best, without_front(trials))
 
 
 def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = "") -> str:
@@ -157,8 +157,9 @@ def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = 
         number = sum(trial.state == state for trial in searched)
         if number:
             parts.append(f"{number} {word}")
-    if left_out := sum(trial.state == "COMPLETE" and not trial.feasible for trial in searched):
-        parts.append(f"{left_out} left out by the constraints")
+    if missing := infeasible(searched):
+        source, number = most_missed(missing)
+        parts.append(f"{len(missing)} left out by the constraints, most by {source} ({number})")
     return f"{sweep}: {', '.join(parts)}" if sweep else ", ".join(parts)
 
 

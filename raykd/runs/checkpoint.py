@@ -6,12 +6,13 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pickle import UnpicklingError
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from raykd.errors import StoreError
+from raykd.errors import OtherVersionError, StoreError
 from raykd.storage import Storage
 
 CHECKPOINT = "checkpoint.pt"
@@ -66,16 +67,27 @@ def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, di
 
     Raises:
         StoreError: the checkpoint is damaged.
+        OtherVersionError: it is whole, and cannot be read.
     """
-    if not folder.exists(CHECKPOINT):
+    found = folder.find(CHECKPOINT)
+    if found is None:
         return None
-    data = memoryview(folder.read(CHECKPOINT))
+    data = memoryview(found)
     digest, state_bytes = data[:DIGEST], data[DIGEST:]
     if sha256(state_bytes).digest() != digest:
         name, hint = f"{folder.address}/{CHECKPOINT}", "remove it: the run then starts from its beginning"
         raise StoreError(name, "the checkpoint is damaged: its checksum is not the one it begins with", hint)
-    state = torch.load(io.BytesIO(state_bytes), map_location=device, weights_only=True)
-    return Progress(**state.pop("progress")), state
+    try:
+        state = torch.load(io.BytesIO(state_bytes), map_location=device, weights_only=True)
+        return Progress(**state.pop("progress")), state
+    except torch.OutOfMemoryError:
+        raise
+    # It has its checksum, so nothing of it was damaged.
+    except (UnpicklingError, RuntimeError, TypeError, LookupError, AttributeError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        problem = f"the checkpoint is of another version of raykd or of PyTorch ({reason})"
+        hint = "remove it: the run then starts from its beginning"
+        raise OtherVersionError(f"{folder.address}/{CHECKPOINT}", problem, hint) from error
 
 
 def reported_epochs(folder: Storage) -> list[dict[str, Any]]:

@@ -238,4 +238,4 @@ def _name(key: str) -> str:
 
 
 def _found(storage: Storage, key: str) -> Cost | None:
-    return storage.read_json(_name(key), Cost.from_plain) if storage.exists(_name(key)) else None
+    return storage.find_json(_name(key), Cost.from_plain)

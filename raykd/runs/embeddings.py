@@ -25,7 +25,8 @@ from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.runs.models import MODEL, load_model, model_config
 from raykd.runs.run import Run, without_place
 from raykd.runs.vocabularies import open_vocabulary
-from raykd.storage import DOCTOR, Storage
+from raykd.sealed import DOCTOR
+from raykd.storage import Storage
 from raykd.students.embeddings import OfTeacher, VectorEmbeddings
 
 FOLDER = "embeddings"

@@ -19,7 +19,8 @@ from raykd.corpora.ragged import Ragged
 from raykd.errors import StoreError
 from raykd.identity import identity
 from raykd.runs.vocabularies import StoredVocabulary
-from raykd.storage import DOCTOR, Storage
+from raykd.sealed import DOCTOR
+from raykd.storage import Storage
 from raykd.transfer.mapped import ipc_bytes, open_arrow
 
 FOLDER = "encoded"
@@ -39,12 +40,14 @@ def encoded_text(
     """
     name = encoded_id(corpus_id, part, vocabulary.id)
     folder = storage.child(FOLDER, name)
-    if not folder.exists(MANIFEST):
+    text = _found(folder)
+    if text is None:
         # The actors of a node start together, and one of them is enough; two would write the same bytes.
         with one_at_a_time(identity("lock", {"store": storage.uri, "name": name})):
             if not folder.exists(MANIFEST):
                 _write(folder, table, vocabulary)
-    return open_encoded(folder)
+        text = open_encoded(folder)
+    return text
 
 
 def encoded_id(corpus_id: str, part: str, vocabulary_id: str) -> str:
@@ -55,7 +58,15 @@ def encoded_id(corpus_id: str, part: str, vocabulary_id: str) -> str:
 
 def open_encoded(folder: Storage) -> EncodedText:
     """Map what `encoded_text` wrote. Raises StoreError where a block is missing or damaged."""
-    manifest = folder.read_json(MANIFEST, _known_format)
+    return _joined(folder, folder.read_json(MANIFEST, _known_format))
+
+
+def _found(folder: Storage) -> EncodedText | None:
+    manifest = folder.find_json(MANIFEST, _known_format)
+    return None if manifest is None else _joined(folder, manifest)
+
+
+def _joined(folder: Storage, manifest: dict[str, Any]) -> EncodedText:
     texts = [_mapped(folder, block, manifest["padding"]) for block in manifest["blocks"]]
     return EncodedText.joined(texts, padding=manifest["padding"])
 

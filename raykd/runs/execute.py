@@ -38,8 +38,7 @@ from raykd.training import ScheduleConfig, TrainingConfig
 
 def find_result(storage: Storage, run: Run) -> RunResult | None:
     """The result of a finished run, or None: `result.json` is written last."""
-    folder = storage.child(*run.folder)
-    return folder.read_json(RESULT, RunResult.from_plain) if folder.exists(RESULT) else None
+    return storage.child(*run.folder).find_json(RESULT, RunResult.from_plain)
 
 
 def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
@@ -51,7 +50,7 @@ def keep_place(storage: Storage, run: Run) -> None:
     """Note where a finished run's checkpoint or encoder is now: named by its content, it may have moved since."""
     folder = storage.child(*run.folder)
     plain = json.loads(json.dumps(run.to_plain()))
-    if folder.exists(MODEL) and folder.read_json(MODEL) != plain:
+    if folder.find_json(MODEL) not in (None, plain):
         folder.write_json(MODEL, plain)
 
 

@@ -27,7 +27,8 @@ from raykd.runs.models import (
 )
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, vocabulary_from
-from raykd.storage import SEAL, Storage
+from raykd.sealed import SEAL
+from raykd.storage import Storage
 from raykd.tasks import TASKS, Task
 
 COPY = "copy the whole folder of the run again"

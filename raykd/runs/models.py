@@ -19,7 +19,8 @@ from raykd.results import RunResult
 from raykd.runs.data import corpus_of
 from raykd.runs.run import MODEL, RESULT, Run, validated
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
-from raykd.storage import DOCTOR, Storage
+from raykd.sealed import DOCTOR
+from raykd.storage import Storage
 from raykd.students import StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import TeacherConfig
@@ -56,8 +57,8 @@ def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_s
         StoreError: the weights are missing or another model's, or a checkpoint that it reads is missing or changed.
     """
     with torch.random.fork_rng(devices=[]):
-        if folder.exists(ARCHITECTURE):
-            given, unit = folder.read_json(ARCHITECTURE), TASKS[run.task].unit
+        given, unit = folder.find_json(ARCHITECTURE), TASKS[run.task].unit
+        if given is not None:
             model = model_config(run).rebuild(given, tag_set=tag_set, unit=unit)
         else:
             model = _untrained(run, vocabulary, tag_set, dropout=0.0)

@@ -21,7 +21,7 @@ from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.embeddings import embeddings_from
 from raykd.runs.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
-from raykd.runs.run import Run, Source
+from raykd.runs.run import RESULT, Run, Source
 from raykd.runs.vocabularies import store_vocabulary
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage
@@ -254,10 +254,10 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
         return None
     is_id = recipe.start_from.startswith("run-") and "/" not in recipe.start_from
     folder = storage.child("runs", recipe.start_from) if is_id else Storage(recipe.start_from)
-    if not folder.exists("result.json"):
+    result = folder.find_json(RESULT, RunResult.from_plain)
+    if result is None:
         hint = "set start_from to the id of a finished run (run-…), or to its folder"
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)
-    result = folder.read_json("result.json", RunResult.from_plain)
     return {"folder": folder.uri, "weights_sha256": result.weights_sha256}
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import torch
 
+from raykd.cache import fresh_copies
 from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.corpus import open_corpus
 from raykd.corpora.sources import SOURCES, read_note
@@ -30,7 +32,8 @@ from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS,
 from raykd.runs.run import Run
 from raykd.runs.stored_features import FOLDER
 from raykd.runs.vocabularies import vocabulary_from
-from raykd.storage import OTHER_VERSION, Storage
+from raykd.sealed import OTHER_VERSION
+from raykd.storage import Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
@@ -71,16 +74,18 @@ def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None
     files: dict[str, int] = defaultdict(int)
     size: dict[str, int] = defaultdict(int)
     found: list[Damage] = []
-    for kind, check in KINDS.items():
-        parts: dict[str, list[str]] = defaultdict(list)
-        for name, stamp in storage.files(f"{kind}/").items():
-            below = name.removeprefix(f"{kind}/")
-            parts[below.partition("/")[0]].append(below)
-            files[kind] += 1
-            size[kind] += stamp.bytes
-        for part, names in parts.items():
-            each(f"{kind}/{part}")
-            found += check(storage, part, tuple(names))
+    # What a node has copied was compared before: the store itself is read.
+    with nullcontext() if storage.is_local else fresh_copies():
+        for kind, check in KINDS.items():
+            parts: dict[str, list[str]] = defaultdict(list)
+            for name, stamp in storage.files(f"{kind}/").items():
+                below = name.removeprefix(f"{kind}/")
+                parts[below.partition("/")[0]].append(below)
+                files[kind] += 1
+                size[kind] += stamp.bytes
+            for part, names in parts.items():
+                each(f"{kind}/{part}")
+                found += check(storage, part, tuple(names))
     damages = tuple(each for each in found if not each.other_version)
     others = tuple(each for each in found if each.other_version)
     return Examined(files, size, damages, others, storage.abandoned())
@@ -180,9 +185,8 @@ def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
             index, again = f"transfer/{where}/{INDEX}", "the index is written again"
             yield from _damage(lambda folder=folder: read_index(folder, read_manifest(folder)), index, again)
         # A shard that is not there is computed by the next sweep.
-        there = (
-            () if found else (shard for shard in read_manifest(folder).shards if folder.exists(shard.name))
-        )
+        shards = () if found else read_manifest(folder).shards
+        there = (shard for shard in shards if f"{where}/{shard.name}" in names)
         for entry in there:
             yield from _damage(
                 lambda folder=folder, entry=entry: open_shard(folder, entry),

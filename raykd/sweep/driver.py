@@ -292,7 +292,8 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) ->
         trials = list(trials)
         seconds, gpu_hours = budget.left(trials)
         recorder.listener.budget(seconds=seconds, gpu_hours=gpu_hours)
-        return budget.spent(trials, after_search(sweep, trials))
+        spent = budget.spent(trials, after_search(sweep, trials))
+        return spent and f"{spent}, --resume with a larger one goes on"
 
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
     log_again(sweep, recorder)
@@ -304,7 +305,7 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) ->
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)
     if ended < sweep.trials:
         yield trials
-    late = f"; {trials.ended_by}, --resume with a larger one goes on" if trials.ended_by else ""
+    late = f"; {trials.ended_by}" if trials.ended_by else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
 
 

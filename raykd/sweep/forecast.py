@@ -37,6 +37,8 @@ START_S = 12.0
 """Of a sweep: imports, and the start of Ray."""
 PHASE_S = 6.0
 """Of a phase that has something to do: the start of its processes, each of which imports PyTorch."""
+KEPT = ("confirm", "baseline")
+"""Phases that are done by the processes of the trials."""
 RUN_S = 2.0
 """Of a run: its start, reading its text, writing its model."""
 STEP_S = 0.005
@@ -87,7 +89,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
         "baseline": seeds / runs * trials / concurrent if sweep.file.baseline != "none" else 0.0,
         **({"confirm": (seeds - runs) / runs * trials / concurrent} if confirm is not None else {}),
     }
-    phases = {name: seconds and PHASE_S + seconds for name, seconds in phases.items()}
+    phases = {name: seconds and seconds + PHASE_S * (name not in KEPT) for name, seconds in phases.items()}
     phases = {"start": START_S, **phases, "report": REPORT_S}
     bounds = tuple(_bounds(sweep, [*todo, *chain(*every)]))
     side_by_side = min(concurrent, sweep.file.search.runs_per_setting)

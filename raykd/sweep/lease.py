@@ -28,7 +28,7 @@ from raykd.storage import Storage
 
 NAME = "lease.json"
 WORKING = "working"
-"""The folder of a store with the leases of what computes without a sweep, each in a folder of its own."""
+"""The folder of a store with the leases of what computes without a sweep."""
 BEAT_S = 10.0
 """Seconds between two beats of the holder."""
 STALE_S = 60.0
@@ -41,10 +41,11 @@ LOST = signal.SIGUSR2
 
 
 class Lease:
-    """A sweep's lease in its `folder`; `held` takes it and keeps it. `verb`: what computes without a sweep."""
+    """A sweep's lease in its `folder`, in the file `name`; `held` takes it and keeps it. `verb`: what computes without
+    a sweep."""
 
-    def __init__(self, folder: Storage, verb: str = ""):
-        self._folder, self._verb = folder, verb
+    def __init__(self, folder: Storage, verb: str = "", name: str = NAME):
+        self._folder, self._verb, self._name = folder, verb, name
         self._token, self._beats = uuid.uuid4().hex, 0
         self.lost_to = ""
         """Who has it instead, once it is lost."""
@@ -55,10 +56,10 @@ class Lease:
         Raises:
             StoreError: another driver has it.
         """
-        refuse_if_held(self._folder, note=note)
+        refuse_if_held(self._folder, self._name, note=note)
         self._write()
         time.sleep(SETTLE_S)
-        found = _read(self._folder)
+        found = _read(self._folder, self._name)
         if found.get("token") != self._token:
             raise _refusal(self._folder, found)
 
@@ -90,11 +91,11 @@ class Lease:
     def release(self) -> None:
         """Give it back; nothing may beat any more."""
         if self._is_own():
-            self._folder.remove(NAME)
+            self._folder.remove(self._name)
 
     def _is_own(self) -> bool:
         if not self.lost_to:
-            found = _read(self._folder)
+            found = _read(self._folder, self._name)
             if found.get("token") != self._token:
                 self.lost_to = _words(found) if found else "nobody known: its lease was removed"
         return not self.lost_to
@@ -102,13 +103,17 @@ class Lease:
     def _write(self) -> None:
         self._beats += 1
         self._folder.write_json(
-            NAME, {"token": self._token, "beats": self._beats, "verb": self._verb, **_here()}
+            self._name, {"token": self._token, "beats": self._beats, "verb": self._verb, **_here()}
         )
 
 
 @contextmanager
 def held(
-    folder: Storage, *, verb: str = "", note: Callable[[str], None] = lambda text: None
+    folder: Storage,
+    name: str = NAME,
+    *,
+    verb: str = "",
+    note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Lease]:
     """The lease of the sweep in `folder`, kept while the body runs, in the main thread. A body that loses it is
     interrupted.
@@ -116,7 +121,7 @@ def held(
     Raises:
         StoreError: another driver has it, or has taken it over.
     """
-    lease, ended = Lease(folder, verb), threading.Event()
+    lease, ended = Lease(folder, verb, name), threading.Event()
     lease.take(note=note)
     beating = threading.Thread(target=_beat, args=(lease, ended), name="raykd-lease", daemon=True)
     before = signal.signal(LOST, _interrupt)
@@ -140,9 +145,8 @@ def held(
 def working(storage: Storage, verb: str) -> Iterator[None]:
     """While the body runs, in the main thread, nothing is removed from `storage`: `raykd verb` computes parts there
     that no sweep uses. Any number of them may run at once."""
-    name = f"{WORKING}/{verb}-{uuid.uuid4().hex}"
     try:
-        with held(storage.child(*name.split("/")), verb=verb):
+        with held(storage.child(WORKING), f"{verb}-{uuid.uuid4().hex}.json", verb=verb):
             yield
     finally:
         storage.remove_empty(WORKING)
@@ -155,15 +159,17 @@ def refuse_if_working(storage: Storage, *, note: Callable[[str], None] = lambda 
     """Raises StoreError where something computes in the store without a sweep. What a killed one left is removed."""
     for name in storage.names(f"{WORKING}/"):
         folder, _, file = name.rpartition("/")
-        if file == NAME:
-            refuse_if_held(storage.child(*folder.split("/")), note=note)
+        if file.endswith(".json"):
+            refuse_if_held(storage.child(*folder.split("/")), file, note=note)
             storage.remove(name)
             storage.remove_empty(folder)
 
 
-def refuse_if_held(folder: Storage, *, note: Callable[[str], None] = lambda text: None) -> None:
+def refuse_if_held(
+    folder: Storage, name: str = NAME, *, note: Callable[[str], None] = lambda text: None
+) -> None:
     """Raises StoreError where another driver works on the sweep in `folder`; takes up to `STALE_S` to find out."""
-    found = _read(folder)
+    found = _read(folder, name)
     lives = _lives(found) if found else False
     if lives is False:
         return
@@ -174,7 +180,7 @@ def refuse_if_held(folder: Storage, *, note: Callable[[str], None] = lambda text
     deadline = time.monotonic() + STALE_S
     while time.monotonic() < deadline:
         time.sleep(min(1.0, STALE_S / 10))
-        now = _read(folder)
+        now = _read(folder, name)
         if not now:
             return
         if now != found:
@@ -216,14 +222,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _read(folder: Storage) -> Mapping[str, Any]:
+def _read(folder: Storage, name: str = NAME) -> Mapping[str, Any]:
     """What stands in the lease; nothing where there is none."""
-    try:
-        return folder.read_json(NAME)
-    except StoreError:
-        if folder.exists(NAME):
-            raise
-        return {}
+    return folder.find_json(name) or {}
 
 
 def _here() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from raykd.runs.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.forecast import Forecast
 from raykd.sweep.outcome import against_teachers
+from raykd.sweep.settings import joined_cost
 from raykd.sweep.sweep import Sweep
 from raykd.trial import Trial
 
@@ -24,8 +25,8 @@ def has_limits(sweep: Sweep) -> bool:
     return bool(sweep.file.search.constraints) or sweep.file.budget.seconds is not None
 
 
-def allowed_shapes(sweep: Sweep) -> tuple[list[Run], list[Run]]:
-    """The student shapes whose costs meet `search.constraints`, and all; costs are known of each."""
+def allowed_shapes(sweep: Sweep) -> tuple[list[tuple[Run, ...]], list[tuple[Run, ...]]]:
+    """The student shapes whose costs meet `search.constraints`, and all: the runs of each, whose costs are known."""
     score_name = sweep.file.labels.score_name
     every = Constraints.of(sweep.file.search.constraints, score_name, None).conditions
     on_costs = Constraints(
@@ -36,14 +37,14 @@ def allowed_shapes(sweep: Sweep) -> tuple[list[Run], list[Run]]:
         for _, run in sweep.teachers
         if (cost := find_cost(sweep.storage, run, sweep.timed_on)) is not None
     ]
-    shapes = sweep.shapes()
+    shapes = sweep.students()
 
-    def allowed(run: Run) -> bool:
-        cost = against_teachers(sweep.cost(run), teachers)
+    def allowed(runs: tuple[Run, ...]) -> bool:
+        cost = against_teachers(joined_cost([sweep.cost(run) for run in runs]), teachers)
         trial = Trial(0, "RUNNING", cost=dict(cost.figures), score_name=score_name)
         return on_costs.judged(trial).feasible
 
-    return [run for run in shapes if allowed(run)], shapes
+    return [runs for runs in shapes if allowed(runs)], shapes
 
 
 def refuse_impossible(sweep: Sweep) -> None:

@@ -111,19 +111,20 @@ class SweepRecords:
 
     def started_as(self, sweep_id: str) -> bool:
         """Whether a sweep of this name was started, and searches the same: `--resume` goes on with it."""
-        return self.exists() and self._sweep_id() == sweep_id
+        return self._sweep_id() == sweep_id
 
-    def _sweep_id(self) -> str:
-        return self.folder.read_json("sweep.json", lambda plain: plain["sweep_id"])
+    def _sweep_id(self) -> str | None:
+        return self.folder.find_json("sweep.json", lambda plain: plain["sweep_id"])
 
     def refuse(
         self, *, sweep_id: str, resume: bool, differing: Callable[[Any], Sequence[str]] = lambda tree: ()
     ) -> None:
         """Raises StoreError where a sweep of this name exists, and `resume` was not asked for or it searches something
         else: `differing` names the keys in which the tree of its file is another."""
-        if not self.exists():
+        started = self._sweep_id()
+        if started is None:
             return
-        if self._sweep_id() != sweep_id:
+        if started != sweep_id:
             keys = list(differing(self.tree()))
             # Files that are equal but for what they stand for: another version resolves them otherwise.
             named = ", ".join(keys[:MOST_KEYS]) + (
@@ -198,11 +199,11 @@ class SweepRecords:
     def runs(self, trial: Trial) -> list[tuple[Run, RunResult]]:
         """The runs of a trial with their results, in their order; those that the store does not have are left out."""
         folders = [self.storage.child("runs", run_id) for run_id in trial.run_ids]
-        return [
-            (folder.read_json(MODEL, Run.from_plain), folder.read_json(RESULT, RunResult.from_plain))
+        found = (
+            (folder.find_json(MODEL, Run.from_plain), folder.find_json(RESULT, RunResult.from_plain))
             for folder in folders
-            if folder.exists(RESULT) and folder.exists(MODEL)
-        ]
+        )
+        return [(run, result) for run, result in found if run is not None and result is not None]
 
     def sentences(self, trial: Trial) -> Mapping[str, int]:
         """Part of the trial's corpus → sentences of all its languages; empty where the store does not have it."""
@@ -211,10 +212,10 @@ class SweepRecords:
         total: dict[str, int] = {}
         for corpus_id in dict.fromkeys(corpora):
             folder = self.storage.child("corpora", corpus_id)
-            if not folder.exists(MANIFEST):
-                return {}
             # The manifest alone: a corpus of gigabytes need not come from its bucket to be counted.
-            counts = folder.read_json(MANIFEST, lambda manifest: manifest["report"]["sentences"])
+            counts = folder.find_json(MANIFEST, lambda manifest: manifest["report"]["sentences"])
+            if counts is None:
+                return {}
             for part, own in counts.items():
                 total[part] = total.get(part, 0) + sum(own.values())
         return total
@@ -225,9 +226,7 @@ class SweepRecords:
 
     def run_place(self) -> str:
         """What `save_run` wrote; empty where nothing was tracked."""
-        if not self.folder.exists(TRACKING):
-            return ""
-        return self.folder.read_json(TRACKING, lambda plain: str(plain["run"]))
+        return self.folder.find_json(TRACKING, lambda plain: str(plain["run"])) or ""
 
     def save_status(self, status: Status) -> None:
         """Write how far the sweep is."""
@@ -249,28 +248,23 @@ class SweepRecords:
         """The rows that students are compared with."""
         if self._teachers is not None:
             return self._teachers
-        if not self.folder.exists("teachers.json"):
-            return []
-        teachers = self.folder.read_json(
+        teachers = self.folder.find_json(
             "teachers.json", lambda plain: [Teacher.from_plain(each) for each in plain["teachers"]]
         )
         if self.lease is not None:
             self._teachers = teachers
-        return teachers
+        return teachers or []
 
     def training(self) -> list[TrainingLabels]:
         """How many labels each alternative of the corpus has to train on; empty where that was not recorded."""
-        if not self.folder.exists("teachers.json"):
-            return []
-        return self.folder.read_json(
+        found = self.folder.find_json(
             "teachers.json", lambda plain: [TrainingLabels(**each) for each in plain.get("training", ())]
         )
+        return found or []
 
     def dev_labels(self) -> int | None:
         """How many labels of dev every score counts: spans, words or sentences; None before teachers are trained."""
-        if not self.folder.exists("teachers.json"):
-            return None
-        return self.folder.read_json("teachers.json", lambda plain: int(plain["dev_labels"]))
+        return self.folder.find_json("teachers.json", lambda plain: int(plain["dev_labels"]))
 
 
 def sweeps_in(storage: Storage) -> list[SweepRecords]:

@@ -23,6 +23,10 @@ from raykd.trial import STRATEGY, UNFINISHED, Role, Trial
 
 # A sampler that proposes only settings that were tried or miss a constraint has exhausted the space, or nearly so.
 MOST_REPEATS = 100
+NOTHING_NEW = (
+    f"the sampler found no new setting in {MOST_REPEATS} proposals (they were tried, or cost more than "
+    "search.constraints allows); set search.sampler: grid, which tries each setting of a finite space once"
+)
 
 
 class RunList:
@@ -209,6 +213,7 @@ class Trials:
             self._most -= 1
             self._next_number += 1
             return self._begin(_Running(record, setting))
+        self.ended_by = NOTHING_NEW
         return None
 
     def _record(self, setting: Setting, proposal: Proposal) -> Record:

@@ -320,12 +320,13 @@ def _with_passwords(document: Document) -> list[Fault]:
     )
     return [
         document.fault(path, message)
-        for path, value in _leaves(document.tree)
+        for path, value in leaves(document.tree)
         if isinstance(value, str) and redacted(value) != value and path not in NOT_STORED
     ]
 
 
-def _leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Key path → value of all that is neither a mapping nor a list."""
     items = (
         value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
     )
@@ -333,7 +334,7 @@ def _leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
         yield path, value
         return
     for key, inner in items:
-        yield from _leaves(inner, (*path, key))
+        yield from leaves(inner, (*path, key))
 
 
 def _too_large(document: Document) -> list[Fault]:

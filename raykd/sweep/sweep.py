@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
+from raykd.errors import SpecError, StoreError
 from raykd.identity import identity
 from raykd.results import Cost
 from raykd.runs.cost import shape_key
@@ -23,6 +27,7 @@ from raykd.sweep.spec import (
     SweepFile,
     check_sweep,
     differing_keys,
+    leaves,
     plain_sweep,
     search_identity,
     searched_tree,
@@ -145,6 +150,10 @@ class Sweep:
 
     def shapes(self) -> list[Run]:
         """One run for each student shape of the space."""
+        return list({shape_key(self.storage, run): run for own in self.students() for run in own}.values())
+
+    def students(self) -> list[tuple[Run, ...]]:
+        """The runs of each student of the space that differ in shape: one, or one for each language."""
         students = list(assignments(self.document.tree["student"]))
         # A strategy may say whether there is one student for all languages or one for each.
         of_scope = [
@@ -152,8 +161,8 @@ class Sweep:
             for trees in self.settings.covering.values()
         ]
         trees = [{**tree, "student": each} for own in of_scope for tree in own.values() for each in students]
-        runs = [run for tree in trees for run in self.settings.of(tree).seeds[0]]
-        return list({shape_key(self.storage, run): run for run in runs}.values())
+        every = [self.settings.of(tree).seeds[0] for tree in trees]
+        return list({tuple(shape_key(self.storage, run) for run in own): own for own in every}.values())
 
     def models(self) -> list[Run]:
         """Every teacher (with the members of ensembles), and one run for each student of the space."""
@@ -196,6 +205,31 @@ class Sweep:
                 for teacher in each.preparation.teachers
             ],
         )
+
+
+@contextmanager
+def placed(document: Document) -> Iterator[None]:
+    """A missing or damaged file that the sweep file names becomes a fault at the key that names it.
+
+    Raises:
+        SpecError: in the place of such a StoreError.
+    """
+    try:
+        yield
+    except StoreError as error:
+        paths = [path for path, value in leaves(document.tree) if _names(value, error.name)]
+        if not paths or error.passing:
+            raise
+        message = f"{error.name} {error.problem}; {error.hint}"
+        raise SpecError(document.ordered(document.fault(path, message) for path in paths)) from error
+
+
+def _names(value: Any, file: str) -> bool:
+    """Whether a value of a sweep file names this file: as it is, by its absolute path, or for one of its languages."""
+    if not isinstance(value, str) or not value:
+        return False
+    spellings = {value, value if "://" in value else str(Path(value).absolute())}
+    return any(re.fullmatch(re.escape(each).replace(r"\{lang\}", ".+"), file) for each in spellings)
 
 
 def _id(run: Run) -> str:

@@ -15,7 +15,7 @@ from raykd.signals import SIGNALS
 from raykd.storage import Storage
 from raykd.transfer.index import Index, write_index
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, find_manifest, lost_shards, write_manifest
-from raykd.transfer.names import INDEX, RowRange, signal_folder, signal_id, stored_ks
+from raykd.transfer.names import INDEX, MANIFEST, RowRange, signal_folder, signal_id, stored_ks
 from raykd.transfer.shard import find_shard
 
 
@@ -103,22 +103,24 @@ def _cover(
     store: Storage, origin: Origin, ranges: Sequence[RowRange], *, sources: Mapping[int, str] | None = None
 ) -> Coverage:
     folder = origin_folder(store, origin)
-    manifest = find_manifest(folder)
+    files = folder.files()  # one request where each file would be one
+    manifest = find_manifest(folder) if MANIFEST in files else None
     if manifest is not None and sources is None and not SIGNALS[origin.signal].once:
         ranges = [entry.rows for entry in manifest.shards]
     if manifest is not None and manifest.origin.serves(origin) and _same_ranges(manifest, ranges):
-        lost = {entry.first for entry in lost_shards(folder, manifest.shards)}
+        lost = {entry.first for entry in lost_shards(files, manifest.shards)}
         found = {entry.first: entry for entry in manifest.shards if entry.first not in lost}
     else:
         manifest = None
         wanted = [(rows, None if sources is None else sources.get(rows.first, "pending")) for rows in ranges]
-        looked = (find_shard(folder, rows, origin=origin, source=source) for rows, source in wanted)
+        there = ((rows, source) for rows, source in wanted if rows.name in files)
+        looked = (find_shard(folder, rows, origin=origin, source=source) for rows, source in there)
         found = {entry.first: entry for entry in looked if entry is not None}
     if sources is not None:
         found = {first: entry for first, entry in found.items() if entry.source == sources.get(first)}
     pending = tuple(rows for rows in ranges if rows.first not in found)
     committed = manifest is not None
-    indexed = SIGNALS[origin.signal].once or (committed and folder.exists(INDEX))
+    indexed = SIGNALS[origin.signal].once or (committed and INDEX in files)
     return Coverage(folder, origin, tuple(found.values()), pending, committed, indexed)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from raykd.errors import StoreError
+from raykd.errors import MissingError, StoreError
 from raykd.storage import Storage
 from raykd.transfer.manifest import AGAIN, Manifest
 from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
@@ -73,14 +73,14 @@ def write_index(folder: Storage, index: Index) -> None:
 def read_index(folder: Storage, manifest: Manifest) -> Index:
     """Map the index of a signal folder. Raises StoreError when it is missing, damaged or of other shards."""
     name = f"{folder.address}/{INDEX}"
-    if not folder.exists(INDEX):
-        raise StoreError(name, "the index of the shards is missing", AGAIN)
     try:
         batch = open_arrow(folder, INDEX)
         if (batch.schema.metadata or {}).get(_METADATA, b"").decode() != content_hash(batch):
             raise ValueError("its content does not have its checksum")
         if batch.num_rows != manifest.rows:
             raise ValueError(f"{batch.num_rows} sentences where the manifest has {manifest.rows}")
+    except MissingError as error:
+        raise StoreError(name, "the index of the shards is missing", AGAIN) from error
     except (ValueError, OSError) as error:
         problem = f"the index of the shards is damaged: {error}"
         raise StoreError(name, problem, f"remove {name} and {AGAIN}") from error

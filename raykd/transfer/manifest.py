@@ -7,13 +7,13 @@ before it is finished.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from raykd.errors import OtherVersionError, StoreError
 from raykd.signals import Need
 from raykd.spec import Frozen
-from raykd.storage import Storage
+from raykd.storage import Stamp, Storage
 from raykd.transfer.names import FORMAT, MANIFEST, RowRange
 
 AGAIN = "run raykd precompute again"
@@ -103,30 +103,31 @@ def write_manifest(folder: Storage, manifest: Manifest) -> None:
 
 def read_manifest(folder: Storage) -> Manifest:
     """The manifest of a signal folder. Raises StoreError when missing, damaged or of an unknown version."""
-    name = f"{folder.address}/{MANIFEST}"
-    if not folder.exists(MANIFEST):
+    found = find_manifest(folder)
+    if found is None:
+        name = f"{folder.address}/{MANIFEST}"
         raise StoreError(name, "there is no manifest, so the signal was never finished", AGAIN)
-    return folder.read_json(MANIFEST, lambda plain: _manifest(name, plain))
+    return found
 
 
 def find_manifest(folder: Storage) -> Manifest | None:
-    """The manifest of a signal folder, or None when it has none yet."""
-    return read_manifest(folder) if folder.exists(MANIFEST) else None
+    """The manifest of a signal folder, or None when it has none yet. Raises StoreError when it is damaged or of an
+    unknown version."""
+    name = f"{folder.address}/{MANIFEST}"
+    return folder.find_json(MANIFEST, lambda plain: _manifest(name, plain))
 
 
-def lost_shards(folder: Storage, entries: Iterable[ShardEntry]) -> tuple[ShardEntry, ...]:
-    """The entries whose file is not there, or not of the size it was written with."""
-    return tuple(entry for entry in entries if not _stands(folder, entry))
+def lost_shards(files: Mapping[str, Stamp], entries: Iterable[ShardEntry]) -> tuple[ShardEntry, ...]:
+    """The entries whose file is not among those of their folder, or not of the size it was written with."""
+    return tuple(
+        entry for entry in entries if entry.name not in files or files[entry.name].bytes != entry.bytes
+    )
 
 
 def damaged(folder: Storage, name: str, problem: str) -> StoreError:
     """The error that refuses a damaged shard by name, with its hint."""
     path = f"{folder.address}/{name}"
     return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {AGAIN}")
-
-
-def _stands(folder: Storage, entry: ShardEntry) -> bool:
-    return folder.exists(entry.name) and folder.size(entry.name) == entry.bytes
 
 
 def _manifest(name: str, plain: dict[str, Any]) -> Manifest:

@@ -8,15 +8,16 @@ from contextlib import suppress
 
 import pyarrow as pa
 
+from raykd.digests import compare, file_sha256, file_state
 from raykd.storage import Storage
-from raykd.streams import file_sha256, file_state
 
 _TRIES = 3
 
 
 def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatch:
-    """Map an Arrow file. With `sha256` its bytes are compared with it, once per process as long as the file stays as
-    it is; they are read in any case, so that what is mapped is in the page cache before it is used.
+    """Map an Arrow file. With `sha256` its bytes are compared with it: those of a local file once per process as long
+    as it stays as it is, those of an object store's when they are copied to this node. They are read in any case, so
+    that what is mapped is in the page cache before it is used.
 
     The mapping outlives the file handle: it is released with the last array that reads it, so thousands of files need
     no file descriptors, and a file that is removed from a node's cache stays readable where it is mapped (on Linux).
@@ -28,12 +29,12 @@ def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatc
     for _ in range(_TRIES):
         # A copy in the node's cache may be removed between two of these lines: then it is fetched again.
         with suppress(FileNotFoundError):
-            path = folder.local_path(name)
+            path = folder.local_path(name, sha256=sha256)
             with open(path, "rb", buffering=0) as file:
                 state = file_state(os.fstat(file.fileno()))
                 _read_ahead(file.fileno())
                 if sha256:
-                    _compare(file_sha256(file), sha256)
+                    compare(file_sha256(file), sha256)
                 with pa.memory_map(str(path)) as mapped:
                     # The very file that was compared, not one that took its place.
                     if file_state(os.stat(path)) == state:
@@ -63,11 +64,6 @@ def content_hash(batch: pa.RecordBatch) -> str:
 def _read_ahead(descriptor: int) -> None:
     if hasattr(os, "posix_fadvise"):  # not on macOS
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
-
-
-def _compare(got: str, written: str) -> None:
-    if got != written:
-        raise ValueError(f"its checksum is {got[:12]}…, written as {written[:12]}…")
 
 
 def _one_batch(mapped: pa.MemoryMappedFile) -> pa.RecordBatch:

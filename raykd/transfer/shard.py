@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
-from raykd.errors import RunError, StoreError
+from raykd.errors import MissingError, RunError, StoreError
 from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.spec import Frozen
 from raykd.storage import Storage
@@ -120,14 +120,14 @@ def write_shard(
 
 
 def open_shard(folder: Storage, entry: ShardEntry) -> pa.RecordBatch:
-    """Map one shard into memory; what this process maps first is compared with its checksum.
+    """Map one shard into memory, compared with its checksum (`open_arrow` says when).
 
     Raises StoreError, naming the shard, when it is missing or damaged.
     """
-    if not folder.exists(entry.name):
-        raise StoreError(f"{folder.address}/{entry.name}", "the shard is missing", AGAIN)
     try:
         batch = open_arrow(folder, entry.name, sha256=entry.sha256)
+    except MissingError as error:
+        raise StoreError(f"{folder.address}/{entry.name}", "the shard is missing", AGAIN) from error
     except (ValueError, OSError) as error:
         raise damaged(folder, entry.name, str(error)) from error
     if batch.num_rows != len(entry.rows):
@@ -144,9 +144,9 @@ def find_shard(
     A shard that cannot be read, is of other rows, another origin or another source, or does not have
     the hash in its header counts as missing: no manifest has listed it yet.
     """
-    if not folder.exists(rows.name):
+    data = folder.find(rows.name)
+    if data is None:
         return None
-    data = folder.read(rows.name)
     try:
         batch = pa.ipc.open_file(pa.BufferReader(data)).get_batch(0)
         header = Header.model_validate_json((batch.schema.metadata or {})[_METADATA])

@@ -20,7 +20,7 @@ import pyarrow as pa
 from raykd.corpora.chunks import Chunks, on_disk, read_batches, write_batches
 from raykd.corpora.chunks import mapped as map_file
 from raykd.corpora.hashes import BLOCK, Lookup, distinct, first_of_each, sentence_hashes
-from raykd.errors import StoreError
+from raykd.errors import MissingError, StoreError
 from raykd.identity import identity
 from raykd.storage import Storage
 from raykd.transfer.names import FORMAT, HASHES, TEXT
@@ -59,9 +59,12 @@ class Text:
         Raises:
             StoreError: the stored hashes are damaged.
         """
-        if self.folder is None or not self.folder.exists(HASHES):
+        if self.folder is None:
             return sentence_hashes(self.tokens)
-        hashes = read_hashes(self.folder)
+        try:
+            hashes = read_hashes(self.folder)
+        except MissingError:
+            return sentence_hashes(self.tokens)
         if len(hashes) != len(self):
             problem = f"it has {len(hashes):,} sentences, the text {len(self):,}"
             raise _damaged(f"{self.folder.address}/{HASHES}", problem)
@@ -144,10 +147,10 @@ def open_text(store: Storage, text_id: str) -> Text:
     """Map a stored text into memory. Raises StoreError when it is missing or does not match its id."""
     folder = store.child("transfer", text_id)
     name = f"{folder.address}/{TEXT}"
-    if not folder.exists(TEXT):
-        raise StoreError(name, "the text is not in the store", "run raykd precompute again")
     try:
         found, lengths, tokens = folder.with_local(TEXT, _read)
+    except MissingError as error:
+        raise StoreError(name, "the text is not in the store", "run raykd precompute again") from error
     except (pa.ArrowInvalid, OSError, ValueError) as error:
         raise _damaged(name, f"cannot be read ({error})") from error
     if found != text_id:

@@ -7,6 +7,10 @@ import shlex
 
 import pytest
 
+from raykd.report.form import FORMS
+from raykd.runs.cost import find_cost
+from raykd.spec import load
+from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import call, code_of, without_ray
 
 TEXT = """\
@@ -65,3 +69,32 @@ def test_a_sweep_that_has_no_trial_yet_is_resumed(planned, tmp_path):
     assert "(0 done)" in out
     assert words[-1] == "--resume"
     assert code_of(*words[:-1]) == 4
+
+
+STRATEGIES = """\
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+strategy: {choice: [D0, shared]}
+strategies:
+  D0: {scope: language, stages: [{objective: {kind: gold}}]}
+  shared: {stages: [{objective: {kind: gold}}]}
+"""
+
+
+def test_a_student_of_one_model_for_each_language_is_a_row_with_the_parameters_of_all(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    kept = [line for line in TEXT.splitlines() if not line.startswith(("student", "objective"))]
+    text = "\n".join(kept).replace("languages: [en]", "languages: [en, de]") + "\n" + STRATEGIES
+    (tmp_path / "own.yaml").write_text(text)
+    with without_ray():
+        call("plan", "own.yaml")
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("E6 H6")]
+    (alone,) = [row for row in rows if "languages" in row]
+    (shared,) = [row for row in rows if "languages" not in row]
+    sweep = Sweep(load("own.yaml"))
+    own = [run for runs in sweep.students() for run in runs if len(runs) == 2]
+    parameters = sum(find_cost(sweep.storage, run).figures["parameters"] for run in own)
+    assert len(own) == 2
+    assert FORMS["count"](parameters) in alone
+    assert FORMS["count"](parameters) not in shared

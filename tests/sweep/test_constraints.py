@@ -76,8 +76,15 @@ MISSED = [trial(n, dev, violations={"f1 >= 0.9": 0.9 - dev}) for n, dev in ((0, 
 
 
 def test_the_table_says_how_many_are_left_out_and_the_verdict_which_comes_closest():
-    assert headline(MISSED, []) == "0 of 2 students on the front, 2 left out by the constraints"
+    counted = "0 of 2 students on the front, 2 left out by the constraints"
+    assert headline(MISSED, []) == f"{counted}, most by f1 >= 0.9 (2)"
     assert front_table(MISSED).rows == []
+    assert front_table(MISSED).none == "none of 2 students meets search.constraints"
+    both = [
+        trial(n, 0.5, violations={"a": margin, "b": 0.1}) for n, margin in ((0, -0.3), (1, 0.3), (2, 0.3))
+    ]
+    assert headline(both, []).endswith("3 left out by the constraints, most by b (3)")
+    assert headline(both[1:], []).endswith("2 left out by the constraints, most by a (2)")
     assert judge(MISSED, []).verdict.text == (
         "Do not ship yet: no student meets search.constraints; the closest, #01, misses f1 >= 0.9 by 10.0 %. "
         "Relax it, or search other students"

@@ -3,14 +3,18 @@ sweep ends as the undisturbed one."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import shutil
 import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from raykd.errors import StoreError
+from raykd.runs.checkpoint import CHECKPOINT
 from raykd.storage import Storage
 from raykd.sweep.doctor import KINDS, examine, repair
 from raykd.sweep.records import SweepRecords
@@ -204,6 +208,19 @@ def test_old_temporary_files_are_removed_and_young_ones_stay(folder):
     repair(Storage(str(store)), found)
     assert not old.exists()
     assert young.exists()
+
+
+@pytest.mark.parametrize("progress", [{"shoe": 43}, None, "not pickled"])
+def test_a_checkpoint_of_another_version_is_one_sentence_and_stays(folder, capsys, progress):
+    run = min((folder / "store/runs").iterdir())
+    buffer = io.BytesIO()
+    torch.save({"progress": progress}, buffer)
+    state = b"not what PyTorch writes" if progress == "not pickled" else buffer.getvalue()
+    (run / CHECKPOINT).write_bytes(hashlib.sha256(state).digest() + state)
+    assert raykd(folder, "doctor", "--repair") == 0
+    shown = f"runs/{run.name}/{CHECKPOINT}: the checkpoint is of another version of raykd or of PyTorch"
+    assert shown in " ".join(capsys.readouterr().out.split())
+    assert (run / CHECKPOINT).exists()
 
 
 def test_the_old_option_is_refused_with_the_new_verb(tmp_path, capsys):

@@ -104,7 +104,7 @@ def test_a_lease_of_another_machine_that_beats_is_respected(fast, folder):
 
 
 def test_of_two_that_take_it_at_once_one_has_it(fast, folder, monkeypatch):
-    monkeypatch.setattr(lease_module, "refuse_if_held", lambda folder, note: None)
+    monkeypatch.setattr(lease_module, "refuse_if_held", lambda *_, **__: None)
     leases, refused = [Lease(folder) for _ in range(6)], []
 
     def take(lease: Lease) -> None:

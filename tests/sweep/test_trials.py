@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
@@ -147,6 +148,16 @@ def test_a_sampler_that_only_repeats_itself_comes_to_an_end(records, tracked):
     assert trials.next() is not None
     assert trials.next() is None
     assert len(search.asked) == 1 + MOST_REPEATS
+    assert re.match(
+        r"the sampler found no new setting in 100 proposals .*; set search.sampler: grid", trials.ended_by
+    )
+
+
+def test_a_list_that_is_through_needs_no_reason(records, tracked):
+    trials = scheduler(records, tracked, Fixed(setting()))
+    assert trials.next() is not None
+    assert trials.next() is None
+    assert trials.ended_by == ""
 
 
 def test_interrupted_trials_come_first_and_keep_their_number(records, tracked):
