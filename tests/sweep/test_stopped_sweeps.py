@@ -16,7 +16,7 @@ from raykd.spec import load
 from raykd.sweep.driver import run_sweep
 from raykd.sweep.records import Record
 from raykd.sweep.sweep import Sweep
-from tests.sweep.in_process import code_of, without_ray
+from tests.sweep.in_process import Untracked, code_of, without_ray
 
 TEXT = """\
 name: stopped
@@ -38,13 +38,6 @@ search:
   objectives: {f1: max, parameters: min}
   stopping: {kind: mo_asha, first_rung: 0.3, complete_first: 1}
 """
-
-
-class Untracked:
-    """A tracking server that takes everything."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *args, **options: None
 
 
 class Held:
