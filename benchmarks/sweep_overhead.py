@@ -26,10 +26,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import psutil
 
 SLOTS = 2
 PHASES = ("teachers", "precompute", "latency", "trials", "baseline")
@@ -89,20 +93,57 @@ def sweep_file(folder: Path, recipe: dict[str, Any], *, trials: int, workers: in
     return path
 
 
-def command(folder: Path, *words: str) -> tuple[float, dict[str, float]]:
-    """Seconds of `raykd …`, in all and by phase."""
+class ProcessorTime(threading.Thread):
+    """Counts the processor seconds of a process and all that come of it, by looking at them again and again: what a
+    process used after the last look is not counted."""
+
+    def __init__(self, pid: int):
+        super().__init__(daemon=True)
+        self._root, self._used = psutil.Process(pid), dict[tuple[int, float], float]()
+
+    @property
+    def seconds(self) -> float:
+        return sum(list(self._used.values()))  # it grows meanwhile
+
+    def run(self) -> None:
+        with suppress(psutil.Error):
+            while self._root.is_running():
+                for each in [self._root, *self._root.children(recursive=True)]:
+                    with suppress(psutil.Error):
+                        self._used[each.pid, each.create_time()] = sum(each.cpu_times()[:2])
+                time.sleep(0.2)
+
+
+class Took(NamedTuple):
+    """Seconds, and processor seconds of all processes."""
+
+    seconds: float
+    processor: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:7.1f} s, {self.processor:6.1f} s of the processors"
+
+
+def command(folder: Path, *words: str) -> tuple[Took, dict[str, Took]]:
+    """What `raykd …` takes, in all and by phase."""
     program = [sys.executable, "-c", "from raykd.cli.main import main; main()", *words]
-    started, begun, ended, lines = time.monotonic(), dict[str, float](), dict[str, float](), []
+    started, begun, ended, lines = time.monotonic(), dict[str, Took](), dict[str, Took](), []
     streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(program, cwd=folder, env=environment(), **streams) as process:
+        used = ProcessorTime(process.pid)
+        used.start()
         for line in process.stdout or ():
             lines.append(line)
-            phase = line.partition(":")[0]
-            begun.setdefault(phase, time.monotonic())
-            ended[phase] = time.monotonic()
+            now = Took(time.monotonic() - started, used.seconds)
+            begun.setdefault(line.partition(":")[0], now)
+            ended[line.partition(":")[0]] = now
     if process.returncode:
         raise SystemExit("".join(lines))
-    return time.monotonic() - started, {each: ended[each] - begun[each] for each in PHASES if each in begun}
+    return Took(time.monotonic() - started, used.seconds), {
+        each: Took(*(end - begin for begin, end in zip(begun[each], ended[each], strict=True)))
+        for each in PHASES
+        if each in begun
+    }
 
 
 def environment() -> dict[str, str]:
@@ -130,16 +171,15 @@ def overhead(workers: int, trials: int) -> None:
         folder = Path(name)
         path = sweep_file(folder, TINY, trials=trials, workers=workers)
         total, phases = command(folder, "sweep", str(path))
-        for phase, seconds in phases.items():
-            print(f"{phase:12s} {seconds:7.1f} s")
-        print(f"{'all':12s} {total:7.1f} s")
+        for phase, took in {**phases, "all": total}.items():
+            print(f"{phase:12s} {took}")
         at_once = SLOTS if workers == 1 else 1
         for phase, role in (("trials", "search"), ("baseline", "baseline")):
             runs = [run_id for own in runs_of(folder / "store", role) for run_id in own]
             training = statistics.median(
                 plain_run(folder / "store", run_id, "result.json")["wall_s"] for run_id in runs
             )
-            seconds = max(0.0, phases[phase] * at_once - training * len(runs)) / len(runs)
+            seconds = max(0.0, phases[phase].seconds * at_once - training * len(runs)) / len(runs)
             print(f"{phase}: {len(runs)} runs of {training:.2f} s, and {seconds:.2f} s overhead for each")
 
 
@@ -151,8 +191,8 @@ def against(checkpoint: str, corpus: str, sentences: int, trials: int) -> None:
         path = sweep_file(folder, recipe, trials=trials, workers=1)
         command(folder, "precompute", str(path))
         shutil.rmtree(folder / "store/transfer")
-        seconds, phases = command(folder, "sweep", str(path))
-        print(", ".join(f"{phase} {took:.1f} s" for phase, took in phases.items()))
+        total, phases = command(folder, "sweep", str(path))
+        print(", ".join(f"{phase} {own.seconds:.1f} s" for phase, own in phases.items()))
         runs = [
             plain_run(folder / "store", run_id, "model.json")
             for own in runs_of(folder / "store", "search")
@@ -161,7 +201,7 @@ def against(checkpoint: str, corpus: str, sentences: int, trials: int) -> None:
         (folder / "plain.json").write_text(
             json.dumps({"store": str(folder / "store"), "recipe": recipe, "runs": runs})
         )
-        took = {"raykd": seconds, "raykd, costs known": seconds - phases["latency"]}
+        took = {"raykd": total.seconds, "raykd, costs known": total.seconds - phases["latency"].seconds}
         for contestant, words in (("plain", ()), ("plain, reused", ("--reused",))):
             program = [sys.executable, __file__, "--plain", str(folder / "plain.json"), *words]
             started = time.monotonic()

@@ -16,7 +16,7 @@ from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, ag
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.counted import counted
 from raykd.figures import COSTS
-from raykd.report.form import FORMS, percent
+from raykd.report.form import FORMS, percent, share
 from raykd.results import Scores
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
@@ -76,7 +76,13 @@ def _search(sweep: Sweep) -> Iterator[str]:
 def _duration(expected: Forecast) -> str:
     parts = (f"{phase} {span(seconds)}" for phase, seconds in expected.phases.items() if seconds)
     bound = f"; at most: {', '.join(expected.at_most)}" if expected.at_most else ""
-    return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}"
+    part = expected.trained_share
+    stopped = (
+        ""
+        if part is None
+        else f"; trials are counted with {share(part)} of their epochs, as those so far had"
+    )
+    return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}{stopped}"
 
 
 def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:

@@ -192,7 +192,8 @@ def measure_all(
     listener.begin("latency", len(runs), done=len(runs) - len(todo))
     try:
         for run in todo:
-            _on(node, _measure, store_uri, run.to_plain(), takes=_takes(target, node))
+            takes = _takes(target, node) | ({"CPU": 0.0} if cluster.slots_asleep else {})
+            _on(node, _measure, store_uri, run.to_plain(), takes=takes)
             listener.advance("latency")
     except TaskUnschedulableError as error:
         raise PlacementError("the node on which latency is measured went away; start it again") from error

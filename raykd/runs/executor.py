@@ -82,7 +82,7 @@ def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurre
     A job that fails is reported to the scheduler, and the others go on.
 
     Raises:
-        RaykdError: what the scheduler raised; the work ends with it.
+        Exception: what the scheduler raised; the work ends with it.
         RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
@@ -202,15 +202,19 @@ class _OpenJobs:
     """The jobs that are being done. A job ends with its last run, or with the first that fails or is stopped.
 
     What the scheduler raises is kept in `fault`, and ends the work: out of Tune's hooks it would come as Tune's own.
+    While the scheduler does something itself, Tune waits with it, and the actors sleep.
     """
 
     def __init__(self, scheduler: Scheduler):
         self.scheduler = scheduler
-        self.fault: RaykdError | None = None
+        self.fault: Exception | None = None
         self.places: dict[str, tuple[str, int]] = {}
         """Tune's trial id → the job's key and the run's place in it."""
         self.open: dict[str, _OpenJob] = {}
         self._queue: list[tuple[str, int]] = []
+        self._begun: set[str] = set()
+        """Tune's trial ids of which a slot has begun."""
+        self._given_back: set[tuple[str, int]] = set()
 
     def again(self) -> None:
         """Whatever has no result is to be begun, also what was begun before."""
@@ -232,6 +236,20 @@ class _OpenJobs:
         """The run that is upcoming, as this trial of Tune."""
         key, place = self.places[trial_id] = self._queue.pop(0)
         return self.open[key].job.runs[place]
+
+    def begun(self, trial_id: str) -> None:
+        """A slot has begun the run, and did not die before."""
+        self._begun.add(trial_id)
+
+    def failed(self, trial_id: str, error: str) -> None:
+        """Tune gave the trial up. What the run itself reported or made fail stays so; but one whose slot was dead
+        before it began (it died while it waited) is given to another slot, once."""
+        own = self.places.get(trial_id)
+        if own is None or trial_id in self._begun or own in self._given_back:
+            self.run_ended(trial_id, None, error)
+            return
+        self._given_back.add(own)
+        self._queue.insert(0, own)
 
     def _propose(self) -> Job | Wait | None:
         with self._guarded():
@@ -271,7 +289,7 @@ class _OpenJobs:
     def _guarded(self) -> Iterator[None]:
         try:
             yield
-        except RaykdError as error:
+        except Exception as error:
             self.fault = self.fault or error
 
 
@@ -304,17 +322,20 @@ class _Reports(tune.Stopper):
 
 
 class _Endings(tune.Callback):
-    """Receives the ends of runs that could not report one."""
+    """Receives the ends of runs that could not report one, and which runs have begun."""
 
     __getstate__ = _no_state
 
     def __init__(self, jobs: _OpenJobs):
         self._jobs = jobs
 
+    def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._jobs.begun(trial.trial_id)
+
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         reason = (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
         last = [line for line in str(reason).splitlines() if line.strip()][-1].strip()
-        self._jobs.run_ended(trial.trial_id, None, redacted(last))
+        self._jobs.failed(trial.trial_id, redacted(last))
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._jobs.run_ended(trial.trial_id, None, "it ended without a result")

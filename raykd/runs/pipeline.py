@@ -43,6 +43,8 @@ class Placement:
     gpus_per_actor: float = 0.0
     others: Mapping[str, float] = field(default_factory=dict)
     """Accelerator type and custom resources, by their names in Ray."""
+    slots_asleep: bool = False
+    """Whether the CPUs are those of slots that sleep: Ray is asked for none."""
     max_failures: int = 2
     """How often the pipeline goes on after an actor died."""
 
@@ -76,7 +78,7 @@ def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) ->
             cast(Any, ShardWriter),  # Ray Data takes classes too, which its annotation does not say
             fn_constructor_args=(plan.store, plan.shard_jobs(), plan.token_budget, threads),
             compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
-            num_cpus=placement.cpus_per_actor,
+            num_cpus=0 if placement.slots_asleep else placement.cpus_per_actor,
             num_gpus=placement.gpus_per_actor,
             resources=dict(placement.others),
             max_restarts=0,

@@ -5,6 +5,7 @@ Ray would wait for it for ever.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from raykd.runs.topology import TINY, Group, Node, Topology, shown
 
 DRIVER_CPUS = 0.1
 """The process that starts a run of several workers computes nothing itself."""
+ASLEEP_BYTES, ASLEEP_SHARE = 450 * 2**20, 0.125
+"""What a worker holds that has nothing to do, and the share of the node's memory that all of them may hold."""
 PROBE = "raykd_probe"
 """A custom resource: a node that has it is kept quiet for measurements."""
 
@@ -99,6 +102,24 @@ def readers(resources: Resources, cluster: Topology) -> int:
         )
         raise PlacementError(f"{key}: {arithmetic}; set it to at most {fits}")
     return own.workers or fits
+
+
+def keeps_slots(resources: Resources, cluster: Topology) -> bool:
+    """Whether the slots that train teachers wait for the trials, while the teachers' signals are computed and latency
+    is measured. A slot takes 5 processor seconds to start.
+
+    Slots hold their CPUs while they sleep, and Ray would place nothing else there. On the only node there is, they are
+    used without asking Ray. On several, Ray has to count; a slot with a GPU holds its memory, too.
+    """
+    own, slots = resources.of("students"), concurrency(resources, cluster)
+    if own != resources.of("teachers") or own.gpus_per_worker or len(cluster.nodes) != 1 or cluster.grows:
+        return False
+    # Whatever is no CPU is not given twice.
+    others = {*taken(resources.reading), *(targeted(resources.latency) if resources.latency else ())}
+    if others & set(taken(own)) - {"CPU"}:
+        return False
+    memory = cluster.nodes[0].resources.get("memory", math.inf)
+    return slots * own.workers * ASLEEP_BYTES <= ASLEEP_SHARE * memory
 
 
 def check_target(target: LatencyTarget | None, cluster: Topology) -> None:

@@ -81,6 +81,9 @@ class Topology:
 
     nodes: tuple[Node, ...] = ()
     may_add: tuple[NodeType, ...] = ()
+    slots_asleep: bool = False
+    """Whether slots sleep that hold CPUs (`placement.keeps_slots`): what is computed meanwhile uses these, and asks Ray
+    for none."""
 
     @staticmethod
     def of(*nodes: Amounts) -> Topology:

@@ -130,4 +130,11 @@ def _placement(
         actors = places(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
     cpus, gpus = (group.each.get(name, 0.0) for name in ("CPU", "GPU"))
     others = {name: amount for name, amount in group.each.items() if name not in ("CPU", "GPU")}
-    return Placement(actors or None, cpus, gpus, others, resources.max_failures)
+    return Placement(
+        actors or None,
+        cpus,
+        gpus,
+        others,
+        slots_asleep=cluster.slots_asleep,
+        max_failures=resources.max_failures,
+    )

@@ -24,6 +24,8 @@ class RunCourse:
         self.points: list[Point] = []
         self.epochs: list[Mapping[str, Any]] = []
         """What was reported."""
+        self.done = 0.0
+        """The share of the plan that is done."""
         self._stages = [_Stage(run, stage) for stage in run.stages]
         lengths = _lengths(self._stages)
         self._shares = [length / sum(lengths) for length in lengths]
@@ -50,12 +52,12 @@ class RunCourse:
         if selected > self._best:
             self._best, self._kept = selected, metrics["dev"]
         stage = self._stages[place[0]]
+        within = (place[1] + self._within(stage, metrics)) / stage.steps
+        self.done = sum(self._shares[: place[0]]) + self._shares[place[0]] * min(1.0, within)
         if stage.counts:
-            within = (place[1] + self._done(stage, metrics)) / stage.steps
-            share = sum(self._shares[: place[0]]) + self._shares[place[0]] * min(1.0, within)
-            self.points.append(Point(share, self._kept))
+            self.points.append(Point(self.done, self._kept))
 
-    def _done(self, stage: _Stage, metrics: Mapping[str, Any]) -> float:
+    def _within(self, stage: _Stage, metrics: Mapping[str, Any]) -> float:
         """The share of the step that is done, by whichever limit ends it first."""
         epochs, steps = metrics["epoch"] - self._first + 1, metrics["steps"] - self._before
         return max(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
@@ -16,7 +17,7 @@ from raykd.runs.cost import measure_all, shape_key
 from raykd.runs.execute import find_result, keep_place, missing_results
 from raykd.runs.executor import Scheduler, work
 from raykd.runs.growth import places
-from raykd.runs.placement import concurrency, group_of, preflight
+from raykd.runs.placement import concurrency, group_of, keeps_slots, preflight
 from raykd.runs.precompute import Precomputed
 from raykd.runs.prepare import recipe_needs
 from raykd.runs.progress import Listener
@@ -55,22 +56,53 @@ def run_sweep(
         RunError: if a teacher could not be trained.
         StoreError: if the store fails.
     """
-    students = sweep.file.resources.of("students")
+    resources = sweep.file.resources
+    students = resources.of("students")
+    placements = preflight(resources, cluster)
     budget = Budget(
-        sweep.file.budget, gpus=group_of(students).total.get("GPU", 0.0),
-        at_once=preflight(sweep.file.resources, cluster).students,
+        sweep.file.budget, gpus=group_of(students).total.get("GPU", 0.0), at_once=placements.students,
         ended=[record.trial.number for record in sweep.earlier()],
     )  # fmt: skip
+    compute_teacher_features(sweep, cluster, listener)
     untrained = missing_results(sweep.storage, sweep.members)
-    teach(sweep, cluster, listener)
-    for _, run in untrained:
+    if untrained and keeps_slots(resources, cluster):
+        asleep = replace(cluster, slots_asleep=True)
+
+        def search_phases() -> Iterator[Scheduler]:
+            recorder = before_search(sweep, untrained, budget, asleep, tracker, listener)
+            yield from _phases(sweep, recorder, placements.students, budget)
+
+        every = chain(_teachers(sweep, listener), search_phases())
+        _work(sweep, every, placements.students, students)
+        return sweep.records.trials(), sweep.records.teachers()
+    train_teachers(sweep, cluster, listener)
+    recorder = before_search(sweep, untrained, budget, cluster, tracker, listener)
+    later = sweep.file.baseline != "none" or sweep.file.search.confirm is not None
+    left = later or len(sweep.earlier()) < sweep.trials
+    runs = sweep.trials * len(sweep.first_setting.runs)
+    concurrent = at_once(sweep, "students", runs if left else 0, cluster, listener)
+    _work(sweep, _phases(sweep, recorder, concurrent, budget), concurrent, students)
+    return sweep.records.trials(), sweep.records.teachers()
+
+
+def before_search(
+    sweep: Sweep,
+    trained: Sequence[tuple[str, Run]],
+    budget: Budget,
+    cluster: Topology,
+    tracker: Tracker,
+    listener: Listener,
+) -> Recorder:
+    """What comes between the teachers, of which those `trained` count for the budget, and the search."""
+    compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
+    for _, run in trained:
         result = find_result(sweep.storage, run)
         budget.charge(result.wall_s if result is not None else 0.0)
     measure_costs(sweep, cluster, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
     log_teachers(sweep, teachers, tracker)
-    recorder = Recorder(
+    return Recorder(
         sweep.records,
         tracker,
         listener,
@@ -78,12 +110,6 @@ def run_sweep(
         lambda setting: cost_of(sweep, setting),
         Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
     )
-    later = sweep.file.baseline != "none" or sweep.file.search.confirm is not None
-    left = later or len(sweep.earlier()) < sweep.trials
-    runs = sweep.trials * len(sweep.first_setting.runs)
-    concurrent = at_once(sweep, "students", runs if left else 0, cluster, listener)
-    _work(sweep, _phases(sweep, recorder, concurrent, budget), concurrent, students)
-    return sweep.records.trials(), teachers
 
 
 def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | None:
@@ -91,11 +117,16 @@ def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | 
     does."""
     resources = sweep.file.resources
     preflight(resources, cluster)
-    sweep.transfer()  # refuses what teachers cannot give before they are trained
-    compute_features(sweep.storage, sweep.models(), sweep.teacher_texts(), resources, cluster, listener)
-    missing = len(missing_results(sweep.storage, [*sweep.members, *sweep.teachers]))
-    train_teachers(sweep, at_once(sweep, "teachers", missing, cluster, listener), listener)
+    compute_teacher_features(sweep, cluster, listener)
+    train_teachers(sweep, cluster, listener)
     return compute_transfer(sweep.transfer(), resources, cluster, listener)
+
+
+def compute_teacher_features(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
+    """What frozen encoders give, of which teachers read. Refuses what teachers cannot give before they are trained."""
+    sweep.transfer()
+    resources, texts = sweep.file.resources, sweep.teacher_texts()
+    compute_features(sweep.storage, sweep.models(), texts, resources, cluster, listener)
 
 
 def at_once(sweep: Sweep, role: RunRole, runs: int, cluster: Topology, listener: Listener) -> int:
@@ -112,23 +143,27 @@ def at_once(sweep: Sweep, role: RunRole, runs: int, cluster: Topology, listener:
     return places(role, group_of(own), min(most, runs), cluster, listener, minutes=minutes, exactly=exactly)
 
 
-def train_teachers(sweep: Sweep, concurrent: int, listener: Listener) -> None:
+def train_teachers(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
     """Train the teachers that are not in the store yet.
 
     Raises:
+        PlacementError: as `at_once` does.
         RunError: naming each teacher that failed; the others are kept.
     """
+    missing = missing_results(sweep.storage, [*sweep.members, *sweep.teachers])
+    concurrent = at_once(sweep, "teachers", len(missing), cluster, listener)
+    _work(sweep, _teachers(sweep, listener), concurrent, sweep.file.resources.of("teachers"))
+
+
+def _teachers(sweep: Sweep, listener: Listener) -> Iterator[RunList]:
+    """The phase `teachers`. RunError names each that failed."""
     todo = missing_results(sweep.storage, sweep.members)
-
-    def lists() -> Iterator[RunList]:
-        # An ensemble is evaluated when its members are trained.
-        for runs in (sweep.members, sweep.teachers):
-            yield from _list(missing_results(sweep.storage, runs), "teachers", listener)
-
     every = {run.id: (name, run) for name, run in [*sweep.members, *sweep.teachers]}
     listener.begin("teachers", len(missing_results(sweep.storage, list(every.values()))))
-    _work(sweep, lists(), concurrent, sweep.file.resources.of("teachers"))
-    for _, run in [*sweep.members, *sweep.teachers]:
+    # An ensemble is evaluated when its members are trained.
+    for runs in (sweep.members, sweep.teachers):
+        yield from _list(missing_results(sweep.storage, runs), "teachers", listener)
+    for _, run in every.values():
         keep_place(sweep.storage, run)
     listener.end("teachers", f"{len(todo)} trained, {len(sweep.members) - len(todo)} found in the store")
 

@@ -24,7 +24,7 @@ from raykd.runs.run import Run, validated
 from raykd.runs.stored_features import encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
-from raykd.sweep.course import unfreezing_steps
+from raykd.sweep.course import RunCourse, unfreezing_steps
 from raykd.sweep.sweep import Sweep
 
 WORD_PIECES = 1.35
@@ -58,6 +58,8 @@ class Forecast:
     at_most: tuple[str, ...] = ()
     readings: tuple[Reading, ...] = ()
     """What frozen encoders have still to read."""
+    trained_share: float | None = None
+    """The share of its plan by which a trial is counted in the phase `trials`; None: whole."""
 
     @property
     def seconds(self) -> float:
@@ -77,6 +79,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     seconds = fmean(sum(_run_s(sweep, run) for run in runs) for runs in every)
     one = seconds * sweep.file.search.runs_per_setting
     trials = max(0, sweep.trials - len(sweep.earlier())) * one
+    share = trained_share(sweep)
     models = sweep.models()
     confirm, runs = sweep.file.search.confirm, sweep.file.search.runs_per_setting
     seeds = confirm.seeds if confirm is not None else runs
@@ -85,15 +88,31 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
         "features": _features_s(sweep, models, unread) / concurrent,
         "teachers": _together([_run_s(sweep, run) for run in todo], concurrent),
         "precompute": _precompute_s(sweep) / concurrent,
-        "trials": trials / concurrent,
+        "trials": trials * (1.0 if share is None else share) / concurrent,
         "baseline": seeds / runs * trials / concurrent if sweep.file.baseline != "none" else 0.0,
         **({"confirm": (seeds - runs) / runs * trials / concurrent} if confirm is not None else {}),
     }
     phases = {name: seconds and seconds + PHASE_S * (name not in KEPT) for name, seconds in phases.items()}
     phases = {"start": START_S, **phases, "report": REPORT_S}
-    bounds = tuple(_bounds(sweep, [*todo, *chain(*every)]))
+    bounds = tuple(_bounds(sweep, [*todo, *chain(*every)], share))
     side_by_side = min(concurrent, sweep.file.search.runs_per_setting)
-    return Forecast(phases, one / side_by_side, bounds, tuple(unread))
+    return Forecast(phases, one / side_by_side, bounds, tuple(unread), share)
+
+
+def trained_share(sweep: Sweep) -> float | None:
+    """The share of their plan that the sweep's own trials trained in the mean, where some are stopped early; None where
+    none is, or none has ended."""
+    if sweep.file.search.stopping.kind == "none":
+        return None
+    shares = []
+    for record in sweep.earlier():
+        runs = sweep.settings.of(record.resolved).runs if record.trial.state == "PRUNED" else ()
+        courses = [RunCourse(run) for run in runs]
+        for run, course in zip(runs, courses, strict=True):
+            for metrics in record.epochs.get(run.id, ()):
+                course.add(metrics)
+        shares.append(fmean(course.done for course in courses) if courses else 1.0)
+    return fmean(shares) if shares else None
 
 
 def _together(seconds: Sequence[float], concurrent: int) -> float:
@@ -206,8 +225,8 @@ def words_in(part: pa.Table) -> int:
     )
 
 
-def _bounds(sweep: Sweep, runs: Iterable[Run]) -> Iterator[str]:
+def _bounds(sweep: Sweep, runs: Iterable[Run], share: float | None) -> Iterator[str]:
     if any(stage["schedule"]["patience"] is not None for run in runs for stage in run.stages):
         yield "training that ends by patience is counted to its last step"
-    if sweep.file.search.stopping.kind != "none":
+    if sweep.file.search.stopping.kind != "none" and share is None:
         yield "trials that will be stopped early are counted whole"

@@ -65,7 +65,8 @@ def trials_within(sweep: Sweep, expected: Forecast, concurrent: int) -> int | No
         return None
     left = sweep.trials - len(sweep.earlier())
     free = sweep.file.budget.seconds - _before_trials(expected) - expected.phases["report"]
-    each = expected.trial_s * min(concurrent, sweep.file.search.runs_per_setting) / concurrent
+    whole = expected.trial_s * min(concurrent, sweep.file.search.runs_per_setting) / concurrent
+    each = whole if expected.trained_share is None else whole * expected.trained_share
     return max(0, min(left, int(free / each))) if each else left
 
 

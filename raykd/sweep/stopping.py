@@ -39,7 +39,8 @@ CLOSE = 1e-9
 class StoppingConfig(Frozen):
     """When trials are stopped before their end: where no score that they can still reach would put them on the front,
     given what they cost, and where others were better at the same share of their epochs. A trial that was stopped is
-    never on a front."""
+    never on a front. Use it with `sampler: tpe`: `gp` and `nsga2` learn from complete trials alone, and draw at random
+    until there are enough of them."""
 
     kind: Literal["none", "mo_asha"] = "none"
     eta: Annotated[float, Field(gt=1)] = 3.0

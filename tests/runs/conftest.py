@@ -1,6 +1,10 @@
 """One prepared store for the tests of runs: a corpus, its teachers and their signals, computed once."""
 
+from collections.abc import Iterator
+
 import pytest
+import ray
+from ray.util import placement_group, remove_placement_group
 
 from raykd.runs.prepare import Preparation
 from tests.runs.small import prepared, recipe
@@ -12,3 +16,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Preparation:
     folder = str(tmp_path_factory.mktemp("small") / "store")
     others = ({"kind": "top_wk", "k": 3}, {"kind": "representation", "layer": 1})
     return prepared(folder, recipe(), *(recipe(objective=objective) for objective in others))
+
+
+@pytest.fixture
+def full_ray_cluster(ray_cluster: str) -> Iterator[str]:
+    """The shared cluster while all its CPUs are held."""
+    held = placement_group([{"CPU": ray.cluster_resources()["CPU"]}])
+    assert held.wait(30)
+    yield ray_cluster
+    remove_placement_group(held)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -135,14 +137,14 @@ class Counted(Silent):
         self.advanced += units
 
 
-def test_shapes_are_measured_on_the_cluster_and_found_by_where_they_were_measured(
-    ray_cluster, tmp_path, monkeypatch
+def test_shapes_are_measured_beside_slots_that_sleep_and_found_by_where_they_were_measured(
+    full_ray_cluster, tmp_path, monkeypatch
 ):
     """Seen: a driver with another processor than its workers did not find what they had measured."""
     monkeypatch.setattr(latency, "processor", lambda: "the driver's")
     preparation = prepare(recipe(), Storage(str(tmp_path)))
     runs = [preparation.teachers[0].run, student_of(preparation)]
-    how = {"resources": Resources(), "cluster": topology()}
+    how = {"resources": Resources(), "cluster": replace(topology(), slots_asleep=True)}
     for began in ((2, 0), (2, 2)):
         seen = Counted()
         on = measure_all(str(tmp_path), runs, listener=seen, **how)

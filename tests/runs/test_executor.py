@@ -226,18 +226,30 @@ def test_a_fault_of_the_run_is_not_tried_again(monkeypatch, error):
     assert not waited
 
 
+FAULTS = [
+    StoreError("sweeps/x/trials/00000.json", "cannot be written", "check the network", True),
+    ValueError("a fault of raykd"),
+]
+
+
 class Broken(Scheduler):
-    """One whose own store fails when the first job ends."""
+    """One whose own store fails, or that has a fault, when the first job ends."""
+
+    def __init__(self, fault: Exception):
+        super().__init__("abcdef", seeds=1)
+        self.fault = fault
 
     def ended(self, key: str, outcome: Outcome) -> None:
         super().ended(key, outcome)
-        raise StoreError("sweeps/x/trials/00000.json", "cannot be written", "check the network", True)
+        raise self.fault
 
 
-def test_what_the_scheduler_raises_ends_the_work_and_is_raised(run):
-    scheduler = Broken("abcdef", seeds=1)
-    with pytest.raises(StoreError, match=r"00000\.json: cannot be written"):
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_the_scheduler_raises_ends_the_work_and_is_raised(run, fault):
+    scheduler = Broken(fault)
+    with pytest.raises(type(fault)) as raised:
         run(Tuner(), scheduler)
+    assert raised.value is fault
     assert scheduler.names == list("cdef"), "nothing is proposed after it"
 
 
@@ -288,17 +300,43 @@ def test_a_slot_that_has_to_wait_keeps_its_actor_until_there_is_a_run(tmp_path):
     assert [key for key, _ in ends(scheduler)] == list("abc")
 
 
+def test_a_run_whose_slot_died_before_it_is_given_to_another_slot_once():
+    scheduler = Scheduler("ab", seeds=1)
+    jobs = executor._OpenJobs(scheduler)
+    tune, endings = executor._Proposals(jobs), executor._Endings(jobs)
+
+    def fail(trial: str) -> None:
+        tune.on_trial_complete(trial, error=True)
+        endings.on_trial_error(0, [], SimpleNamespace(trial_id=trial, get_error=lambda: "it died"))
+
+    def seed(trial: str) -> tuple[str, int]:
+        assert tune.suggest(trial)["run"]
+        return jobs.places[trial]
+
+    assert seed("one") == ("a", 0)
+    fail("one")
+    assert not ends(scheduler)
+    assert seed("two") == ("a", 0)
+    fail("two")
+    assert ends(scheduler) == [("a", "it died")]
+    assert seed("three") == ("b", 0)
+    endings.on_trial_start(0, [], SimpleNamespace(trial_id="three"))
+    fail("three")
+    assert ends(scheduler) == [("a", "it died"), ("b", "it died")]
+    assert tune.suggest("four") == Searcher.FINISHED
+
+
 def test_where_there_is_nothing_to_do_nothing_is_started(monkeypatch, tmp_path):
     monkeypatch.setattr(executor.tune, "Tuner", None)
     work(Scheduler(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
 
 
-def workers() -> list[psutil.Process]:
-    """Those of Ray Train that belong to this process."""
+def processes(name: str) -> list[psutil.Process]:
+    """Those of Ray whose name begins like this and that belong to this process."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
-            found += [process] if process.cmdline()[0].startswith("ray::RayTrainWorker") else []
+            found += [process] if process.cmdline()[0].startswith(f"ray::{name}") else []
     return found
 
 
@@ -316,7 +354,7 @@ def test_several_workers_take_run_after_run_whatever_becomes_of_one(ray_cluster,
         (result,) = scheduler.outcomes[job].results
         assert [epoch["epoch"] for epoch in result.epochs] == [0, 1, 2]
         assert result.workers == 2
-    assert not workers(), "they end with the work"
+    assert not processes("RayTrainWorker"), "they end with the work"
 
 
 def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from raykd.errors import PlacementError
-from raykd.runs.placement import concurrency, latency_node, preflight, readers
+from raykd.runs.placement import (
+    ASLEEP_BYTES,
+    ASLEEP_SHARE,
+    concurrency,
+    keeps_slots,
+    latency_node,
+    preflight,
+    readers,
+)
 from raykd.runs.resources import LatencyTarget, Resources
 from raykd.runs.topology import Node, NodeType, Topology
 
@@ -195,3 +203,45 @@ def test_latency_is_measured_on_the_node_that_the_file_names():
     assert latency_node(LatencyTarget(custom={"arm": 1.0}), cluster) == arm
     assert latency_node(LatencyTarget(labels={"kind": "phone"}), cluster) == plain
     assert latency_node(LatencyTarget(labels={"kind": "tablet"}), cluster) is None
+
+
+ROOM = 2 * ASLEEP_BYTES / ASLEEP_SHARE
+"""Memory of a node on which two workers may sleep."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "node", "kept"),
+    [
+        ({}, {"CPU": 2.0}, True),
+        ({"workers": 2, "cpus_per_worker": 0.9}, {"CPU": 2.0}, True),
+        ({"students": {"cpus_per_worker": 1.0}}, {"CPU": 2.0}, True),
+        ({"students": {"cpus_per_worker": 0.5}}, {"CPU": 2.0}, False),
+        ({"teachers": {"concurrency": 1}}, {"CPU": 2.0}, False),
+        ({}, {"CPU": 2.0, "memory": ROOM}, True),
+        ({}, {"CPU": 2.0, "memory": ROOM - 1}, False),
+        ({"workers": 2, "concurrency": 1}, {"CPU": 4.0, "memory": ROOM}, True),
+        ({"workers": 2, "concurrency": 1}, {"CPU": 4.0, "memory": ROOM - 1}, False),
+        ({"gpus_per_worker": 0.5}, {"CPU": 2.0, "GPU": 1.0}, False),
+        ({"precompute": {"gpus_per_worker": 1.0}}, {"CPU": 2.0, "GPU": 1.0}, True),
+        ({"custom": {"disk": 1.0}}, {"CPU": 2.0, "disk": 2.0}, False),
+        (
+            {"custom": {"disk": 1.0}, "precompute": {"custom": {"net": 1.0}}},
+            {"CPU": 2.0, "disk": 2.0, "net": 1.0}, True,
+        ),
+        (
+            {"students": {"custom": {"disk": 1.0}}, "teachers": {"custom": {"disk": 1.0}},
+             "latency": {"custom": {"disk": 1.0}}},
+            {"CPU": 2.0, "disk": 2.0}, False,
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_slots_wait_for_the_trials_where_what_is_computed_meanwhile_has_room(asked, node, kept):
+    assert keeps_slots(Resources(**asked), Topology.of(node)) == kept
+
+
+def test_slots_of_several_nodes_and_of_a_cluster_that_grows_do_not_wait():
+    node = Node({"CPU": 2.0})
+    assert keeps_slots(Resources(), Topology((node,)))
+    assert not keeps_slots(Resources(), Topology((node, node)))
+    assert not keeps_slots(Resources(), Topology((node,), (NodeType(node, 1),)))

@@ -114,6 +114,13 @@ def test_too_few_cpus_are_refused_with_the_arithmetic(ray_cluster, store):
         run(store, "healthy", actors=9)
 
 
+def test_the_cpus_of_slots_that_sleep_are_used(full_ray_cluster, store):
+    store.parent.mkdir(exist_ok=True)
+    computed, _ = run(store, "healthy", slots_asleep=True)
+    assert computed == SHARDS * len(TEACHERS)
+    assert_whole(store)
+
+
 def test_a_full_disk_and_a_killed_actor(ray_cluster, store):
     with pytest.raises(StoreError, match="no space left on device") as full:
         run(store, "disk-full")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +12,13 @@ from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.execute import find_result
 from raykd.runs.progress import Silent
+from raykd.runs.topology import Topology
 from raykd.spec import assignments, load
-from raykd.sweep.driver import cost_of, note_unused_text, teacher_rows, train_teachers
+from raykd.sweep import driver
+from raykd.sweep.driver import cost_of, note_unused_text, run_sweep, teacher_rows, train_teachers
 from raykd.sweep.sweep import Sweep
 from tests.runs.small import recipe
-from tests.sweep.in_process import without_ray
+from tests.sweep.in_process import Untracked, without_ray
 
 ENSEMBLE = """\
 name: ensemble
@@ -59,17 +62,17 @@ def ensemble(tmp_path):
 
 def test_an_ensemble_is_evaluated_once_its_members_stand(ensemble):
     sweep, done = ensemble
-    train_teachers(sweep, 1, Silent())
+    train_teachers(sweep, Topology.of({"CPU": 1.0}), Silent())
     assert [run.id for run in done] == [run.id for _, run in [*sweep.members, *sweep.teachers]]
     assert [name for name, _ in sweep.members[:2]] == ["bilstm_crf en seed 0", "bilstm_crf en seed 1"]
     assert [bool(run.members) for run in done] == [False] * 4 + [True] * 2
-    train_teachers(sweep, 1, Silent())
+    train_teachers(sweep, Topology.of({"CPU": 1.0}), Silent())
     assert len(done) == 6
 
 
 def test_an_ensembles_row_has_its_own_scores_above_those_of_its_members(ensemble):
     sweep, _ = ensemble
-    train_teachers(sweep, 1, Silent())
+    train_teachers(sweep, Topology.of({"CPU": 1.0}), Silent())
     for _, run in sweep.teachers:
         measure_cost(sweep.storage.uri, run)
     (row,) = teacher_rows(sweep)
@@ -81,6 +84,51 @@ def test_an_ensembles_row_has_its_own_scores_above_those_of_its_members(ensemble
         assert row.scores.by_language("test")[name[-2:]] == result.scores.mean("test")
     members = [find_result(sweep.storage, run) for _, run in sweep.members]
     assert row.cost["parameters"] == sum(member.parameters for member in members if member is not None)
+
+
+SMALL = """\
+name: small
+corpus: {source: builtin, languages: [en], train: 12, dev: 4, test: 4}
+teachers: {kind: bilstm_crf, embedding_dim: 6, hidden_dim: 6, character_dim: 0, epochs: 1}
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+objective: {kind: structural}
+schedule: {epochs: 1, anneal_horizon: 2}
+search: {trials: 1, sampler: grid}
+"""
+
+
+class Phases(Silent):
+    """Keeps the phases in the order in which they begin."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+        self.begun.append(phase)
+
+
+@pytest.mark.parametrize(("cpus", "works"), [({}, 1), ({"students": {"cpus_per_worker": 0.5}}, 2)])
+def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, works):
+    path = tmp_path / "sweep.yaml"
+    path.write_text(f"{SMALL}resources: {json.dumps(cpus)}\n")
+    sweep, listener = Sweep(load(path, [f"store={tmp_path}/store"])), Phases()
+    done: list[str] = []
+    with without_ray(), pytest.MonkeyPatch.context() as patch:
+        for name in ("work", "measure_all"):
+            really = getattr(driver, name)
+
+            def counted(*given: Any, name: str = name, really: Any = really, **options: Any) -> Any:
+                asleep = name == "measure_all" and options["cluster"].slots_asleep
+                done.append(f"{name}, slots asleep" if asleep else name)
+                return really(*given, **options)
+
+            patch.setattr(driver, name, counted)
+        cluster = Topology.of({"CPU": 1.0})
+        trials, teachers = run_sweep(sweep, cluster, tracker=Untracked(), listener=listener)  # type: ignore[arg-type]
+    assert [trial.state for trial in trials] == ["COMPLETE"]
+    assert [teacher.name for teacher in teachers] == ["bilstm_crf"]
+    assert listener.begun == ["teachers", "precompute", "latency", "trials"]
+    assert done == (["work", "measure_all, slots asleep"] if works == 1 else ["work", "measure_all", "work"])
 
 
 PREPARATIONS = """\

@@ -122,6 +122,16 @@ def test_steps_and_patience_bound_it_and_more_at_once_shorten_it(tmp_path):
     assert twice - PHASE_S == pytest.approx((expected.phases["trials"] - PHASE_S) / 2)
 
 
+def test_trials_that_are_stopped_early_are_shorter_and_the_baseline_is_not(tmp_path, monkeypatch):
+    text = TEXT + "baseline: gold\n"
+    whole, _ = of(tmp_path, text)
+    monkeypatch.setattr(forecast_module, "trained_share", lambda sweep: 0.25)
+    part, _ = of(tmp_path, text)
+    assert part.phases["trials"] - PHASE_S == pytest.approx((whole.phases["trials"] - PHASE_S) / 4)
+    assert part.phases["baseline"] == whole.phases["baseline"]
+    assert part.trial_s == whole.trial_s
+
+
 def test_what_is_computed_takes_no_time(tmp_path, capsys):
     of(tmp_path)
     words = [str(tmp_path / "sweep.yaml"), "--set", f"store={tmp_path / 'store'}"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from raykd.spec import load
 from raykd.sweep.driver import run_sweep
 from raykd.sweep.records import Record
 from raykd.sweep.sweep import Sweep
-from tests.sweep.in_process import code_of, without_ray
+from tests.sweep.in_process import Untracked, code_of, without_ray
 
 TEXT = """\
 name: stopped
@@ -36,13 +38,6 @@ search:
   objectives: {f1: max, parameters: min}
   stopping: {kind: mo_asha, first_rung: 0.3, complete_first: 1}
 """
-
-
-class Untracked:
-    """A tracking server that takes everything."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *args, **options: None
 
 
 class Held:
@@ -136,13 +131,25 @@ def test_table_and_page_show_what_was_stopped_and_why(whole, capsys):
     assert all(trial.message.split(": ")[1].split(",")[0] in page for trial in stopped)
 
 
-def test_a_plan_says_that_trials_are_counted_whole(whole, capsys):
-    folder, _ = whole
+def planned(folder: Path, store: Path, capsys: Any) -> str:
+    """What `raykd plan` says of the time."""
     with without_ray():
-        assert code_of("plan", str(folder / "sweep.yaml"), "--set", f"store={folder}/store") == 0
-    assert "at most: trials that will be stopped early are counted whole" in " ".join(
-        capsys.readouterr().out.split()
+        assert code_of("plan", str(folder / "sweep.yaml"), "--set", f"store={store}") == 0
+    return next(line for line in capsys.readouterr().out.splitlines() if line.startswith("time: "))
+
+
+def test_a_plan_counts_trials_as_those_that_have_ended_were_trained(whole, tmp_path, capsys):
+    folder, records = whole
+    assert planned(folder, tmp_path, capsys).endswith(
+        "at most: trials that will be stopped early are counted whole"
     )
+    # Six epochs for each of two seeds.
+    trained = [
+        sum(map(len, record.epochs.values())) / 12 if record.trial.state == "PRUNED" else 1.0
+        for record in records
+    ]
+    (share,) = re.findall(r"with (\d+) % of their epochs", planned(folder, folder / "store", capsys))
+    assert int(share) == round(100 * fmean(trained)) < 100
 
 
 def test_costs_that_only_training_tells_are_refused(tmp_path, capsys):
