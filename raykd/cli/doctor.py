@@ -36,7 +36,8 @@ def doctor(
         found = examine(storage, each=lambda name: status.update(f"reading {escape(name)}"))
     _print(found)
     if repair_:
-        refuse_if_running(storage, note=_line)
+        damaged = [name for damage in found.damages for name in damage.remove]
+        refuse_if_running(storage, note=_line, damaged=damaged)
     if repair_ and (found.damages or found.left):
         repair(storage, found)
         _line("doctor: removed; raykd sweep FILE --resume computes again what is missing")

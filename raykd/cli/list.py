@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import stderr, stdout
+from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.report.form import NONE, percent, size
 from raykd.storage import Storage
@@ -49,8 +50,8 @@ def list(
         _print_parts(kind, parts or [])
         return
     _print_sweeps(found)
-    counted = ", ".join(f"{name} {count:,} ({size(number)})" for name, (count, number) in kinds.items())
-    _line(f"list: {storage.address}: {counted or 'nothing'}")
+    kept = ", ".join(f"{name} {count:,} ({size(number)})" for name, (count, number) in kinds.items())
+    _line(f"list: {storage.address}: {kept or 'nothing'}")
     shown = next((each.name for each in found if each.trials), None)
     _line(f"Next: raykd front {shown}{_at(store)}" if shown else "Next: raykd sweep FILE")
 
@@ -85,6 +86,9 @@ def _print_sweeps(found: Sequence[Summary]) -> None:
     if found:
         stdout.print(table)
     for each in found:
+        # Not a column: most sweeps stop none, and the table has to fit a narrow terminal.
+        if stopped := each.trials.get("PRUNED", 0):
+            _line(f"{each.name}: {counted(stopped, 'trial')} stopped early")
         if each.note:
             _line(f"{each.name}: {each.note}")
 

@@ -98,7 +98,8 @@ def before_search(
     for _, run in trained:
         result = find_result(sweep.storage, run)
         budget.charge(result.wall_s if result is not None else 0.0)
-    measure_costs(sweep, cluster, listener)
+    if sweep.timed_on is None:  # else they were measured before the limits were looked at
+        measure_costs(sweep, cluster, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
     log_teachers(sweep, teachers, tracker)

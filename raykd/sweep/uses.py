@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -28,6 +28,7 @@ from raykd.runs.models import FILES, MODEL, RESULT
 from raykd.runs.run import Run
 from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
 from raykd.storage import Stamp, Storage
+from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held, refuse_if_working
 from raykd.sweep.records import SweepRecords, sweeps_in
 from raykd.transfer import read_manifest, signal_id
@@ -87,12 +88,17 @@ class Part:
         return sorted(self.files, key=lambda name: (name.rpartition("/")[2] not in COMPLETING, name))
 
 
-def refuse_if_running(storage: Storage, *, note: Callable[[str], None]) -> None:
+def refuse_if_running(
+    storage: Storage, *, note: Callable[[str], None], damaged: Collection[str] = ()
+) -> None:
     """Raises StoreError where a driver works on one of the store's sweeps, or something computes there without a sweep:
-    nothing may be removed then."""
+    nothing may be removed then. A lease among the `damaged` files keeps nobody: its holder, where there is one, ends
+    when it next looks at it.
+    """
     refuse_if_working(storage, note=note)
     for records in sweeps_in(storage):
-        refuse_if_held(records.folder, note=note)
+        if f"sweeps/{records.name}/{LEASE}" not in damaged:
+            refuse_if_held(records.folder, note=note)
 
 
 def parts_of(storage: Storage, files: Mapping[str, Stamp] | None = None) -> list[Part]:

@@ -126,7 +126,9 @@ def test_a_sweep_starts_from_settings_keeps_to_its_budget_and_confirms_its_front
         assert "start: 1 setting of search.start_from come first" in printed
         assert "constraints: 2 of 2 student shapes meet those on costs" in printed
         call("sweep", *words)
-        assert re.search(r"confirm: done, \d complete", capsys.readouterr().out)
+        printed = capsys.readouterr().out
+        assert re.search(r"confirm: done, \d complete", printed)
+        assert printed.count("latency: done") == 1, "the limits and the phases ask for the same costs"
         records = SweepRecords(Storage(str(tmp_path / "store")), "whole")
         trials = records.trials()
         searched = [each for each in trials if each.role == "search"]

@@ -10,6 +10,7 @@ import shutil
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -17,6 +18,7 @@ from raykd.errors import StoreError
 from raykd.runs.checkpoint import CHECKPOINT
 from raykd.storage import Storage
 from raykd.sweep.doctor import KINDS, examine, repair
+from raykd.sweep.lease import held
 from raykd.sweep.records import SweepRecords
 from tests.sweep.in_process import code_of, without_ray
 
@@ -208,6 +210,27 @@ def test_old_temporary_files_are_removed_and_young_ones_stay(folder):
     repair(Storage(str(store)), found)
     assert not old.exists()
     assert young.exists()
+
+
+def test_a_damaged_lease_is_repaired_and_one_that_is_held_is_not_passed_over(folder, capsys):
+    path = folder / "store/sweeps/doctored/lease.json"
+    path.write_text("{")
+    assert raykd(folder, "doctor") == StoreError.exit_code
+    assert raykd(folder, "doctor", "--repair") == 0
+    assert not path.exists()
+    with held(Storage(str(path.parent))):
+        flip(folder, "costs/*.json")
+        lease = Storage(str(path.parent))
+        holds = {**lease.read_json("lease.json"), "process": os.getppid(), "started": parent()}
+        lease.write_json("lease.json", holds)
+        capsys.readouterr()
+        assert raykd(folder, "doctor", "--repair") == StoreError.exit_code
+        assert "works on this sweep" in capsys.readouterr().err
+
+
+def parent() -> float:
+    """When the process began that began this one."""
+    return psutil.Process(os.getppid()).create_time()
 
 
 @pytest.mark.parametrize("progress", [{"shoe": 43}, None, "not pickled"])

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,12 +97,21 @@ def test_the_list_has_every_sweep_with_its_trials_and_its_best(store, capsys):
     assert code_of("list", str(store)) == 0
     output = said(capsys)
     assert "doctored ended 2 0 0 60.0" in output
+    assert "stopped early" not in output
     assert "sweeps 2 (" in output
     assert f"runs 3 ({size(sum(path.stat().st_size for path in (store / 'runs').rglob('*.*')))})" in output
     assert "Next: raykd front" in output
     for kind in ("runs", "teachers", "transfer", "corpora"):
         assert code_of("list", str(store), "--kind", kind) == 0
         assert "not finished" not in said(capsys)
+
+
+def test_the_list_counts_trials_that_were_stopped_early(store, capsys):
+    records = SweepRecords(Storage(str(store)), "doctored")
+    record = records.load()[0]
+    records.save(replace(record, trial=replace(record.trial, state="PRUNED")))
+    assert code_of("list", str(store)) == 0
+    assert "doctored: 1 trial stopped early" in said(capsys)
 
 
 def test_the_list_says_who_drives_a_sweep_and_what_is_damaged(store, capsys):
