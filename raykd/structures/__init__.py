@@ -1,4 +1,4 @@
-"""Exact inference on linear chains and on flat labelled spans: batched, ragged, differentiable, on CPU and CUDA.
+"""Inference on linear chains, flat labelled spans and dependency arcs: batched, ragged, differentiable, CPU and CUDA.
 
 chain = Chain(emissions_BTY, lengths_B, transitions, start, end)
 log_partition · score · token_marginals · pairwise_marginals · moments          sums over labellings
@@ -10,12 +10,19 @@ spans = Spans(scores_BTTL, lengths_B, SpanTags(begin, inside, end, single, outsi
 log_partition · score · token_marginals · viterbi · entropy                     as of a chain
 span_marginals                                                                  of entities
 
+arcs = Arcs(scores_BTH, lengths_B, "heads" | "trees" | "projective_trees", single_root)
+log_partition · score · token_marginals · viterbi · entropy                     as of a chain, a word's tag is its head
+head_log_marginals · is_allowed                                                 log p(head), trees or not
+
 log_linear_pool(members) · Mixture(members)                                     several models as one
 log_partition · score · token_marginals · viterbi                               of a mixture
 
 A `Distribution` is any of them; operations that they share take any.
 """
 
+from raykd.structures.arc_decoding import is_allowed
+from raykd.structures.arc_sums import head_log_marginals
+from raykd.structures.arcs import Arcs
 from raykd.structures.chain import Chain
 from raykd.structures.decoding import kbest, path_weights, sample
 from raykd.structures.distributions import (
@@ -42,6 +49,7 @@ from raykd.structures.span_sums import span_marginals
 from raykd.structures.spans import Spans, SpanTags
 
 __all__ = [
+    "Arcs",
     "Chain",
     "Distribution",
     "Mixture",
@@ -52,6 +60,8 @@ __all__ = [
     "entropy",
     "expected_score",
     "fenchel_young",
+    "head_log_marginals",
+    "is_allowed",
     "kbest",
     "kl",
     "log_linear_pool",
