@@ -13,6 +13,7 @@ span_marginals                                                                  
 arcs = Arcs(scores_BTH, lengths_B, "heads" | "trees" | "projective_trees", single_root)
 log_partition · score · token_marginals · viterbi · entropy                     as of a chain, a word's tag is its head
 head_log_marginals · is_allowed                                                 log p(head), trees or not
+mean_field(arcs, siblings_BHTT=…, grandparents_BTTH=…)                          pairs of arcs, approximately
 
 log_linear_pool(members) · Mixture(members)                                     several models as one
 log_partition · score · token_marginals · viterbi                               of a mixture
@@ -34,6 +35,7 @@ from raykd.structures.distributions import (
     viterbi,
 )
 from raykd.structures.divergences import cross_entropy, kl, posterior_kl
+from raykd.structures.mean_field import mean_field
 from raykd.structures.mixture import Mixture, log_linear_pool
 from raykd.structures.moments import (
     Moments,
@@ -66,6 +68,7 @@ __all__ = [
     "kl",
     "log_linear_pool",
     "log_partition",
+    "mean_field",
     "moments",
     "pairwise_marginals",
     "path_loss",
