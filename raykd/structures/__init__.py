@@ -1,4 +1,4 @@
-"""Exact inference on linear chains and on flat labelled spans: batched, ragged, differentiable, on CPU and CUDA.
+"""Inference on linear chains, flat labelled spans and dependency arcs: batched, ragged, differentiable, CPU and CUDA.
 
 chain = Chain(emissions_BTY, lengths_B, transitions, start, end)
 log_partition · score · token_marginals · pairwise_marginals · moments          sums over labellings
@@ -10,12 +10,20 @@ spans = Spans(scores_BTTL, lengths_B, SpanTags(begin, inside, end, single, outsi
 log_partition · score · token_marginals · viterbi · entropy                     as of a chain
 span_marginals                                                                  of entities
 
+arcs = Arcs(scores_BTH, lengths_B, "heads" | "trees" | "projective_trees", single_root)
+log_partition · score · token_marginals · viterbi · entropy                     as of a chain, a word's tag is its head
+head_log_marginals · is_allowed                                                 log p(head), trees or not
+mean_field(arcs, siblings_BHTT=…, grandparents_BTTH=…)                          pairs of arcs, approximately
+
 log_linear_pool(members) · Mixture(members)                                     several models as one
 log_partition · score · token_marginals · viterbi                               of a mixture
 
 A `Distribution` is any of them; operations that they share take any.
 """
 
+from raykd.structures.arc_decoding import is_allowed
+from raykd.structures.arc_sums import head_log_marginals
+from raykd.structures.arcs import Arcs
 from raykd.structures.chain import Chain
 from raykd.structures.decoding import kbest, path_weights, sample
 from raykd.structures.distributions import (
@@ -27,6 +35,7 @@ from raykd.structures.distributions import (
     viterbi,
 )
 from raykd.structures.divergences import cross_entropy, kl, posterior_kl
+from raykd.structures.mean_field import mean_field
 from raykd.structures.mixture import Mixture, log_linear_pool
 from raykd.structures.moments import (
     Moments,
@@ -42,6 +51,7 @@ from raykd.structures.span_sums import span_marginals
 from raykd.structures.spans import Spans, SpanTags
 
 __all__ = [
+    "Arcs",
     "Chain",
     "Distribution",
     "Mixture",
@@ -52,10 +62,13 @@ __all__ = [
     "entropy",
     "expected_score",
     "fenchel_young",
+    "head_log_marginals",
+    "is_allowed",
     "kbest",
     "kl",
     "log_linear_pool",
     "log_partition",
+    "mean_field",
     "moments",
     "pairwise_marginals",
     "path_loss",

@@ -1,7 +1,8 @@
-"""Distributions over labellings (a chain, spans, or a mixture of either), and the operations that they share.
+"""Distributions over labellings (a chain, spans, arcs, or a mixture of one kind), and the operations that they share.
 
 Shapes: B batch, T time, Y tags. Code that trains, stores or decodes a model's distribution calls these operations and
-need not know which kind it is. A new structure registers one function per operation here.
+need not know which kind it is. The tags of arcs are heads: Y = T + 1. A new structure registers one function per
+operation here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures import decoding, divergences, partition, span_decoding, span_sums
+from raykd.structures import (
+    arc_decoding,
+    arc_sums,
+    decoding,
+    divergences,
+    partition,
+    span_decoding,
+    span_sums,
+)
+from raykd.structures.arcs import Arcs
 from raykd.structures.chain import Chain
 from raykd.structures.mixture import Mixture, log_linear_pool
 from raykd.structures.spans import Spans
@@ -21,7 +31,7 @@ from raykd.structures.spans import Spans
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-Distribution = Chain | Spans | Mixture
+Distribution = Chain | Spans | Arcs | Mixture
 
 
 @singledispatch
@@ -58,7 +68,7 @@ def entropy(distribution: Distribution) -> Float[Tensor, " batch"]:
 
 def _unknown(distribution: object) -> TypeError:
     return TypeError(
-        f"expected a Chain, Spans or (except for entropy) a Mixture; got {type(distribution).__name__}"
+        f"expected a Chain, Spans, Arcs or (except for entropy) a Mixture; got {type(distribution).__name__}"
     )
 
 
@@ -73,6 +83,12 @@ score.register(Spans, span_decoding.score)
 token_marginals.register(Spans, span_sums.token_marginals)
 viterbi.register(Spans, span_decoding.viterbi)
 entropy.register(Spans, span_sums.entropy)
+
+log_partition.register(Arcs, arc_sums.log_partition)
+score.register(Arcs, arc_decoding.score)
+token_marginals.register(Arcs, arc_sums.token_marginals)
+viterbi.register(Arcs, arc_decoding.viterbi)
+entropy.register(Arcs, arc_sums.entropy)
 
 
 @log_partition.register(Mixture)

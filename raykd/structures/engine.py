@@ -20,6 +20,7 @@ from raykd.structures.scaled import Sums
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from raykd.structures.arcs import Arcs
     from raykd.structures.chain import Chain
 
 
@@ -38,8 +39,8 @@ def _module(name: str) -> Any:
 _broken: set[str] = set()
 
 
-def kernels(chain: Chain, operation: str = "sum_product") -> Any:
-    """The compiled module for this chain's device that has an operation, or None."""
+def kernels(chain: Chain | Arcs, operation: str = "sum_product") -> Any:
+    """The compiled module for the device of a chain, or of arcs, that has an operation, or None."""
     kind = {"cpu": "compiled.launch", "cuda": "triton_kernels"}.get(chain.device.type)
     if kind is None or kind in _broken or chain.batch == 0:
         return None
@@ -47,7 +48,9 @@ def kernels(chain: Chain, operation: str = "sum_product") -> Any:
     return module if hasattr(module, operation) else None
 
 
-def attempt(chain: Chain, operation: str, plain: Callable[[], Any], *inputs: Any, **options: Any) -> Any:
+def attempt(
+    chain: Chain | Arcs, operation: str, plain: Callable[[], Any], *inputs: Any, **options: Any
+) -> Any:
     """Run the compiled operation if there is one; after a failure (no compiler, say), plain PyTorch from then on."""
     module = kernels(chain, operation)
     if module is None:
@@ -59,7 +62,7 @@ def attempt(chain: Chain, operation: str, plain: Callable[[], Any], *inputs: Any
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        # the chain checked its inputs, so this is a fault of the machine's compiler
+        # chains and arcs check their inputs, so this is a fault of the machine's compiler
         _broken.add(module.KIND)
         log.warning(
             "%s: compiled kernels failed and are off, plain PyTorch computes instead: %r", module.KIND, error

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function
 
+from raykd.structures.log_space import log_sum
 from raykd.structures.spans import Spans
 
 if TYPE_CHECKING:
@@ -140,21 +141,13 @@ def _one_way(steps_BTT: Tensor) -> Tensor:
 def _reference(spans: Spans, outside_BT: Tensor) -> Tensor:
     """log Z [B] in float64 by plain operations, which autograd differentiates any number of times."""
     open_BTTL = spans.mask_BTT[..., None] & (spans.scores_BTTL > _NONE)
-    weights_BTT = _log_sum(spans.scores_BTTL.double(), open_BTTL, 3)
+    weights_BTT = log_sum(spans.scores_BTTL.double(), open_BTTL, 3)
     diagonal_TT = torch.eye(spans.time, dtype=torch.bool, device=spans.device)
     rest_BTT = torch.where(diagonal_TT, outside_BT.double()[:, :, None], _NONE)
     both_BTT2 = torch.stack([weights_BTT, rest_BTT], 3)
-    steps_BTT = _log_sum(both_BTT2, both_BTT2 > _NONE, 3)
+    steps_BTT = log_sum(both_BTT2, both_BTT2 > _NONE, 3)
     sums = [steps_BTT.new_zeros(spans.batch)]
     for j in range(spans.time):
         terms_BT = torch.stack(sums, 1) + steps_BTT[:, : j + 1, j]
-        sums.append(_log_sum(terms_BT, terms_BT > _NONE, 1))
+        sums.append(log_sum(terms_BT, terms_BT > _NONE, 1))
     return sums[-1]
-
-
-def _log_sum(terms: Tensor, possible: Tensor, dim: int) -> Tensor:
-    """log Σ exp over the possible terms, −∞ where there is none, without a NaN in any derivative."""
-    some = possible.any(dim, keepdim=True)
-    # where nothing is possible the sum is over zeros, and the outer mask removes it from value and gradient
-    kept = torch.where(possible, terms, torch.where(some, _NONE, 0.0).to(terms.dtype))
-    return torch.where(some.squeeze(dim), torch.logsumexp(kept, dim), _NONE)

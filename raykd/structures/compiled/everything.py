@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import torch
 
+from raykd.structures.arcs import Arcs
 from raykd.structures.chain import Chain
 from raykd.structures.compiled import launch
 
 
 def compile_everything() -> None:
-    """Call each kernel once on a chain of two tags."""
+    """Call each kernel once, on a chain of two tags or on trees of two words."""
     for dtype in (torch.float32, torch.float64):
         emissions_BTY = torch.zeros(1, 2, 2, dtype=dtype)
         chain = Chain(emissions_BTY, torch.tensor([2]), torch.zeros(2, 2, dtype=dtype))
@@ -21,6 +22,10 @@ def compile_everything() -> None:
         launch.covariance(chain, emissions_BTY)
         launch.posterior(chain, emissions_BTY.softmax(-1), token=True, pair=True)
         launch.k_best(chain, 2)
+    for allowed in ("trees", "projective_trees"):
+        arcs = Arcs(torch.zeros(1, 2, 3), torch.tensor([2]), allowed)
+        launch.tree_sums(arcs, marginals=True)
+        launch.best_trees(arcs)
 
 
 if __name__ == "__main__":

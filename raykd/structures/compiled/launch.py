@@ -1,15 +1,10 @@
-"""Calls the kernels: tensors become flat arrays, blocks are shared among threads, compiled code is kept on disk.
+"""Calls the kernels of chains, and has those of trees (`tree_launch.py`) beside them: every operation that is compiled.
 
-Threads are Python's, not numba's: the kernels release the interpreter lock, so a thread pool runs ranges of sentences
-in parallel, without a threading layer that breaks after a fork, in a Ray actor or with a second caller. The number of
-threads is torch's (`torch.get_num_threads`); with one there is no pool.
+Tensors become flat arrays, blocks are shared among threads, compiled code is kept on disk.
 """
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +14,8 @@ from torch import Tensor
 from raykd.structures.compiled import best, blocks, cache, products, sums, tangents
 from raykd.structures.compiled.blocks import Problem
 from raykd.structures.compiled.lanes import REGISTER_BITS
+from raykd.structures.compiled.threads import share_out
+from raykd.structures.compiled.tree_launch import best_trees, tree_sums
 from raykd.structures.scaled import Sums
 
 if TYPE_CHECKING:
@@ -27,10 +24,7 @@ if TYPE_CHECKING:
     from raykd.structures.chain import Chain
 
 KIND = "compiled.launch"
-WORTH_A_THREAD = 1_000_000  # multiplications: they take about as long as passing work to another thread
-_pools: dict[int, ThreadPoolExecutor] = {}
-# threads do not survive a fork; a child starts its own
-os.register_at_fork(after_in_child=_pools.clear)
+__all__ = ["best_trees", "covariance", "k_best", "posterior", "sum_product", "tree_sums"]
 
 cache.keep_together((blocks, products, sums, tangents, best))
 
@@ -122,22 +116,5 @@ def flat(tensor: Tensor) -> np.ndarray:
 def over_blocks(problem: Problem, work: Callable[[int, int], None]) -> None:
     """work(first, last) over all blocks of the problem, shared among threads by the number of tokens."""
     in_a_block = REGISTER_BITS // 8 // problem.emissions.itemsize
-    blocks = -(-len(problem.order) // in_a_block)
-    small = problem.emissions.size * problem.tags < WORTH_A_THREAD
-    threads = 1 if small else min(torch.get_num_threads(), blocks)
-    if threads <= 1:
-        work(0, blocks)
-        return
-    spent = np.cumsum(problem.lengths[problem.order[::in_a_block]])
-    edges = [0, *np.searchsorted(spent, spent[-1] * np.arange(1, threads) / threads), blocks]
-    ranges = [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
-    waiting = [_pool(threads).submit(work, *part) for part in ranges[1:]]
-    work(*ranges[0])
-    for one in waiting:
-        one.result()
-
-
-def _pool(threads: int) -> ThreadPoolExecutor:
-    if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads - 1, thread_name_prefix="raykd-structures")
-    return _pools[threads]
+    spent = problem.lengths[problem.order[::in_a_block]]
+    share_out(spent, problem.emissions.size * problem.tags, work)
