@@ -7,7 +7,7 @@ form (`to_plain`) that `from_plain` reads back to an equal value: a result that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, pstdev, stdev
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ Part = Literal["dev", "test"]
 """Dev selects, test is only reported."""
 Group = Literal["source", "target"]
 """Languages with labels, and those without; targets have a test and no dev."""
+GROUPS: tuple[Group, ...] = ("source", "target")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Score:
     """Each language's own, a mean over seeds."""
     by_seed: tuple[float, ...]
     """Each seed's mean over languages, in the order of the seeds."""
+    beside: Mapping[str, Score] = field(default_factory=dict)
+    """Other metrics of the same predictions, by their names: UAS beside LAS."""
 
     @property
     def sd(self) -> float | None:
@@ -44,8 +47,17 @@ class Score:
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Score:
-        """The score that `asdict` wrote."""
-        return Score(**{**plain, "by_seed": tuple(plain["by_seed"])})
+        """The score that `to_plain` wrote."""
+        beside = {name: Score.from_plain(own) for name, own in plain.get("beside", {}).items()}
+        return Score(**{**plain, "by_seed": tuple(plain["by_seed"]), "beside": beside})
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-able form."""
+        beside = {name: own.to_plain() for name, own in self.beside.items()}
+        # Stated only where there is one: results that were stored before it existed stay as they are.
+        own = {name: value for name, value in vars(self).items() if name != "beside"}
+        own |= {"by_language": dict(self.by_language), "by_seed": list(self.by_seed)}
+        return {**own, "beside": beside} if beside else own
 
     @staticmethod
     def over_seeds(scores: Sequence[Score]) -> Score:
@@ -56,7 +68,19 @@ class Score:
             languages_sd=fmean(score.languages_sd for score in scores),
             by_language={name: fmean(score.by_language[name] for score in scores) for name in languages},
             by_seed=tuple(seed for score in scores for seed in score.by_seed),
+            beside={
+                name: Score.over_seeds([one.beside[name] for one in scores]) for name in scores[0].beside
+            },
         )
+
+    @staticmethod
+    def over_languages(scores: Sequence[Score]) -> Score:
+        """One score of several runs of one seed, each with languages of its own."""
+        by_language = {name: value for score in scores for name, value in score.by_language.items()}
+        beside = {
+            name: Score.over_languages([one.beside[name] for one in scores]) for name in scores[0].beside
+        }
+        return replace(Score.of(by_language), beside=beside)
 
 
 @dataclass(frozen=True)
@@ -65,19 +89,20 @@ class Scores:
 
     by_part: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
 
-    def get(self, part: Part, group: Group = "source") -> Score | None:
-        """The score of one part and group; None where there is none."""
-        return self.by_part.get(part, {}).get(group)
+    def get(self, part: Part, group: Group = "source", beside: str = "") -> Score | None:
+        """The score of one part and group, or the metric `beside` it; None where there is none."""
+        score = self.by_part.get(part, {}).get(group)
+        return score.beside.get(beside) if beside and score is not None else score
 
-    def mean(self, part: Part, group: Group = "source") -> float | None:
+    def mean(self, part: Part, group: Group = "source", beside: str = "") -> float | None:
         """Its mean; None where there is none."""
-        score = self.get(part, group)
+        score = self.get(part, group, beside)
         return None if score is None else score.mean
 
-    def by_language(self, part: Part) -> dict[str, float]:
+    def by_language(self, part: Part, beside: str = "") -> dict[str, float]:
         """Each language's own, of both groups."""
-        groups = self.by_part.get(part, {}).values()
-        return {language: value for score in groups for language, value in score.by_language.items()}
+        found = (self.get(part, group, beside) for group in GROUPS)
+        return {language: value for score in found if score for language, value in score.by_language.items()}
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -88,7 +113,7 @@ class Scores:
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form."""
         return {
-            part: {group: _plain(score) for group, score in groups.items()}
+            part: {group: score.to_plain() for group, score in groups.items()}
             for part, groups in self.by_part.items()
         }
 
@@ -118,14 +143,14 @@ class Scores:
     @staticmethod
     def over_languages(scores: Iterable[Scores]) -> Scores:
         """One of several runs of one seed, each with languages of its own."""
-        merged: dict[str, dict[str, dict[str, float]]] = {}
+        merged: dict[str, dict[str, list[Score]]] = {}
         for each in scores:
             for part, groups in each.by_part.items():
                 for group, score in groups.items():
-                    merged.setdefault(part, {}).setdefault(group, {}).update(score.by_language)
+                    merged.setdefault(part, {}).setdefault(group, []).append(score)
         return Scores(
             {
-                part: {group: Score.of(by_language) for group, by_language in groups.items()}
+                part: {group: Score.over_languages(own) for group, own in groups.items()}
                 for part, groups in merged.items()
             }
         )
@@ -189,7 +214,3 @@ class Cost:
     def from_plain(plain: Mapping[str, Any]) -> Cost:
         """The cost that `to_plain` wrote."""
         return Cost(**plain)
-
-
-def _plain(score: Score) -> dict[str, Any]:
-    return {**asdict(score), "by_seed": list(score.by_seed)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -63,3 +64,31 @@ def test_results_and_costs_survive_json():
     cost = Cost({"latency_ms": 1.5}, {"hidden_dim": 8}, {"threads": 1})
     assert Cost.from_plain(there_and_back(cost.to_plain())) == cost
     assert cost["latency_ms"] == 1.5
+
+
+def with_uas(score: Score, uas: dict[str, float]) -> Score:
+    return replace(score, beside={"uas": Score.of(uas)})
+
+
+def test_metrics_beside_the_score_go_with_it():
+    one, other = (
+        Scores({"dev": {"source": with_uas(Score.of({"en": 0.5}), {"en": uas})}}) for uas in (0.5, 1.0)
+    )
+    assert Scores.from_plain(there_and_back(one.to_plain())) == one
+    together = Scores.over_seeds([one, other])
+    assert (together.mean("dev"), together.mean("dev", beside="uas")) == (0.5, 0.75)
+    assert together.by_language("dev", "uas") == {"en": 0.75}
+    uas = together.get("dev", "source", "uas")
+    assert uas is not None
+    assert uas.by_seed == (0.5, 1.0)
+    dutch = Scores({"dev": {"source": with_uas(Score.of({"nl": 0.25}), {"nl": 0.5})}})
+    both = Scores.over_languages([one, dutch])
+    assert both.by_language("dev", "uas") == {"en": 0.5, "nl": 0.5}
+    assert both.by_language("dev") == {"en": 0.5, "nl": 0.25}
+
+
+def test_a_score_without_any_is_stored_as_ever():
+    plain = run(0.5, 1.0, 0.1).to_plain()
+    assert set(plain["dev"]["source"]) == {"mean", "languages_sd", "by_language", "by_seed"}
+    assert run(0.5, 1.0, 0.1).get("dev", "source", "uas") is None
+    assert run(0.5, 1.0, 0.1).by_language("dev", "uas") == {}

@@ -1,16 +1,18 @@
 """CoNLL-U: ten columns between tabs, one syntactic word per line (Universal Dependencies).
 
-Multi-word tokens (ids like 3-4) and empty nodes (8.1) are skipped: words are what is tagged. The `conllu` package
-is not used: it accepts a line of two columns and reports no line numbers.
+Multi-word tokens (ids like 3-4) and empty nodes (8.1) are skipped: words are tagged, and have heads. The package
+`conllu` is not used: it accepts a line of two columns and reports no line numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from pydantic import model_validator
 
 from raykd.corpora.conll import HEAD, Cells, Layout, cut_at_tabs, row_faults, sentence_rows
 from raykd.corpora.files import BrokenLine
@@ -18,22 +20,48 @@ from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.tags import FileScheme
 from raykd.corpora.text_files import read_text_files
+from raykd.corpora.trees import read_heads
 from raykd.counted import counted
 from raykd.errors import CorpusError
 
-COLUMNS = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
+Pos = Literal["upos", "xpos"]
+Column = Literal["upos", "xpos", "deprel"]
+COLUMNS: Mapping[Column, int] = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
 WIDTH = 10
 NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 """The number of a line that is no word: a multiword token, whose words follow, or an empty node."""
+HEAD_COLUMN = 6
+MISSING = ("_", "")
 HINT = "correct the line; for other column files set corpus.source: conll"
 
 
 class ConlluSource(TextConfig):
-    """CoNLL-U, with one of its columns as the tag."""
+    """CoNLL-U, with one of its columns as the tag, or with its trees."""
 
     source: Literal["conllu"]
-    tag: Literal["upos", "xpos", "deprel"] = "upos"
+    tag: Literal["upos", "xpos", "deprel", "tree"] = "upos"
+    """A column, or `tree`: heads (HEAD), relations (DEPREL) and parts of speech (`pos`)."""
+    pos: Pos = "upos"
+    """Of trees: the column of gold parts of speech."""
+    relations: Literal["full", "universal"] = "full"
+    """Of trees: `universal` cuts subtypes, `nsubj:pass` to `nsubj`, as evaluations do."""
     scheme: FileScheme | dict[str, FileScheme] = "flat"
+
+    @model_validator(mode="after")
+    def _settings_of_trees_agree(self) -> ConlluSource:
+        if self.tag == "tree":
+            if self.scheme != "flat":
+                raise ValueError("relations are no spans: remove scheme")
+            return self
+        for name in ("pos", "relations"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} has no effect without trees: set tag: tree, or remove it")
+        return self
+
+    @property
+    def pos_origin(self) -> str:
+        """Where the parts of speech of a treebank are from, in words."""
+        return f"gold, column {self.pos.upper()}"
 
 
 def read(config: ConlluSource, *, most: int | None = None) -> Stream:
@@ -48,9 +76,13 @@ def read(config: ConlluSource, *, most: int | None = None) -> Stream:
 def parse(
     config: ConlluSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file's lines. Without `labelled` the tag column is not read."""
-    tag = COLUMNS[config.tag] if labelled else None
-    layout = Layout(cut_at_tabs, width=WIDTH, token=1, tag=tag, exact=True, comment="#", hint=HINT)
+    """The sentences of one file's lines. Without `labelled` neither tags nor heads are read."""
+    trees = config.tag == "tree"
+    tag: Column = "deprel" if config.tag == "tree" else config.tag
+    columns: dict[Column, str] = {tag: f"set corpus.tag ({', '.join(COLUMNS)})"} if labelled else {}
+    if labelled and trees:
+        columns = {tag: "leave the sentence out", config.pos: f"set corpus.pos ({', '.join(get_args(Pos))})"}
+    layout = Layout(cut_at_tabs, width=WIDTH, token=1, tag=None, exact=True, comment="#", hint=HINT)
     sentences = sentence_rows(lines, layout)
     head = list(islice(sentences, HEAD))
     _refuse_other_columns(head, file)
@@ -66,12 +98,33 @@ def parse(
                 if not NO_WORD.fullmatch(row[0])
             ]
         )
-        faults = faults or _word_faults(words, config.tag if labelled else None, file)
+        faults = faults or _word_faults(words, columns, file)
+        heads = None
+        if labelled and trees and not faults:
+            heads, faults = _heads(words, file)
         if faults:
             yield Faulty(language, faults)
             continue
-        tags = None if tag is None else [row[tag] for row, _ in words]
-        yield Sentence([row[1] for row, _ in words], tags, language, (file, numbers[0]))
+        tags = [row[COLUMNS[tag]] for row, _ in words] if labelled else None
+        if tags is not None and config.relations == "universal":
+            tags = [relation.partition(":")[0] or relation for relation in tags]
+        yield Sentence(
+            [row[1] for row, _ in words], tags, language, (file, numbers[0]),
+            heads=heads, pos=_pos(words, COLUMNS[config.pos]) if trees else None,
+        )  # fmt: skip
+
+
+def _heads(words: list[tuple[Cells, int]], file: str) -> tuple[list[int], tuple[CorpusError, ...]]:
+    heads, faults = read_heads([row[HEAD_COLUMN] for row, _ in words], [row[1] for row, _ in words])
+    return heads, tuple(
+        CorpusError(file, words[fault.place][1], fault.problem, fault.hint) for fault in faults
+    )
+
+
+def _pos(words: list[tuple[Cells, int]], column: int) -> list[str] | None:
+    """The parts of speech of a sentence; None where a word has none."""
+    pos = [row[column] for row, _ in words]
+    return None if any(each in MISSING for each in pos) else pos
 
 
 def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str) -> None:
@@ -96,7 +149,10 @@ def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str) ->
     raise CorpusError(file, number, problem, hint)
 
 
-def _word_faults(words: list[tuple[Cells, int]], tag: str | None, file: str) -> tuple[CorpusError, ...]:
+def _word_faults(
+    words: list[tuple[Cells, int]], columns: Mapping[Column, str], file: str
+) -> tuple[CorpusError, ...]:
+    """Wrong ids, and words without a value in one of the `columns`, which have what to do then."""
     found: list[CorpusError] = []
     for expected, (row, number) in enumerate(words, start=1):
         if row[0] != str(expected):
@@ -104,7 +160,8 @@ def _word_faults(words: list[tuple[Cells, int]], tag: str | None, file: str) -> 
             hint = "number a sentence's words 1, 2, 3… and end it with an empty line"
             # Those that follow are only counted from here.
             return (*found, CorpusError(file, number, problem, hint))
-        if tag is not None and row[COLUMNS[tag]] == "_":
-            hint = f"annotate it, or set corpus.tag ({', '.join(COLUMNS)})"
-            found.append(CorpusError(file, number, f"{row[1]!r} has no {tag}", hint))
+        for name, otherwise in columns.items():
+            if row[COLUMNS[name]] in MISSING:
+                hint = f"annotate it, or {otherwise}"
+                found.append(CorpusError(file, number, f"{row[1]!r} has no {name}", hint))
     return tuple(found)

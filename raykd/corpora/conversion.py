@@ -20,6 +20,10 @@ from raykd.corpora.tags import OUTSIDE, FileScheme, TagSet, from_bioes, guess_sc
 from raykd.errors import CorpusError
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
+TREES = pa.schema([*SCHEMA, pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16()))])
+"""Of a treebank: with heads, and with parts of speech as numbers in `Converted.pos`; null where unknown."""
+READ, READ_OF_TEXT = ("tokens", "tags", "heads", "pos"), ("tokens", "pos")
+"""What is taken from the pool of labelled sentences, and of others."""
 KNOWN = 50_000
 """Most tag sequences that are remembered: a corpus repeats few very often, and has many that it does not repeat."""
 
@@ -34,6 +38,13 @@ class Converted:
     repaired: Tally = field(default_factory=Tally)
     """Tags that were not valid in the file's scheme as they stood."""
     unit: Unit = "word"
+    pos: tuple[str, ...] = ()
+    """The parts of speech of a treebank, in the order of their numbers; empty where there are no trees."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every table."""
+        return TREES if self.pos else SCHEMA
 
     @property
     def repairs(self) -> dict[str, dict[str, int]]:
@@ -45,19 +56,22 @@ def convert(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig
     """Tables of the `selected` rows of all parts, mapped. The tag set is all tags of train, dev and test together.
 
     Raises:
-        CorpusError: tags do not fit the scheme of their language, or some files tag words and others whole
-            sentences; files and lines are named.
+        CorpusError: tags do not fit the scheme of their language, some files tag words and others whole
+            sentences, or some have trees and others do not; files and lines are named.
     """
     by_language = _labelled(pool, selected)
     tags = {language: _tags(pool, rows) for language, rows in by_language.items()}
     schemes = _schemes(pool, by_language, tags, config)
     unit = _unit(pool, np.concatenate([*selected.values()]))
-    converted = Converted(_tag_set(tags, schemes), {}, schemes, unit=unit)
+    pos = _pos(pool, by_language, selected)
+    converted = Converted(_tag_set(tags, schemes), {}, schemes, unit=unit, pos=pos)
     faults = Faults(config.on_error)
     for part, rows in selected.items():
         conversion = _Conversion(pool, part, converted, faults)
         converted.repairs[part] = {}
-        converted.tables[part] = on_disk(SCHEMA, conversion.batches(rows, labelled=part != "unlabelled"))
+        converted.tables[part] = on_disk(
+            converted.schema, conversion.batches(rows, labelled=part != "unlabelled")
+        )
     faults.refuse()
     return converted
 
@@ -74,6 +88,24 @@ def _unit(pool: Pool, rows: np.ndarray) -> Unit:
             pool, int(rows[others[0]]), problem, "use one kind of tags in a corpus: remove these files"
         )
     return first
+
+
+def _pos(
+    pool: Pool, by_language: Mapping[str, np.ndarray], selected: Mapping[str, np.ndarray]
+) -> tuple[str, ...]:
+    """The parts of speech of all parts in alphabetical order; of no treebank none."""
+    labelled = np.concatenate([np.zeros(0, np.int64), *by_language.values()])
+    without = labelled[~pool.trees[labelled]]
+    if len(without) == len(labelled):
+        return ()
+    if len(without):
+        problem = "other sentences have trees, and here is none"
+        raise fault_at(pool, int(without[0]), problem, "use files of trees alone, or none of them")
+    found: set[int] = set()
+    for rows in selected.values():
+        for _, batch in pool.batches(rows, ["pos"]):
+            found.update(np.unique(batch["pos"].flatten().to_numpy()).tolist())
+    return tuple(sorted(pool.pos[number] for number in found))
 
 
 def _labelled(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -157,14 +189,30 @@ class _Conversion:
         self.pool, self.part, self.faults = pool, part, faults
         self.schemes, self.tag_set, self.repaired = converted.schemes, converted.tag_set, converted.repaired
         self._known: dict[tuple[str, bytes], tuple[np.ndarray, int, str]] = {}
+        self.schema = converted.schema
+        numbers = {name: number for number, name in enumerate(converted.pos)}
+        # What was read and not selected has no number, and is not looked up.
+        self._pos = np.array([numbers.get(name, 0) for name in pool.pos], np.int16)
 
     def batches(self, rows: np.ndarray, *, labelled: bool) -> Iterator[pa.RecordBatch]:
         names = pa.array(self.pool.columns.languages, pa.string())
-        for own, batch in self.pool.batches(rows, ["tokens", "tags"] if labelled else ["tokens"]):
-            codes = pa.array(self.pool.columns.language[own])
+        wanted = [name for name in self.schema.names if name in (READ if labelled else READ_OF_TEXT)]
+        for own, batch in self.pool.batches(rows, wanted):
             nulls = pa.nulls(len(own), SCHEMA.field("tags").type)
-            tags = self._converted(own, batch["tags"]) if labelled else nulls
-            yield pa.record_batch([batch["tokens"], tags, names.take(codes)], schema=SCHEMA)
+            columns = {
+                "tokens": batch["tokens"],
+                "tags": self._converted(own, batch["tags"]) if labelled else nulls,
+                "language": names.take(pa.array(self.pool.columns.language[own])),
+            }
+            if self.schema is TREES:
+                columns["heads"] = batch["heads"] if labelled else nulls
+                columns["pos"] = self._parts_of_speech(batch["pos"])
+            yield pa.record_batch([*columns.values()], schema=self.schema)
+
+    def _parts_of_speech(self, column: pa.ListArray) -> pa.Array:
+        values = pa.array(self._pos[column.flatten().to_numpy()])
+        bounds = pa.array(_bounds(column).astype(np.int32))
+        return pa.ListArray.from_arrays(bounds, values, mask=column.is_null())
 
     def _converted(self, rows: np.ndarray, column: pa.ListArray) -> pa.Array:
         parts = [np.zeros(0, np.int16)]

@@ -19,7 +19,7 @@ from raykd.corpora.conversion import convert
 from raykd.corpora.digest import table_digest
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.pool import Pool, read_pool
-from raykd.corpora.report import CorpusReport, sentence_counts, spaced_words, unseen_labels
+from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words, unseen_labels
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import PARTS, Sentence, Unit
 from raykd.corpora.source import SourceConfig, Stream
@@ -44,6 +44,10 @@ class Corpus:
     Each part is a table with the columns `tokens` (list of string), `tags` (list of int16: numbers in
     `tag_set`; null where the sentence is unlabelled) and `language`. A list of tags has one number per word, or,
     where `unit` is "sentence", exactly one: the sentence's class, in a flat `tag_set`.
+
+    The tags of a treebank are relations, and its tables have two more columns: `heads` (list of int16: 0 the root, h
+    the word h - 1; null where the sentence is unlabelled) and `pos` (list of int16: numbers in `pos`; null where
+    unknown).
     """
 
     tag_set: TagSet
@@ -51,6 +55,8 @@ class Corpus:
     parts: Mapping[str, pa.Table]
     report: CorpusReport
     unit: Unit = "word"
+    pos: tuple[str, ...] = ()
+    """The parts of speech of a treebank, in the order of their numbers; empty where there are no trees."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -73,7 +79,7 @@ class Corpus:
         wanted = set(languages)
         kept = tuple(language for language in self.languages if language in wanted)
         parts = {part: _of_languages(table, kept) for part, table in self.parts.items()}
-        return Corpus(self.tag_set, kept, parts, self.report.restricted(kept), self.unit)
+        return Corpus(self.tag_set, kept, parts, self.report.restricted(kept), self.unit, self.pos)
 
 
 def _of_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:
@@ -126,10 +132,13 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
         roles={language: config.role(language) for language in config.languages},
         overlaps_kept=config.overlaps == "keep",
         spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
+        pos=pos_report(converted.tables, config) if converted.pos else None,
         examples={name: tally.examples for name, tally in found.items() if tally.examples},
         **{name: tally.counts for name, tally in found.items()},
     )
-    return Corpus(converted.tag_set, config.languages, converted.tables, report, converted.unit)
+    return Corpus(
+        converted.tag_set, config.languages, converted.tables, report, converted.unit, converted.pos
+    )
 
 
 def _kept_overlaps(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
@@ -153,14 +162,14 @@ def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
 
 def corpus_id(corpus: Corpus) -> str:
     """The identity of a corpus: over words, tags, languages and their order in every part, the tag set, which
-    languages are targets, and the unit of the tags.
+    languages are targets, and the unit of the tags; of a treebank also over heads and parts of speech.
 
     Where the text was read from and in which format does not matter.
     """
     parts = {part: table_digest(corpus.parts[part]) for part in PARTS}
     tags = {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)}
     targets = {"targets": list(corpus.targets)} if corpus.targets else {}
-    content = {"format": FORMAT, "parts": parts, "tag_set": tags, **targets, **_plain_unit(corpus)}
+    content = {"format": FORMAT, "parts": parts, "tag_set": tags, **targets, **_plain_kind(corpus)}
     return identity("corpus", content)
 
 
@@ -182,7 +191,7 @@ def write_corpus(corpus: Corpus, storage: Storage) -> str:
         "tag_set": {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)},
         "files": files,
         "report": corpus.report.to_plain(),
-        **_plain_unit(corpus),
+        **_plain_kind(corpus),
     }
     folder.write_json(MANIFEST, manifest)
     return name
@@ -208,12 +217,15 @@ def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
     tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
     report, unit = CorpusReport.from_plain(manifest["report"]), manifest.get("unit", Corpus.unit)
-    return Corpus(tag_set, tuple(manifest["languages"]), parts, report, unit)
+    pos = tuple(manifest.get("pos", Corpus.pos))
+    return Corpus(tag_set, tuple(manifest["languages"]), parts, report, unit, pos)
 
 
-def _plain_unit(corpus: Corpus) -> dict[str, str]:
+def _plain_kind(corpus: Corpus) -> dict[str, Any]:
+    """What its labels belong to, and its parts of speech."""
     # Stated only where it is not the default: corpora stored before it existed keep their identity.
-    return {} if corpus.unit == Corpus.unit else {"unit": corpus.unit}
+    unit = {} if corpus.unit == Corpus.unit else {"unit": corpus.unit}
+    return unit | ({"pos": list(corpus.pos)} if corpus.pos else {})
 
 
 def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> None:

@@ -34,7 +34,8 @@ from raykd.spec import Document, Frozen, check, overridden
 from raykd.storage import Storage
 
 READING = (
-    "source", "columns", "separator", "comment", "header", "tag", "tag_names", "scheme", "encoding", "on_error"
+    "source", "columns", "separator", "comment", "header", "tag", "pos", "relations", "tag_names", "scheme",
+    "encoding", "on_error"
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
 BY_NAME = {".parquet": "parquet", ".jsonl": "jsonl"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +25,11 @@ SCHEMA = pa.schema(
         "tags": pa.list_(pa.int32()),
         "file": pa.string(),
         "line": pa.int64(),
+        "heads": pa.list_(pa.int16()),
+        "pos": pa.list_(pa.int32()),
     }
 )
-"""Tags are numbers in `Pool.tags`, not yet those of a tag set."""
+"""Tags are numbers in `Pool.tags`, not yet those of a tag set, parts of speech numbers in `Pool.pos`."""
 ROWS, WORDS = 4096, 2**16
 """Most sentences, and about how many words, that are held as Python objects at once."""
 
@@ -66,6 +67,10 @@ class Pool:
     path: Path
     bounds: np.ndarray
     """The first row of every batch of the file, and N."""
+    trees: np.ndarray
+    """Which sentences have heads, bool [N]."""
+    pos: tuple[str, ...]
+    """The distinct parts of speech."""
 
     def batches(
         self, rows: np.ndarray, columns: Sequence[str]
@@ -84,13 +89,15 @@ class Pool:
     def sentence(self, row: int) -> Sentence:
         """One sentence as it was read."""
         _, batch = next(self.batches(np.array([row]), SCHEMA.names))
-        tokens, tags, file, line = (column[0].as_py() for column in batch.columns)
+        tokens, tags, file, line, heads, pos = (column[0].as_py() for column in batch.columns)
         return Sentence(
             tokens,
             None if tags is None else [self.tags[tag] for tag in tags],
             self.columns.languages[self.columns.language[row]],
             None if file is None else (file, line),
             "sentence" if self.by_sentence[row] else "word",
+            heads,
+            None if pos is None else [self.pos[number] for number in pos],
         )
 
     def origin(self, row: int) -> tuple[str, int | None]:
@@ -117,7 +124,7 @@ class _Reading:
     """What is collected while sentences are read; a block of them becomes a batch."""
 
     def __init__(self) -> None:
-        self.languages, self.tags, self.groups = _Numbers(), _Numbers(), _Numbers()
+        self.languages, self.tags, self.groups, self.pos = _Numbers(), _Numbers(), _Numbers(), _Numbers()
         self.blocks: list[tuple[np.ndarray, ...]] = []
         self.hashes: list[np.ndarray] = []
 
@@ -132,6 +139,7 @@ class _Reading:
                 np.array(self.groups.of(classes), dtype=np.int32),
                 labelled,
                 by_sentence,
+                np.array([sentence.heads is not None for sentence in sentences]),
             )
         )
         tokens = pa.array([sentence.tokens for sentence in sentences], SCHEMA.field("tokens").type)
@@ -139,16 +147,13 @@ class _Reading:
         origins = [sentence.origin or (None, None) for sentence in sentences]
         file = pa.array([file for file, _ in origins], pa.string())
         line = pa.array([line for _, line in origins], pa.int64())
-        return pa.record_batch([tokens, self._tags(sentences, labelled), file, line], schema=SCHEMA)
-
-    def _tags(self, sentences: list[Sentence], labelled: np.ndarray) -> pa.Array:
-        tags = [sentence.tags or () for sentence in sentences]
-        numbers = pa.array(np.array(self.tags.of(chain.from_iterable(tags)), dtype=np.int32))
-        bounds = pa.array(bounds_of(map(len, tags)).astype(np.int32))
-        return pa.ListArray.from_arrays(bounds, numbers, mask=pa.array(~labelled))
+        tags = _numbered(self.tags, [sentence.tags for sentence in sentences])
+        heads = pa.array([sentence.heads for sentence in sentences], SCHEMA.field("heads").type)
+        pos = _numbered(self.pos, [sentence.pos for sentence in sentences])
+        return pa.record_batch([tokens, tags, file, line, heads, pos], schema=SCHEMA)
 
     def pool(self, path: Path) -> Pool:
-        part, language, group, labelled, by_sentence = (
+        part, language, group, labelled, by_sentence, trees = (
             np.concatenate(blocks) if blocks else np.zeros(0, np.int32) for blocks in self._by_column()
         )
         bounds = bounds_of(map(len, self.hashes))
@@ -158,11 +163,20 @@ class _Reading:
         sentence = distinct(hashes)
         columns = Columns(part, language, sentence, group, self.languages.values())
         return Pool(
-            columns, labelled.astype(bool), by_sentence.astype(bool), self.tags.values(), path, bounds
-        )
+            columns, labelled.astype(bool), by_sentence.astype(bool), self.tags.values(), path, bounds,
+            trees.astype(bool), self.pos.values(),
+        )  # fmt: skip
 
     def _by_column(self) -> list[list[np.ndarray]]:
-        return [[block[place] for block in self.blocks] for place in range(5)]
+        return [[block[place] for block in self.blocks] for place in range(6)]
+
+
+def _numbered(known: _Numbers, rows: Sequence[Sequence[str] | None]) -> pa.Array:
+    """Each row as the numbers of its values; None stays null."""
+    values = np.array(known.of(value for row in rows for value in row or ()), dtype=np.int32)
+    bounds = bounds_of(len(row or ()) for row in rows).astype(np.int32)
+    missing = np.array([row is None for row in rows], dtype=bool)
+    return pa.ListArray.from_arrays(pa.array(bounds), pa.array(values), mask=pa.array(missing))
 
 
 def read_pool(stream: Stream, folder: Path, faults: Faults | None = None) -> Pool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.faults import MOST_EXAMPLES
-from raykd.corpora.source import Role
+from raykd.corpora.source import Role, SourceConfig
 from raykd.corpora.tags import OUTSIDE, TagSet
 from raykd.counted import counted
 
@@ -52,6 +52,16 @@ class Spaced:
 
 
 @dataclass(frozen=True)
+class PosReport:
+    """Which parts of speech a treebank has."""
+
+    origin: str
+    """Where they are from, in words: `gold, column UPOS`."""
+    sentences: Counts
+    """Sentences whose parts of speech are known."""
+
+
+@dataclass(frozen=True)
 class CorpusReport:
     """What reading a corpus found, as plain data."""
 
@@ -77,6 +87,8 @@ class CorpusReport:
     """Language → its words with white space inside, if any."""
     examples: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
     """Of `repairs`, `skipped`, `overlaps` and `duplicates` some, by part and language."""
+    pos: PosReport | None = None
+    """Of a treebank."""
 
     def role(self, language: str) -> Role:
         """What `language` gives to training."""
@@ -84,11 +96,26 @@ class CorpusReport:
 
     def warnings(self) -> list[str]:
         """One sentence for each thing to know before training."""
-        return [*self._missing(), *self._unseen(), *self._changed(), *self.spaced_words()]
+        return [
+            *self._missing(),
+            *self._unseen(),
+            *self._changed(),
+            *self.spaced_words(),
+            *self._without_pos(),
+        ]
 
     def spaced_words(self) -> list[str]:
         """One sentence for each language in which many words have white space inside."""
         return [message for name, own in self.spaced.items() if (message := own.message(name))]
+
+    def _without_pos(self) -> Iterable[str]:
+        if self.pos is None:
+            return
+        for part, languages in self.sentences.items():
+            for language, count in languages.items():
+                if without := count - self.pos.sentences[part].get(language, 0):
+                    have = "has" if without == 1 else "have"
+                    yield f"{counted(without, 'sentence')} of {part} {language} {have} no parts of speech"
 
     def _missing(self) -> Iterable[str]:
         for language in self.sentences["train"]:
@@ -169,6 +196,7 @@ class CorpusReport:
             unseen={label: counts for label, counts in unseen.items() if any(counts.values())},
             roles={language: role for language, role in self.roles.items() if language in kept},
             spaced={language: own for language, own in self.spaced.items() if language in kept},
+            pos=self.pos and replace(self.pos, sentences=_only(self.pos.sentences, kept)),
             **{
                 name: _only(getattr(self, name), kept)
                 for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates")
@@ -177,7 +205,9 @@ class CorpusReport:
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form; `from_plain` reads it back."""
-        return asdict(self)
+        plain = asdict(self)
+        # Of treebanks alone, so that the reports of other corpora stay as they are.
+        return plain if self.pos else {name: value for name, value in plain.items() if name != "pos"}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> CorpusReport:
@@ -188,7 +218,16 @@ class CorpusReport:
             if any(isinstance(count, int) for count in plain[name].values())
         }
         spaced = {language: Spaced(**own) for language, own in plain.get("spaced", {}).items()}
-        return cls(**{**plain, **earlier, "spaced": spaced})
+        pos = {"pos": PosReport(**plain["pos"])} if "pos" in plain else {}
+        return cls(**{**plain, **earlier, "spaced": spaced, **pos})
+
+
+def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig) -> PosReport:
+    """Which parts of speech the tables of a treebank have."""
+    known = {
+        part: table.select(["language"]).filter(table["pos"].is_valid()) for part, table in tables.items()
+    }
+    return PosReport(config.pos_origin, sentence_counts(known, config.languages))
 
 
 def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) -> dict[str, dict[str, int]]:

@@ -16,7 +16,8 @@ class Sentence(NamedTuple):
 
     `tags` are in the file's own scheme: one per word, or one for the whole sentence (its class), as `unit` says;
     None when the sentence is unlabelled. `origin` is the file and the 1-based line of the first word, for errors
-    that are found later; it takes no part in any identity.
+    that are found later; it takes no part in any identity. `heads` and `pos` are those of a treebank's sentence, one
+    for each word: the number of its head, 0 for the root, and its part of speech; its tags are then relations.
     """
 
     tokens: list[str]
@@ -24,6 +25,8 @@ class Sentence(NamedTuple):
     language: str
     origin: tuple[str, int | None] | None = None
     unit: Unit = "word"
+    heads: list[int] | None = None
+    pos: list[str] | None = None
 
 
 class Faulty(NamedTuple):

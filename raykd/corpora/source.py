@@ -121,6 +121,11 @@ class SourceConfig(Frozen):
             raise ValueError("no language with labels is left to learn from")
         return self
 
+    @property
+    def pos_origin(self) -> str:
+        """Where the parts of speech of a treebank are from, in words."""
+        return "gold"
+
     def role(self, language: str) -> Role:
         """What `language` gives to training."""
         if language in self.zero_shot_languages:

@@ -48,7 +48,7 @@ class LabelColumn:
         """The `tags` column of a corpus part; its chunks are not copied."""
         column = table["tags"]
         labelled = [chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in column.chunks]
-        blocks = tuple(_ragged(chunk) for chunk in column.chunks)
+        blocks = tuple(ragged_of(chunk) for chunk in column.chunks)
         return cls(RaggedBlocks(blocks), np.concatenate([np.zeros(0, bool), *labelled]))
 
     def __len__(self) -> int:
@@ -77,6 +77,7 @@ class LabelColumn:
         ]
 
 
-def _ragged(chunk: pa.ListArray) -> Ragged:
+def ragged_of(chunk: pa.ListArray) -> Ragged:
+    """The rows of a chunk of lists, not copied; a null is an empty row."""
     lengths = chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     return Ragged(chunk.flatten().to_numpy(zero_copy_only=False), offsets_of(lengths))

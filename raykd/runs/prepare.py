@@ -157,9 +157,9 @@ def _uncapped(recipe: Recipe) -> dict[str, Any]:
 
 
 def _same_tags(own: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
-    if own.tag_set == corpus.tag_set:
+    if (own.tag_set, own.pos) == (corpus.tag_set, corpus.pos):
         return own
-    more = sorted(set(own.tag_set.tags) ^ set(corpus.tag_set.tags))
+    more = sorted({*own.tag_set.tags, *own.pos} ^ {*corpus.tag_set.tags, *corpus.pos})
     raise CorpusError(
         _place(recipe), None,
         f"the teachers' sentences and the students' have different tags ({', '.join(more)})",

@@ -273,6 +273,8 @@ def corpora(draw, languages):
         Sentence, st.lists(st.sampled_from("ab"), min_size=1, max_size=3),
         st.sampled_from([["x"], ["y"], ["z"], None]), st.sampled_from(languages),
         origin=st.none(), unit=st.just("sentence"),
+        heads=st.none(),
+        pos=st.none(),
     )  # fmt: skip
     return {part: draw(st.lists(sentence, max_size=25)) for part in draw(st.permutations(PARTS))}
 

@@ -1,0 +1,136 @@
+"""The tasks of dependency parsing: counts by hand, a plain loop, and which words are scored."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raykd.corpora.conversion import TREES
+from raykd.corpora.tags import TagSet
+from raykd.errors import CorpusError
+from raykd.metrics.attachment import is_punctuation
+from raykd.tasks.parsing import PARSING
+
+POS = ("NOUN", "PUNCT", "VERB")
+RELATIONS = TagSet.flat(["nsubj", "obj", "punct", "root"])
+LANGUAGES = ("en", "nl", "sv")
+WORDS = {"NOUN": "rain", "VERB": "fell", "PUNCT": "!"}
+Word = tuple[str, int, str]
+"""Part of speech, head, relation."""
+
+
+def table_of(sentences: list[list[Word]], words: list[list[str]] | None = None) -> pa.Table:
+    rows = [
+        {
+            "tokens": words[number] if words else [WORDS[pos] for pos, _, _ in own],
+            "tags": RELATIONS.encode([relation for _, _, relation in own]).tolist(),
+            "language": LANGUAGES[number % 3],
+            "heads": [head for _, head, _ in own],
+            "pos": [POS.index(pos) for pos, _, _ in own],
+        }
+        for number, own in enumerate(sentences)
+    ]
+    return pa.Table.from_pylist(rows, schema=TREES)
+
+
+def predictions(sentences: list[list[tuple[int, str]]]) -> list[np.ndarray]:
+    return [
+        np.array([(head, RELATIONS.index(relation)) for head, relation in own], int).reshape(-1, 2)
+        for own in sentences
+    ]
+
+
+def scored(name, gold, predicted, words=None, targets=()):
+    task, table = PARSING[name], table_of(gold, words)
+    languages = table["language"].to_pylist()
+    column = task.targets(table, POS)
+    return task.score(column, predictions(predicted), tag_set=RELATIONS, languages=languages, targets=targets)
+
+
+GOLD = [
+    [("NOUN", 2, "nsubj"), ("VERB", 0, "root"), ("NOUN", 2, "obj"), ("PUNCT", 2, "punct")],
+    [("NOUN", 0, "root"), ("PUNCT", 1, "punct")],
+]
+# The subject is right, the object has another relation, the punctuation another head; the second sentence is right.
+FOUND = [[(2, "nsubj"), (0, "root"), (2, "nsubj"), (1, "punct")], [(0, "root"), (1, "punct")]]
+
+
+@pytest.mark.parametrize(
+    ("name", "las", "uas"),
+    [
+        ("parsing", 2 / 4, 3 / 4),
+        ("parsing_without_punct", 2 / 3, 3 / 3),
+        ("parsing_without_punctuation_words", 2 / 3, 3 / 3),
+    ],
+)
+def test_scores_are_those_counted_by_hand_by_language(name, las, uas):
+    scores = scored(name, GOLD, FOUND)
+    assert set(scores) == {"source"}
+    assert scores["source"].by_language == pytest.approx({"en": las, "nl": 1})
+    assert scores["source"].beside["uas"].by_language == pytest.approx({"en": uas, "nl": 1})
+    assert scores["source"].mean == pytest.approx((las + 1) / 2)
+    split = scored(name, GOLD, FOUND, targets=("nl", "xx"))
+    assert split["target"].by_language == split["target"].beside["uas"].by_language == {"nl": 1}
+    assert split["source"].beside["uas"].mean == pytest.approx(uas)
+
+
+def test_punctuation_by_tag_and_by_characters_are_two_rules():
+    words = [["rain", "fell", "-", "three"]]
+    gold = [GOLD[0]]
+    found = [[(2, "nsubj"), (0, "root"), (0, "obj"), (2, "punct")]]
+    las = {name: scored(name, gold, found, words)["source"].mean for name in PARSING}
+    # Both have three words left: by its tag the last one goes, by its characters the one that is wrong.
+    assert list(las.values()) == pytest.approx([3 / 4, 2 / 3, 1])
+
+
+words = st.tuples(st.sampled_from(POS), st.integers(0, 3), st.sampled_from(RELATIONS.tags))
+sentences = st.lists(st.lists(st.tuples(words, words), min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+@given(sentences, st.sampled_from(sorted(PARSING)))
+def test_scores_are_those_of_a_plain_loop(pairs, name):
+    gold = [[own for own, _ in sentence] for sentence in pairs]
+    found = [[(head, relation) for _, (_, head, relation) in sentence] for sentence in pairs]
+    counts = {}
+    for number, sentence in enumerate(pairs):
+        for (pos, head, relation), (_, own_head, own_relation) in sentence:
+            if name == "parsing" or not is_punctuation(WORDS[pos]):
+                total = counts.setdefault(LANGUAGES[number % 3], [0, 0, 0])
+                total[0] += 1
+                total[1] += head == own_head
+                total[2] += (head, relation) == (own_head, own_relation)
+    languages = {LANGUAGES[number % 3] for number in range(len(pairs))}
+    las = scored(name, gold, found)["source"]
+    for language in languages:
+        count, heads, labelled = counts.get(language, (0, 0, 0))
+        assert las.by_language[language] == pytest.approx(labelled / max(count, 1))
+        assert las.beside["uas"].by_language[language] == pytest.approx(heads / max(count, 1))
+
+
+def test_sentences_that_differ_in_length_are_refused():
+    with pytest.raises(ValueError, match="4 gold but 2 predicted words"):
+        scored("parsing", GOLD, [FOUND[1], FOUND[1]])
+
+
+@pytest.mark.parametrize("name", PARSING)
+def test_the_name_of_the_score_states_the_rule(name):
+    task = PARSING[name]
+    assert task.name == name
+    assert task.score_label.startswith("LAS")
+    assert (task.punctuation == "scored") == (task.score_label == "LAS")
+    assert len({task.score_label for task in PARSING.values()}) == len(PARSING)
+
+
+def test_a_corpus_without_trees_or_without_punct_is_refused_with_a_hint():
+    without, xpos, upos = (SimpleNamespace(pos=pos) for pos in ((), ("NN", "."), POS))
+    for task in PARSING.values():
+        task.check(upos, "x.yaml")
+        with pytest.raises(CorpusError, match=r"x\.yaml: it has no trees.*; set corpus.source: conllu and"):
+            task.check(without, "x.yaml")
+    PARSING["parsing"].check(xpos, "x.yaml")
+    PARSING["parsing_without_punctuation_words"].check(xpos, "x.yaml")
+    with pytest.raises(CorpusError, match=r"no word has the part of speech PUNCT.*; set corpus.pos: upos"):
+        PARSING["parsing_without_punct"].check(xpos, "x.yaml")
