@@ -88,6 +88,10 @@ class BiLSTM(nn.Module):
 def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
     if inputs_BTD.device.type != "cpu":
         return _run_packed(lstm, inputs_BTD, lengths_B)
+    # oneDNN trains an LSTM in bf16 only where the processor has AVX-512, and PyTorch has no other one.
+    if torch.is_autocast_enabled("cpu") and "AVX512" not in torch.backends.cpu.get_cpu_capability():
+        with torch.autocast("cpu", enabled=False):
+            return _run(lstm, inputs_BTD.float(), lengths_B)
     if int(lengths_B.min()) == inputs_BTD.shape[1]:
         return lstm(inputs_BTD)[0]
     return _run_by_direction(lstm, inputs_BTD, lengths_B)

@@ -143,7 +143,8 @@ def test_mixed_precision_trains_on_the_cpu(small, objective, loss):
         loop.train(reports.append)
         losses[name] = [report.losses[loss] for report in reports]
         assert {weight.dtype for weight in weights_of(loop.model).values()} == {torch.float32}
-    assert losses[precision] != losses["float32"], "nothing was computed in half precision"
+    if "AVX512" in torch.backends.cpu.get_cpu_capability():  # elsewhere an LSTM is computed in float32
+        assert losses[precision] != losses["float32"], "nothing was computed in half precision"
     assert losses[precision] == pytest.approx(losses["float32"], rel=0.05)
     assert losses[precision][-1] < losses[precision][0]
 
