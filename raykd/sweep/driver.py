@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from raykd.corpora import Corpus
@@ -274,8 +274,10 @@ def _row(
 
 
 def _phases(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Iterator[Trials]:
-    """The search and what follows it."""
-    yield from search(sweep, recorder, concurrent, budget)
+    """The search and what follows it, unless most of its trials failed."""
+    given_up = yield from search(sweep, recorder, concurrent, budget)
+    if given_up:
+        return
     resolve, confirm = sweep.settings.of, sweep.file.search.confirm
     if confirm is not None:
         yield from confirm_front(replace(recorder, phase="confirm"), confirm.seeds, resolve)
@@ -284,9 +286,9 @@ def _phases(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -
         yield from twins_of_sweep(again, sweep.file.baseline, resolve, with_seeds)
 
 
-def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Iterator[Trials]:
+def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Generator[Trials, None, str]:
     """The phase `trials`: what is left of them, to be done before it goes on. It ends early where no other trial fits
-    into the budget."""
+    into the budget, or where most failed: then it returns why."""
 
     def spent(trials: Iterable[Trial]) -> str:
         trials = list(trials)
@@ -304,6 +306,7 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) ->
         yield trials
     late = f"; {trials.ended_by}, --resume with a larger one goes on" if trials.ended_by else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
+    return trials.given_up
 
 
 def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
