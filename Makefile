@@ -56,7 +56,8 @@ fuzz: venv
 KILLS ?= 30
 chaos: venv
 	$(BIN)/python -m tests.chaos.faults $(SEED) $(KILLS)
-	RAYKD_CHAOS=1 $(BIN)/python -m pytest tests/chaos tests/cluster/test_slurm.py tests/end_to_end/test_nodes.py
+	RAYKD_CHAOS=1 $(BIN)/python -m pytest tests/chaos tests/cluster/test_slurm.py tests/end_to_end/test_nodes.py \
+		tests/tracking/test_delivery.py
 
 check: venv
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))
