@@ -32,7 +32,10 @@ def at_work(sweep: Sweep, address: str | None) -> Iterator[tuple[Topology, Drawn
     ):
         for warning in warnings:
             listener.warn(warning)
-        yield cluster, listener
+        sweep.nodes.warn = listener.warn
+        if len(cluster.nodes) > 1:
+            sweep.nodes.ask()
+        yield sweep.nodes.usable(cluster), listener
 
 
 def start_again(problem: str) -> None:

@@ -92,10 +92,12 @@ def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | 
     resources = sweep.file.resources
     preflight(resources, cluster)
     sweep.transfer()  # refuses what teachers cannot give before they are trained
-    compute_features(sweep.storage, sweep.models(), sweep.teacher_texts(), resources, cluster, listener)
+    compute_features(
+        sweep.storage, sweep.models(), sweep.teacher_texts(), resources, cluster, listener, sweep.nodes
+    )
     missing = len(missing_results(sweep.storage, [*sweep.members, *sweep.teachers]))
     train_teachers(sweep, at_once(sweep, "teachers", missing, cluster, listener), listener)
-    return compute_transfer(sweep.transfer(), resources, cluster, listener)
+    return compute_transfer(sweep.transfer(), resources, cluster, listener, sweep.nodes)
 
 
 def at_once(sweep: Sweep, role: RunRole, runs: int, cluster: Topology, listener: Listener) -> int:
@@ -169,7 +171,12 @@ def measure_costs(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
     every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
     runs = list({shape_key(sweep.storage, run): run for run in every}.values())
     sweep.timed_on = measure_all(
-        sweep.storage.uri, runs, resources=sweep.file.resources, cluster=cluster, listener=listener
+        sweep.storage.uri,
+        runs,
+        resources=sweep.file.resources,
+        cluster=cluster,
+        listener=listener,
+        nodes=sweep.nodes,
     )
     listener.end("latency", f"{counted(len(runs), 'shape')}, on {sweep.timed_on['processor']}")
     refuse_unknown(sweep, shapes)
@@ -344,4 +351,6 @@ def log_again(sweep: Sweep, recorder: Recorder) -> None:
 
 
 def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int, resources: Resources) -> None:
-    work(InTurn(schedulers), store_uri=sweep.storage.uri, resources=resources, concurrent=concurrent)
+    work(
+        InTurn(schedulers), store_uri=sweep.storage.uri, resources=resources, concurrent=concurrent, nodes=sweep.nodes
+    )  # fmt: skip
