@@ -51,12 +51,15 @@ fuzz: venv
 	$(BIN)/python -m tests.fuzz.cases corpora $(SEED) $(CASES)
 
 # Kills, a full disk, flipped bits, two drivers, a tracking server that goes away, against real sweeps (under 15 minutes
-# with nothing else running): each has to end as the undisturbed one. KILLS and SEED choose others. After them the tests
-# with several node processes, which `make test` leaves out for their length.
+# with nothing else running): each has to end as the undisturbed one. KILLS and SEED choose others. After them the faults
+# of nodes, on several node processes (for root alone: they have mounts of their own), and the tests with several node
+# processes, which `make test` leaves out for their length.
 KILLS ?= 30
 chaos: venv
 	$(BIN)/python -m tests.chaos.faults $(SEED) $(KILLS)
-	RAYKD_CHAOS=1 $(BIN)/python -m pytest tests/chaos tests/cluster/test_slurm.py tests/end_to_end/test_nodes.py
+	test $$(id -u) != 0 || $(BIN)/python -m tests.chaos.nodes
+	RAYKD_CHAOS=1 $(BIN)/python -m pytest tests/chaos tests/cluster/test_slurm.py tests/end_to_end/test_nodes.py \
+		tests/tracking/test_delivery.py
 
 check: venv
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))

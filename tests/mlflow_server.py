@@ -41,6 +41,18 @@ class MlflowServer:
                 assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
                 time.sleep(0.2)
 
+    def hang(self) -> None:
+        """From now on it takes connections and answers nothing."""
+        self._send(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """It answers again, also what it was asked meanwhile."""
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        os.killpg(self._process.pid, number)
+
     def stop(self) -> None:
         """End it with all its processes."""
         if self._process is not None:

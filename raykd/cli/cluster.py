@@ -40,7 +40,10 @@ def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterat
             monitor.watchers.append(Exposed(sweep.file.name))
             for warning in warnings:
                 monitor.warn(warning)
-            yield cluster, monitor
+            sweep.nodes.warn = monitor.warn
+            if len(cluster.nodes) > 1:
+                sweep.nodes.ask()
+            yield sweep.nodes.usable(cluster), monitor
 
 
 @contextmanager

@@ -77,14 +77,17 @@ def sweep(
             highlight=False, soft_wrap=True,
         )  # fmt: skip
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
-    if not front_of(trials, objectives):
-        raise typer.Exit(NO_FRONT)
+    front = front_of(trials, objectives)
     if failed:
+        outcome = "The front has gaps" if front else "There is no front"
         stdout.print(
-            f"The front has gaps: {counted(len(failed), 'trial')} failed ({', '.join(failed[:3])}"
+            f"{outcome}: {counted(len(failed), 'trial')} failed ({', '.join(failed[:3])}"
             f"{', …' if failed[3:] else ''}). {command} tries them again",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
+    if not front:
+        raise typer.Exit(NO_FRONT)
+    if failed:
         raise typer.Exit(GAPS)
 
 

@@ -106,9 +106,10 @@ def _watched(died: Callable[[str], None]) -> Iterator[None]:
         thread.join()
 
 
-def topology(autoscale: Sequence[AddedNodes] = ()) -> Topology:
-    """The cluster as it is now. What may be added is what `autoscale` says, else what Ray knows of its autoscaler."""
-    nodes = nodes_of(ray.nodes())
+def topology(autoscale: Sequence[AddedNodes] = (), *, without: Sequence[str] = ()) -> Topology:
+    """The cluster as it is now, `without` these nodes. What may be added is what `autoscale` says, else what Ray knows
+    of its autoscaler."""
+    nodes = tuple(node for node in nodes_of(ray.nodes()) if node.id not in without)
     if autoscale:
         return Topology(nodes, still_added([(Node(each.node), each.most) for each in autoscale], nodes))
     if ray_client.is_connected():  # the state of the cluster is not reached through Ray's client

@@ -15,12 +15,12 @@ from typing import Any
 
 import ray
 import torch
-from ray.exceptions import TaskUnschedulableError
+from ray.exceptions import RayTaskError, TaskUnschedulableError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from torch.nn import Parameter
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.errors import ExportError, PlacementError
+from raykd.errors import ExportError, PlacementError, StoreError
 from raykd.figures import BYTES, PARAMETERS, PRUNED, UNPRUNED
 from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
@@ -31,6 +31,7 @@ from raykd.runs.deployed import Session, deployed
 from raykd.runs.growth import places
 from raykd.runs.latency import BATCH, hardware, labelling, synthetic_batch, time_in_turns, time_training
 from raykd.runs.models import build_model, model_config
+from raykd.runs.nodes import Nodes
 from raykd.runs.placement import PROBE, check_target, latency_node
 from raykd.runs.processor import processor
 from raykd.runs.progress import Listener
@@ -171,18 +172,38 @@ def measure_all(
     resources: Resources,
     cluster: Topology,
     listener: Listener,
+    nodes: Nodes | None = None,
 ) -> dict[str, Any]:
     """Measure each run's shape, one after the other, on one node: the one that `resources.latency` names. Results are
-    kept in the store. Returns the hardware of this node.
+    kept in the store. Returns the hardware of this node. Where one of the `nodes` is to blame for a fault, another one
+    measures.
 
     Raises:
         PlacementError: there is no such node, or it went away.
     """
+    while True:
+        try:
+            return _measured_on_one(store_uri, runs, resources, cluster, listener, nodes)
+        except (StoreError, RayTaskError):
+            if nodes is None or not nodes.ask(again=True):
+                raise
+
+
+def _measured_on_one(
+    store_uri: str,
+    runs: Sequence[Run],
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None,
+) -> dict[str, Any]:
     target = resources.latency
     if cluster.grows and latency_node(target, topology()) is None:
         ask = targeted(target or LatencyTarget())
         places("latency", Group(ask), 1, cluster, listener, minutes=resources.wait_minutes)
-    now = replace(topology(), may_add=())
+    if nodes is not None:
+        nodes.ask()
+    now = replace(topology(without=nodes.avoid if nodes is not None else ()), may_add=())
     check_target(target, now)
     node = latency_node(target, now)
     assert node is not None

@@ -10,6 +10,8 @@ trial that waits.
 
 from __future__ import annotations
 
+import itertools
+import re
 import shutil
 import tempfile
 import time
@@ -18,7 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import ray
 from ray import tune
+from ray._private import state as ray_state
 from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
 from ray.tune.trainable import wrap_function
@@ -27,7 +31,8 @@ from raykd.errors import RaykdError, RunError, StoreError
 from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.launch import LAUNCHER
-from raykd.runs.placement import DRIVER_CPUS
+from raykd.runs.nodes import Nodes, elsewhere
+from raykd.runs.placement import DRIVER_CPUS, group_of
 from raykd.runs.prometheus import count
 from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
@@ -38,6 +43,10 @@ PAUSES_S = (2.0, 20.0)
 
 IDLE, IDLE_S = "idle", 0.2
 """What a slot reports that has nothing to do, and the seconds between two reports."""
+AVOID = "avoid"
+"""In what Tune proposes: the nodes on which the run is not to be done."""
+ACTOR_ID = re.compile(r"actor_id[=:] ?([0-9a-f]{16,})")
+"""In Ray's errors."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +85,26 @@ class Scheduler(Protocol):
         ...
 
 
-def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurrent: int) -> None:
+def work(
+    scheduler: Scheduler,
+    *,
+    store_uri: str,
+    resources: Resources,
+    concurrent: int,
+    nodes: Nodes | None = None,
+) -> None:
     """Do all jobs that `scheduler` proposes, `concurrent` runs at a time.
 
-    A job that fails is reported to the scheduler, and the others go on.
+    A job that fails is reported to the scheduler, and the others go on. A run that fails where one of the `nodes` is to
+    blame is done again elsewhere.
 
     Raises:
         Exception: what the scheduler raised; the work ends with it.
         RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
+        PlacementError: no node is left that can do a run.
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
-    jobs = _OpenJobs(scheduler)
+    jobs = _OpenJobs(scheduler, nodes, resources)
     if jobs.upcoming() is None:
         if jobs.fault is not None:
             raise jobs.fault
@@ -110,22 +128,28 @@ def work(scheduler: Scheduler, *, store_uri: str, resources: Resources, concurre
         ).fit()  # fmt: skip
 
     try:
-        _retried(fit, resources.max_failures)
+        _retried(fit, resources.max_failures, lambda: bool(jobs.open) and jobs.fault is None)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if jobs.fault is not None:
         raise jobs.fault
 
 
-def _retried(fit: Callable[[str], None], most: int) -> None:
-    """Tune gives up when Ray kills a worker for lack of memory; the unfinished jobs are proposed again."""
-    for attempt in range(most + 1):
+def _retried(fit: Callable[[str], None], most: int, unfinished: Callable[[], bool]) -> None:
+    """Tune gives up when Ray kills a worker for lack of memory, and begins nothing once there were no more runs: what
+    is unfinished then is begun again."""
+    failures = 0
+    for attempt in itertools.count():
         try:
             fit(f"executor-{attempt}")
-            return
+            if not unfinished():
+                return
         except RuntimeError as error:
             if not isinstance(error.__cause__, OutOfMemoryError):
                 raise
+            failures += 1
+            if failures > most:
+                break
     raise RunError(
         f"memory was short {most + 1} times, and Ray killed workers for it; what is computed is kept. "
         "Lower resources.concurrency or training.batch_tokens, free memory, and go on with --resume"
@@ -141,19 +165,23 @@ def _job(config: dict[str, Any]) -> None:
         tune.report({IDLE: True})
         time.sleep(IDLE_S)
     resources, run = Resources(**config["resources"]), Run.from_plain(config["run"])
+    avoid = tuple(config.get(AVOID, ()))
+    end: dict[str, Any] = {"result": None, "error": ""}
     try:
-        result = _launched(config["store"], run, resources)
+        end["result"] = _launched(config["store"], run, resources, avoid).to_plain()
     except RaykdError as error:
         if isinstance(error, StoreError) and error.passing:
             raise
-        tune.report({"run_end": {"result": None, "error": redacted(str(error))}})
+        end["error"] = redacted(str(error))
     except RayActorError:
         raise  # what the slot had started: another slot does the run
     except Exception as error:
-        message = redacted(f"{type(error).__name__}: {error}")
-        tune.report({"run_end": {"result": None, "error": message}})
-    else:
-        tune.report({"run_end": {"result": result.to_plain(), "error": ""}})
+        end["error"] = redacted(f"{type(error).__name__}: {error}")
+    tune.report({"run_end": end, "node": _this_node()})
+
+
+def _this_node() -> str:
+    return ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
 
 
 class Slot(wrap_function(_job)):
@@ -161,11 +189,11 @@ class Slot(wrap_function(_job)):
 
     @classmethod
     def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
-        """What it takes itself; workers under Ray Train take theirs."""
-        resources = Resources(**config["resources"])
-        if resources.workers > 1:
-            return tune.PlacementGroupFactory([{"CPU": DRIVER_CPUS}])
-        return tune.PlacementGroupFactory([taken(resources)])
+        """What it takes itself, and on which nodes; workers under Ray Train take theirs."""
+        resources, where = Resources(**config["resources"]), elsewhere(config.get(AVOID, ()))
+        takes = {"CPU": DRIVER_CPUS} if resources.workers > 1 else taken(resources)
+        options: dict[str, Any] = {"bundle_label_selector": [where]} if where else {}
+        return tune.PlacementGroupFactory([takes], **options)
 
     def cleanup(self) -> None:
         """Tune ends the actor."""
@@ -175,16 +203,16 @@ class Slot(wrap_function(_job)):
             LAUNCHER.close()
 
 
-def _launched(store: str, run: Run, resources: Resources) -> RunResult:
+def _launched(store: str, run: Run, resources: Resources, avoid: tuple[str, ...]) -> RunResult:
     for pause in PAUSES_S:
         try:
-            return LAUNCHER.launch(store, run, resources, tune.report)
+            return LAUNCHER.launch(store, run, resources, tune.report, avoid)
         except StoreError as error:
             if not error.passing:
                 raise
             count("raykd_store_retries_total")
             time.sleep(pause)
-    return LAUNCHER.launch(store, run, resources, tune.report)
+    return LAUNCHER.launch(store, run, resources, tune.report, avoid)
 
 
 @dataclass
@@ -205,8 +233,9 @@ class _OpenJobs:
     While the scheduler does something itself, Tune waits with it, and the actors sleep.
     """
 
-    def __init__(self, scheduler: Scheduler):
-        self.scheduler = scheduler
+    def __init__(self, scheduler: Scheduler, nodes: Nodes | None = None, resources: Resources | None = None):
+        self.scheduler, self._nodes = scheduler, nodes
+        self._group = group_of(resources or Resources())
         self.fault: Exception | None = None
         self.places: dict[str, tuple[str, int]] = {}
         """Tune's trial id → the job's key and the run's place in it."""
@@ -220,8 +249,16 @@ class _OpenJobs:
         """Whatever has no result is to be begun, also what was begun before."""
         self._queue = [(key, place) for key, one in self.open.items() for place in one.missing()]
 
+    @property
+    def avoid(self) -> tuple[str, ...]:
+        """The nodes on which no run is begun any more."""
+        return self._nodes.avoid if self._nodes is not None else ()
+
     def upcoming(self) -> Literal["run"] | Wait | None:
         """Whether there is a run to begin, "wait" while there may be one later, or None when there are no more."""
+        with self._guarded():
+            if self._nodes is not None:
+                self._nodes.look()
         # The other runs of a job that ended early are not begun.
         self._queue = [(key, place) for key, place in self._queue if key in self.open]
         if not self._queue:
@@ -241,12 +278,12 @@ class _OpenJobs:
         """A slot has begun the run, and did not die before."""
         self._begun.add(trial_id)
 
-    def failed(self, trial_id: str, error: str) -> None:
+    def failed(self, trial_id: str, error: str, *, node: str) -> None:
         """Tune gave the trial up. What the run itself reported or made fail stays so; but one whose slot was dead
         before it began (it died while it waited) is given to another slot, once."""
         own = self.places.get(trial_id)
         if own is None or trial_id in self._begun or own in self._given_back:
-            self.run_ended(trial_id, None, error)
+            self.run_ended(trial_id, None, error, node=node, of_place=True)
             return
         self._given_back.add(own)
         self._queue.insert(0, own)
@@ -265,8 +302,17 @@ class _OpenJobs:
         # Nothing uses what the other runs of an ended job would still compute.
         return key not in self.open
 
-    def run_ended(self, trial_id: str, result: dict[str, Any] | None, error: str) -> None:
-        """Keep a run's result. Ends its job if it is the last one or failed; later reports of a run are ignored."""
+    def run_ended(
+        self,
+        trial_id: str,
+        result: dict[str, Any] | None,
+        error: str,
+        *,
+        node: str = "",
+        of_place: bool = False,
+    ) -> None:
+        """Keep a run's result, from this node where that is known. Ends its job if it is the last one or failed, unless
+        a node is to blame; later reports of a run are ignored."""
         if trial_id not in self.places:  # it had no run
             return
         key, place = self.places[trial_id]
@@ -274,11 +320,25 @@ class _OpenJobs:
         if job is None or place in job.results:
             return
         if result is None:
-            self._end(key, Outcome("FAILED", message=error))
+            if self.place_failed(node, error, of_place=of_place):
+                del self.places[trial_id]
+                self._queue.append((key, place))
+            elif self.fault is None:
+                self._end(key, Outcome("FAILED", message=error))
             return
+        if self._nodes is not None and node:
+            self._nodes.worked(node)
         job.results[place] = RunResult.from_plain(result)
         if not job.missing():
             self._end(key, Outcome("COMPLETE", tuple(job.results[each] for each in range(len(job.results)))))
+
+    def place_failed(self, node: str, why: str, *, of_place: bool) -> bool:
+        """Whether a node is to blame for what failed, most likely this one."""
+        with self._guarded():
+            if self._nodes is not None and self._nodes.blamed(node, why, of_place=of_place):
+                self._nodes.refuse_too_small(self._group)
+                return True
+        return False
 
     def _end(self, key: str, outcome: Outcome) -> None:
         del self.open[key]
@@ -314,7 +374,7 @@ class _Reports(tune.Stopper):
         if "epoch_report" in result:
             return self._jobs.epoch(trial_id, result["run_id"], result["epoch_report"])
         if "run_end" in result:
-            self._jobs.run_ended(trial_id, **result["run_end"])
+            self._jobs.run_ended(trial_id, **result["run_end"], node=result.get("node", ""))
         return False
 
     def stop_all(self) -> bool:
@@ -333,12 +393,25 @@ class _Endings(tune.Callback):
         self._jobs.begun(trial.trial_id)
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        reason = (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
-        last = [line for line in str(reason).splitlines() if line.strip()][-1].strip()
-        self._jobs.failed(trial.trial_id, redacted(last))
+        node, why = _end_of(trial)
+        self._jobs.failed(trial.trial_id, why, node=node)
+
+    def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._jobs.place_failed(*_end_of(trial), of_place=True)  # Tune begins it again by itself
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._jobs.run_ended(trial.trial_id, None, "it ended without a result")
+
+
+def _end_of(trial: Any) -> tuple[str, str]:
+    """The node on which a trial's process died or raised, where Ray knows it, and why."""
+    text = str(
+        (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
+    )  # Tune keeps a text
+    last = [line for line in text.splitlines() if line.strip()][-1].strip()
+    found = ACTOR_ID.search(text)
+    known = ray_state.actors(found.group(1)) if found and ray.is_initialized() else {}
+    return known.get("Address", {}).get("NodeID", ""), redacted(last)
 
 
 class _Proposals(Searcher):
@@ -361,7 +434,8 @@ class _Proposals(Searcher):
             return None  # Tune asks again; no actor is started to wait
         self._at_work.add(trial_id)
         self._actors = max(self._actors, len(self._at_work))
-        return {"run": self._jobs.begin(trial_id).to_plain() if upcoming == "run" else None}
+        avoid = {AVOID: list(self._jobs.avoid)} if self._jobs.avoid else {}
+        return {"run": self._jobs.begin(trial_id).to_plain() if upcoming == "run" else None, **avoid}
 
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
         self._at_work.discard(trial_id)

@@ -28,6 +28,7 @@ from raykd.results import RunResult
 from raykd.runs.distil import EpochReport, Worker
 from raykd.runs.execute import epoch_report, execute, find_result
 from raykd.runs.mailbox import Mailbox
+from raykd.runs.nodes import elsewhere
 from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
 from raykd.storage import Storage
@@ -39,8 +40,9 @@ CLOSING_S = 8.0
 class Group:
     """The workers of one slot; they are started at once."""
 
-    def __init__(self, store_uri: str, resources: Resources):
-        self._store_uri = store_uri
+    def __init__(self, store_uri: str, resources: Resources, avoid: tuple[str, ...] = ()):
+        """avoid: the nodes on which no worker is to be."""
+        self._store_uri, self._avoid = store_uri, avoid
         here: Any = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         actor: Any = ray.remote(num_cpus=0, scheduling_strategy=here)(Mailbox)
         self._mailbox = actor.remote(resources.workers, resources.max_failures)
@@ -86,7 +88,7 @@ class Group:
         # Runs keep their checkpoints in the store themselves; Train has only its bookkeeping here.
         scratch, why = tempfile.mkdtemp(prefix="raykd-train-"), "they ended"
         try:
-            _trainer(self._store_uri, resources, self._mailbox, scratch).fit()
+            _trainer(self._store_uri, resources, self._mailbox, scratch, self._avoid).fit()
         except Exception as error:
             why = _last_line(error)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -94,14 +96,19 @@ class Group:
             ray.get(self._mailbox.gone.remote(why))
 
 
-def _trainer(store_uri: str, resources: Resources, mailbox: Any, scratch: str) -> TorchTrainer:
+def _trainer(
+    store_uri: str, resources: Resources, mailbox: Any, scratch: str, avoid: tuple[str, ...]
+) -> TorchTrainer:
     gpu = resources.gpus_per_worker > 0
     return TorchTrainer(
         _worker,
         train_loop_config={"store": store_uri, "resources": resources.model_dump(), "mailbox": mailbox},
         torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
         scaling_config=ray.train.ScalingConfig(
-            num_workers=resources.workers, use_gpu=gpu, resources_per_worker=taken(resources)
+            num_workers=resources.workers,
+            use_gpu=gpu,
+            resources_per_worker=taken(resources),
+            label_selector=elsewhere(avoid) or None,
         ),
         run_config=ray.train.RunConfig(
             storage_path=scratch,

@@ -25,9 +25,15 @@ class Launcher:
         self._group: Group | None = None
 
     def launch(
-        self, store_uri: str, run: Run, resources: Resources, report: Callable[[dict[str, Any]], None]
+        self,
+        store_uri: str,
+        run: Run,
+        resources: Resources,
+        report: Callable[[dict[str, Any]], None],
+        avoid: tuple[str, ...] = (),
     ) -> RunResult:
-        """Execute `run` with `resources.workers` workers; each epoch is passed to `report`.
+        """Execute `run` with `resources.workers` workers, on none of the nodes to `avoid`; each epoch is passed to
+        `report`.
 
         Starting Ray Train takes 17–32 s, a running actor almost nothing: so a single worker computes here.
 
@@ -47,7 +53,7 @@ class Launcher:
         if self._group is None or not self._group.lives:
             from raykd.runs.group import Group  # a single worker starts sooner without Ray Train
 
-            self._group = Group(store_uri, resources)
+            self._group = Group(store_uri, resources, avoid)
         return self._group.do(run, report)
 
     def close(self) -> None:

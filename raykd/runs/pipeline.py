@@ -16,6 +16,7 @@ from ray.util.annotations import RayDeprecationWarning
 
 from raykd.errors import PlacementError, RunError
 from raykd.runs.cluster import topology
+from raykd.runs.nodes import elsewhere
 from raykd.runs.shard_writer import ShardJob, ShardWriter
 from raykd.runs.topology import Group
 
@@ -47,6 +48,8 @@ class Placement:
     """Whether the CPUs are those of slots that sleep: Ray is asked for none."""
     max_failures: int = 2
     """How often the pipeline goes on after an actor died."""
+    avoid: tuple[str, ...] = ()
+    """The ids of nodes on which no actor is to be."""
 
 
 def launch_on_ray(plan: Plan, rows: list[Row], placement: Placement) -> Iterator[Row]:
@@ -67,6 +70,8 @@ def launch_on_ray(plan: Plan, rows: list[Row], placement: Placement) -> Iterator
                 return
             if attempt == placement.max_failures:
                 raise _failed(f"{attempt + 1} actors died", error) from error
+            # Their node may have gone with them.
+            actors = min(actors, max(1, topology(without=placement.avoid).fits(_group(placement))))
         except RayError as error:
             raise _failed("Ray could not compute the transfer set", error) from error
 
@@ -81,6 +86,7 @@ def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) ->
             num_cpus=0 if placement.slots_asleep else placement.cpus_per_actor,
             num_gpus=placement.gpus_per_actor,
             resources=dict(placement.others),
+            label_selector=elsewhere(placement.avoid) or None,
             max_restarts=0,
         )
         yield from dataset.iter_rows()
@@ -113,9 +119,12 @@ def _quiet_ray_data() -> Iterator[None]:
         logger.setLevel(level)
 
 
+def _group(placement: Placement) -> Group:
+    return Group({"CPU": placement.cpus_per_actor, "GPU": placement.gpus_per_actor, **placement.others})
+
+
 def _fitting_actors(placement: Placement, shards: int) -> int:
-    own = {"CPU": placement.cpus_per_actor, "GPU": placement.gpus_per_actor, **placement.others}
-    group, here = Group(own), topology()
+    group, here = _group(placement), topology(without=placement.avoid)
     wanted = min(placement.actors or shards, shards)
     fits = here.fits(group)
     if fits < 1 or (placement.actors and fits < wanted):

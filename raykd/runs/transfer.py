@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from raykd.errors import RunError, StoreError
 from raykd.needs import to_store
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.runs.growth import places
+from raykd.runs.nodes import Nodes
 from raykd.runs.placement import reader_group, readers
 from raykd.runs.precompute import (
     Placement,
@@ -61,13 +64,18 @@ def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> P
 
 
 def compute_transfer(
-    plan: PrecomputePlan | None, resources: Resources, cluster: Topology, listener: Listener
+    plan: PrecomputePlan | None,
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None = None,
 ) -> Precomputed | None:
-    """Compute the shards that are missing; shards that stand are kept."""
+    """Compute the shards that are missing; shards that stand are kept. Where one of the `nodes` is to blame for a
+    fault, the others do the rest."""
     if plan is None:
         return None
     before = estimate(plan)
-    done = _computed("precompute", plan, resources, cluster, listener)
+    done = _computed("precompute", plan, resources, cluster, listener, nodes)
     listener.end(
         "precompute",
         f"{done.computed_shards} shards computed, {before.cached_shards} files found; "
@@ -83,9 +91,10 @@ def compute_features(
     resources: Resources,
     cluster: Topology,
     listener: Listener,
+    nodes: Nodes | None = None,
 ) -> None:
     """Let each frozen encoder read what `runs` need of it (and the `texts` that teachers label, by run id) and is not
-    stored yet: every sentence once."""
+    stored yet: every sentence once. `nodes`: as for `compute_transfer`."""
     every = readings(storage, runs, texts)
     if not every:
         return
@@ -95,7 +104,7 @@ def compute_features(
     if plan is None:
         listener.begin("features", 0)
     else:
-        _computed("features", plan, resources, cluster, listener)
+        _computed("features", plan, resources, cluster, listener, nodes)
     seconds = time.monotonic() - started
     for each in every:
         keep_reading(storage, each)
@@ -106,11 +115,37 @@ def compute_features(
 
 
 def _computed(
-    phase: str, plan: PrecomputePlan, resources: Resources, cluster: Topology, listener: Listener
+    phase: str,
+    plan: PrecomputePlan,
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None,
+) -> Precomputed:
+    while True:
+        try:
+            return _computed_once(phase, plan, resources, cluster, listener, nodes)
+        except (StoreError, RunError):
+            if nodes is None or not nodes.ask(again=True):
+                raise
+
+
+def _computed_once(
+    phase: str,
+    plan: PrecomputePlan,
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None,
 ) -> Precomputed:
     # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
     rows = sum(len(task.rows()) for task in plan.coverage())
+    if nodes is not None and rows:
+        nodes.ask()
+        cluster = nodes.usable(cluster)
     placement = _placement(phase, rows, resources, cluster, listener)
+    if nodes is not None:
+        placement = replace(placement, avoid=nodes.avoid)
     listener.begin(phase, rows)
     return precompute(
         plan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -94,7 +94,7 @@ def before_search(
     listener: Listener,
 ) -> Recorder:
     """What comes between the teachers, of which those `trained` count for the budget, and the search."""
-    compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener)
+    compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener, sweep.nodes)
     for _, run in trained:
         result = find_result(sweep.storage, run)
         budget.charge(result.wall_s if result is not None else 0.0)
@@ -120,14 +120,14 @@ def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | 
     preflight(resources, cluster)
     compute_teacher_features(sweep, cluster, listener)
     train_teachers(sweep, cluster, listener)
-    return compute_transfer(sweep.transfer(), resources, cluster, listener)
+    return compute_transfer(sweep.transfer(), resources, cluster, listener, sweep.nodes)
 
 
 def compute_teacher_features(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
     """What frozen encoders give, of which teachers read. Refuses what teachers cannot give before they are trained."""
     sweep.transfer()
     resources, texts = sweep.file.resources, sweep.teacher_texts()
-    compute_features(sweep.storage, sweep.models(), texts, resources, cluster, listener)
+    compute_features(sweep.storage, sweep.models(), texts, resources, cluster, listener, sweep.nodes)
 
 
 def at_once(sweep: Sweep, role: RunRole, runs: int, cluster: Topology, listener: Listener) -> int:
@@ -205,7 +205,12 @@ def measure_costs(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
     every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
     runs = list({shape_key(sweep.storage, run): run for run in every}.values())
     sweep.timed_on = measure_all(
-        sweep.storage.uri, runs, resources=sweep.file.resources, cluster=cluster, listener=listener
+        sweep.storage.uri,
+        runs,
+        resources=sweep.file.resources,
+        cluster=cluster,
+        listener=listener,
+        nodes=sweep.nodes,
     )
     listener.end("latency", f"{counted(len(runs), 'shape')}, on {sweep.timed_on['processor']}")
     refuse_unknown(sweep, shapes)
@@ -310,8 +315,10 @@ def _row(
 
 
 def _phases(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Iterator[Trials]:
-    """The search and what follows it."""
-    yield from search(sweep, recorder, concurrent, budget)
+    """The search and what follows it, unless most of its trials failed."""
+    given_up = yield from search(sweep, recorder, concurrent, budget)
+    if given_up:
+        return
     resolve, confirm = sweep.settings.of, sweep.file.search.confirm
     if confirm is not None:
         yield from confirm_front(replace(recorder, phase="confirm"), confirm.seeds, resolve)
@@ -320,9 +327,9 @@ def _phases(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -
         yield from twins_of_sweep(again, sweep.file.baseline, resolve, with_seeds)
 
 
-def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Iterator[Trials]:
+def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Generator[Trials, None, str]:
     """The phase `trials`: what is left of them, to be done before it goes on. It ends early where no other trial fits
-    into the budget."""
+    into the budget, or where most failed: then it returns why."""
 
     def spent(trials: Iterable[Trial]) -> str:
         trials = list(trials)
@@ -343,6 +350,7 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) ->
         yield trials
     late = f"; {trials.ended_by}" if trials.ended_by else ""
     recorder.listener.end(recorder.phase, recorder.summary("search") + late)
+    return trials.given_up
 
 
 def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
@@ -382,4 +390,6 @@ def log_again(sweep: Sweep, recorder: Recorder) -> None:
 
 
 def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int, resources: Resources) -> None:
-    work(InTurn(schedulers), store_uri=sweep.storage.uri, resources=resources, concurrent=concurrent)
+    work(
+        InTurn(schedulers), store_uri=sweep.storage.uri, resources=resources, concurrent=concurrent, nodes=sweep.nodes
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from raykd.runs.executor import Job, Outcome, Scheduler, Wait
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
 from raykd.sweep.course import run_epoch
+from raykd.sweep.giving_up import reason_to_give_up
 from raykd.sweep.outcome import finished, flat_settings, with_cost
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
@@ -176,9 +177,13 @@ class Trials:
         self._running: dict[str, _Running] = {}
         self.ended_by = ""
         """Why the search ended before its last trial."""
+        self.given_up = ""
+        """Why no other trial is begun: too many failed."""
 
     def next(self) -> Job | Wait | None:
         """The next trial that has to be run."""
+        if self.given_up:
+            return None
         if self._again:
             record = self._again.pop(0)
             record = replace(record, trial=replace(record.trial, state="RUNNING", message=""))
@@ -263,6 +268,20 @@ class Trials:
             record = replace(record, epochs=self._stopper.ended(record.trial, outcome.results))
         self._keep(record)
         self._recorder.end(record, running.setting, outcome.results)
+        if outcome.state == "FAILED" and not self.given_up:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        # What an earlier driver left is judged when it was tried again.
+        left = {record.trial.number for record in self._again}
+        self.given_up = reason_to_give_up(
+            record.trial for record in self._own.values() if record.trial.number not in left
+        )
+        if self.given_up:
+            self._recorder.listener.warn(
+                f"{self._recorder.phase}: no other trial is begun, since {self.given_up}. "
+                "Correct that, and go on with --resume: it tries failed trials again"
+            )
 
     def _keep(self, record: Record) -> None:
         self._known[record.trial.run_ids] = self._own[record.trial.number] = record

@@ -14,8 +14,10 @@ from raykd.errors import SpecError, StoreError
 from raykd.identity import identity
 from raykd.results import Cost
 from raykd.runs.cost import shape_key
+from raykd.runs.nodes import Nodes
 from raykd.runs.precompute import PrecomputePlan
 from raykd.runs.prepare import PlannedTeacher, Preparation
+from raykd.runs.resources import taken
 from raykd.runs.run import Run
 from raykd.runs.transfer import transfer_plan
 from raykd.spec import Document, assignments, covering
@@ -50,6 +52,9 @@ class Sweep:
         self.storage = Storage(self.file.store)
         self.records = SweepRecords(self.storage, self.file.name)
         self.settings = Settings(self.storage, document.tree)
+        resources = self.file.resources
+        roles = (resources.of("teachers"), resources.of("students"), resources.reading)
+        self.nodes = Nodes(self.storage, gpus=any(taken(role).get("GPU") for role in roles))
         self.timed_on: Mapping[str, Any] | None = None
         """The hardware on which latency was measured; None until it is known."""
 

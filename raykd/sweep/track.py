@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from raykd.counted import counted
 from raykd.front import front_of, gold_twin
 from raykd.redact import redacted
 from raykd.runs.export import Exported, export_run
@@ -69,8 +70,12 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
     except BaseException:
         tracker.close("FAILED")
         raise
-    for missing in tracker.close("COMPLETE"):
-        listener.warn(f"not shown in MLflow: {missing}; the store has everything")
+    if missing := tracker.close("COMPLETE"):
+        trouble, *runs = missing
+        listener.warn(
+            f"not shown in MLflow: {counted(len(runs), 'run')} or a part of them ({trouble}). "
+            "The store has everything: the same command with --resume logs it when the server answers"
+        )
 
 
 def publish(

@@ -72,7 +72,7 @@ def check(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
     uri = resolve(uri)
     reachable(uri, seconds=seconds)
     try:
-        with _quick_requests(COLD * seconds), _quiet_migrations(), one_at_a_time(uri):
+        with quick_requests(COLD * seconds), _quiet_migrations(), one_at_a_time(uri):
             MlflowClient(uri).search_experiments(max_results=1)
     except TrackingError:
         raise
@@ -120,7 +120,7 @@ def _hint(uri: str, error: Exception) -> str:
     return f"{reason[:300]}; is this the address of an MLflow server?"
 
 
-def _quick_requests(seconds: float) -> AbstractContextManager[None]:
+def quick_requests(seconds: float) -> AbstractContextManager[None]:
     """One try, no retries, for the requests made inside (MLflow's own: 7 retries, 120 s each)."""
     timeout = str(max(1, math.ceil(seconds)))
     return environment(MLFLOW_HTTP_REQUEST_TIMEOUT=timeout, MLFLOW_HTTP_REQUEST_MAX_RETRIES="0")

@@ -1,7 +1,7 @@
 """The sweep's side of MLflow: what happens is recorded here, and a thread writes it every few seconds.
 
-The driver never waits for the server. A server that dies does not stop a sweep: what it missed is kept,
-written when it answers again, and named by `close` if it never does. After `kill -9` of the driver the next
+The driver never waits for the server (`delivery.py`). A server that dies or hangs does not stop a sweep: what it missed
+is kept, written when it answers again, and named by `close` if it never does. After `kill -9` of the driver the next
 one finds parent and children again by their tags; recording finished trials once more changes nothing.
 
 Names in MLflow: results have the names of `raykd/figures.py` (`dev_f1`, `latency_ms`), results by language
@@ -28,6 +28,8 @@ from mlflow.tracking import MlflowClient
 from raykd.errors import TrackingError
 from raykd.figures import COLUMNS, SCORES
 from raykd.redact import redacted
+from raykd.tracking.database import ANSWER_SECONDS
+from raykd.tracking.delivery import ANSWER_S, Delivery, reason
 from raykd.tracking.origin import origin
 from raykd.tracking.record import (
     STATUS,
@@ -44,13 +46,12 @@ from raykd.tracking.record import (
     trial_tags,
 )
 from raykd.tracking.registry import StudentModel, shipped
-from raykd.tracking.server import check, experiment_of, reachable
+from raykd.tracking.server import check, experiment_of, quick_requests, reachable
 from raykd.tracking.views import NOTE_TAG, file_link, run_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
 from raykd.trial import Teacher, Trial
 
 FLUSH_SECONDS = 5.0
-CLOSE_SECONDS = 120.0
 SWEEP_TAG, TRIAL_TAG, PARENT_TAG = "raykd.sweep_id", "raykd.trial", "mlflow.parentRunId"
 TEACHER_TAG = "raykd.teacher"
 LOCAL_PAGES = "http://127.0.0.1:5000"
@@ -78,16 +79,16 @@ class Tracker:
         may_write: Callable[[], bool] = lambda: True,
     ):
         self.uri, self.sweep_id = uri, sweep.found_by[1]
-        self._writer, self._sweep, self._lock, self._warn = writer, sweep, lock, warn
-        self._score_name, self._may_write = score_name, may_write
+        self._writer, self._sweep, self._lock = writer, sweep, lock
+        self._score_name = score_name
         self._name = sweep.name.removeprefix(PARENT_NAME)
         self._trials: dict[int, Record] = {}
         self._teachers: dict[str, Record] = {}
         self._common_tags: dict[str, str] = {}
         self._corpora: list[Dataset] = []
-        self._trouble = ""
-        self._writing, self._stop = threading.Lock(), threading.Event()
-        self._thread: threading.Thread | None = None
+        self._delivery = Delivery(
+            uri, writer, lambda: self._records, lock=lock, warn=warn, may_write=may_write
+        )
 
     @classmethod
     def open(
@@ -124,31 +125,29 @@ class Tracker:
         uri = check(uri)
         client, lock = MlflowClient(uri), threading.Lock()
         try:
-            columns = score_columns(score_name, targets=targets)
-            curves = charted(columns[0], run, stages)
-            experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label, curves)
-            writer = Writer(client, experiment, lock, warn)
-            record = Record(f"{PARENT_NAME}{sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
-            self = cls(uri, writer, record, lock, warn, score_name, may_write)
-            self._common_tags = {
-                clean(key): text(value)
-                for key, value in (origin() | dict(tags or {})).items()
-                if value is not None
-            }
-            record.tags = {**self._common_tags, "role": "sweep"}
-            writer.write(record)
-            self._inherit()
+            with quick_requests(ANSWER_S):
+                columns = score_columns(score_name, targets=targets)
+                curves = charted(columns[0], run, stages)
+                experiment = experiment_of(client, uri, sweep, artifacts, columns, score_label, curves)
+                writer = Writer(client, experiment, lock, warn)
+                record = Record(f"{PARENT_NAME}{sweep}", (SWEEP_TAG, sweep_id), started_ms=_now_ms())
+                self = cls(uri, writer, record, lock, warn, score_name, may_write)
+                self._common_tags = {
+                    clean(key): text(value)
+                    for key, value in (origin() | dict(tags or {})).items()
+                    if value is not None
+                }
+                record.tags = {**self._common_tags, "role": "sweep"}
+                writer.write(record)
+                self._inherit()
         except TrackingError:
             raise
         except Exception as error:
             raise TrackingError(
-                f"tracking.uri: {redacted(uri)} cannot be written: {_reason(error)}"
+                f"tracking.uri: {redacted(uri)} cannot be written: {reason(error)}"
             ) from error
         if flush_seconds is not None:
-            self._thread = threading.Thread(
-                target=self._run, args=(flush_seconds,), name="raykd-tracker", daemon=True
-            )
-            self._thread.start()
+            self._delivery.start(flush_seconds)
         return self
 
     def start_trial(self, trial: Trial, *, tags: Mapping[str, Any] | None = None) -> None:
@@ -310,16 +309,19 @@ class Tracker:
     def shipped(self) -> str:
         """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does
         not answer."""
+        if self._delivery.trouble:
+            return ""
         try:
             reachable(self.uri)
-            return shipped(self._writer.client, self._name)
+            with quick_requests(ANSWER_SECONDS):
+                return shipped(self._writer.client, self._name)
         # Whatever the server or its client does must not reach the sweep.
         except Exception:
             return ""
 
     def sync(self) -> tuple[str, ...]:
         """Write all that waits now. Returns what is still missing on the server, one line per run."""
-        self._flush()
+        self._delivery.flush()
         return self.missing()
 
     @property
@@ -338,28 +340,24 @@ class Tracker:
         """Write what waits, end the parent and every child that still runs, and stop. Returns what is
         missing, as `sync`.
 
-        Takes at most a few seconds when the server is gone, CLOSE_SECONDS when it hangs.
+        Where the server is away and the sweep is complete, it is tried for `LAST_S` more; what hangs is left after
+        `CLOSE_S` at most (`delivery.py`).
         """
         with self._lock:
             self._sweep.status, self._sweep.ended_ms = STATUS[state], _now_ms()
             for record in self._trials.values():
                 if record.status == "RUNNING":
                     record.status, record.ended_ms = "KILLED", _now_ms()
-        self._stop.set()
-        if self._thread is None:
-            self._flush()
-        else:
-            self._thread.join(CLOSE_SECONDS)
+        self._delivery.stop(patient=state == "COMPLETE")
         missing = self.missing()
-        return (
-            (f"tracking server: {self._trouble or 'it does not answer in time'}", *missing) if missing else ()
-        )
+        trouble = self._delivery.trouble or "it does not answer in time"
+        return (f"tracking server: {trouble}", *missing) if missing else ()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if not self._stop.is_set():
+        if not self._delivery.stopped:
             self.close("COMPLETE" if kind is None else "FAILED")
 
     @property
@@ -401,42 +399,6 @@ class Tracker:
             if key.startswith(f"{self.sweep_id}/"):
                 self._trials[int(key.rsplit("/", 1)[1])] = _inherited(run, key, models.get(run.info.run_id))
 
-    def _run(self, seconds: float) -> None:
-        while not self._stop.wait(seconds):
-            self._flush()
-        self._flush()
-
-    def _flush(self) -> None:
-        with self._writing:
-            with self._lock:
-                records = [record for record in self._records if record.waiting]
-            if not records or not self._may_write():
-                return
-            trouble = ""
-            try:
-                reachable(self.uri)
-                for record in records:
-                    self._writer.write(record)
-            # Whatever the server or its client does must not reach the sweep.
-            except Exception as error:
-                trouble = _reason(error)
-            # What takes long, and a registry may refuse, comes last, each by itself.
-            for record in [] if trouble else records:
-                try:
-                    self._writer.write_model(record)
-                except Exception as error:
-                    trouble = trouble or _reason(error)
-            self._report(trouble)
-
-    def _report(self, trouble: str) -> None:
-        before, self._trouble = self._trouble, trouble
-        if trouble and not before:
-            self._warn(
-                f"MLflow at {redacted(self.uri)} cannot be written, the sweep goes on without it: {trouble}"
-            )
-        elif before and not trouble:
-            self._warn(f"MLflow at {redacted(self.uri)} answers again; what it missed is written")
-
 
 def _inherited(run: MlflowRun, key: str, model: LoggedModel | None) -> Record:
     record = Record(str(run.info.run_name), (TRIAL_TAG, key))
@@ -444,10 +406,6 @@ def _inherited(run: MlflowRun, key: str, model: LoggedModel | None) -> Record:
     if model is not None:
         record.model_id, record.model_is_whole = model.model_id, model.status == LoggedModelStatus.READY
     return replace(record, status=run.info.status, tags={}, started_ms=run.info.start_time or 0)
-
-
-def _reason(error: Exception) -> str:
-    return redacted(" ".join(str(error).split()))[:300]
 
 
 def _now_ms() -> int:

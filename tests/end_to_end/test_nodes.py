@@ -7,14 +7,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -26,42 +22,12 @@ from raykd.storage import Storage
 from tests.cluster.manifests import tracking_container
 from tests.end_to_end.sweeps import sweep_file
 from tests.long import of_make_chaos
+from tests.node_processes import BIN, PATIENCE, TOKEN, free_port, node_processes, process, until_open
 from tests.postgresql import PostgresServer
 from tests.s3_server import KEYS, S3Server
 
-ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
 USER = {"MLFLOW_TRACKING_USERNAME": "raykd", "MLFLOW_TRACKING_PASSWORD": "CANARY-of-the-tracking-server"}
 NO_AGENT = "No available agent to submit job"
-TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "ab" * 32}
-PATIENCE = 120
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
-
-
-@contextmanager
-def process(log: Path, *command: object, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process, and all that comes of it, which are gone at the end."""
-    kept = {
-        name: os.environ[name] for name in ("PATH", "HOME", "LANG", "XDG_CACHE_HOME") if name in os.environ
-    }
-    with log.open("ab") as file:
-        started = subprocess.Popen(
-            [str(word) for word in command], cwd=log.parent, env=kept | environment, stdout=file, stderr=file,
-            start_new_session=True,
-        )  # fmt: skip
-    try:
-        yield started
-    finally:
-        started.terminate()
-        try:
-            started.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(started.pid, signal.SIGKILL)
-            started.wait()
 
 
 @contextmanager
@@ -97,53 +63,11 @@ def tracking_server(folder: Path, database: PostgresServer, s3: S3Server) -> Ite
 @contextmanager
 def two_nodes(folder: Path, **environment: str) -> Iterator[str]:
     """Two nodes of Ray with a CPU each, a home and a cache of their own; the address of the job server."""
-    port, jobs = free_port(), free_port()
-    common = [
-        BIN / "ray",
-        "start",
-        "--block",
-        "--num-cpus=1",
-        "--num-gpus=0",
-        f"--object-store-memory={128 << 20}",
-    ]
-    kernels = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled into the image
-    with ExitStack() as running:
-        for number in (1, 2):
-            home = folder / f"node{number}"
-            home.mkdir()
-            role = (
-                ["--head", f"--port={port}", f"--dashboard-port={jobs}", "--include-dashboard=true"]
-                if number == 1
-                else [f"--address=127.0.0.1:{port}"]
-            )
-            node = environment | {
-                "HOME": str(home), "XDG_CACHE_HOME": kernels, "RAYKD_CACHE": str(home / "cache"),
-                "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0",
-                "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
-            }  # fmt: skip
-            # Nodes with one folder between them would remove each other's copies of a job's working directory.
-            files = running.enter_context(
-                tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True)
-            )
-            # The agent that takes jobs has one port on every machine, which another Ray may have.
-            agent = f"--dashboard-agent-listen-port={free_port()}"
-            own = ["--node-ip-address=127.0.0.1", f"--temp-dir={files}", agent]
-            running.enter_context(process(home / "ray.log", *common, *role, *own, **node))
-            if number == 1:
-                _until_open(port, home / "ray.log")
-        _until_open(jobs, folder / "node1/ray.log")
-        yield f"http://127.0.0.1:{jobs}"
-
-
-def _until_open(port: int, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
+    with node_processes(folder, **environment) as nodes:
+        home = nodes.add()
+        nodes.add()
+        until_open(nodes.jobs_port, home / "ray.log")
+        yield f"http://127.0.0.1:{nodes.jobs_port}"
 
 
 def _until_healthy(tracking: str, log: Path) -> None:

@@ -14,7 +14,7 @@ from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
-from raykd.errors import RunError, StoreError
+from raykd.errors import PlacementError, RunError, StoreError
 from raykd.runs.execute import find_result
 from raykd.runs.executor import Job, Outcome, Wait, work
 from raykd.runs.placement import DRIVER_CPUS
@@ -96,9 +96,10 @@ class Tuner:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    def run(tuner: Tuner, scheduler: Scheduler) -> list[tuple[str, int]]:
+    def run(tuner: Tuner, scheduler: Scheduler, nodes: Any = None) -> list[tuple[str, int]]:
         monkeypatch.setattr(executor.tune, "Tuner", tuner)
-        work(scheduler, store_uri=str(tmp_path), resources=Resources(max_failures=2), concurrent=2)
+        resources = Resources(max_failures=2)
+        work(scheduler, store_uri=str(tmp_path), resources=resources, concurrent=2, nodes=nodes)
         return tuner.proposed
 
     return run
@@ -140,6 +141,91 @@ def test_unfinished_runs_come_again_and_finished_ones_do_not(run):
 def test_memory_that_stays_short_is_an_error_with_a_hint(run):
     with pytest.raises(RunError, match=r"memory was short 3 times.*resources\.concurrency"):
         run(Tuner(cut=tuple(range(9))), Scheduler("abcde"))
+
+
+class Nodes:
+    """Blames a node for the first failures, so many of them; notes what it was asked."""
+
+    def __init__(self, blames: int = 0, refuses: bool = False):
+        self.blames, self.refuses = blames, refuses
+        self.avoid: tuple[str, ...] = ()
+        self.seen: list[tuple[str, str, bool]] = []
+
+    def look(self) -> None:
+        return None
+
+    def blamed(self, node: str, why: str, *, of_place: bool) -> bool:
+        self.seen.append((node, why, of_place))
+        self.blames -= 1
+        if self.blames >= 0:
+            self.avoid = ("bad",)
+        return self.blames >= 0
+
+    def worked(self, node: str) -> None:
+        return None
+
+    def refuse_too_small(self, group: Any) -> None:
+        if self.refuses:
+            raise PlacementError("one run takes {CPU: 4}")
+
+
+def test_a_run_that_fails_by_a_node_s_fault_is_done_again_and_its_job_does_not_fail(run):
+    nodes, scheduler = Nodes(blames=1), Scheduler("ab")
+    # Seed 1 of "a" fails, and is begun again while others are left.
+    begun = run(Tuner(fails=(1,)), scheduler, nodes)
+    assert begun == [("a", 0), ("a", 1), ("a", 1), ("b", 0), ("b", 1)]
+    assert ends(scheduler) == [("a", [0, 1]), ("b", [0, 1])]
+    assert nodes.seen == [("", "it diverged", False)]
+
+
+def test_it_is_done_again_also_when_tune_has_nothing_else_to_begin(run):
+    scheduler = Scheduler("a", seeds=1)
+    assert run(Tuner(fails=(0,)), scheduler, Nodes(blames=1)) == [("a", 0), ("a", 0)]
+    assert ends(scheduler) == [("a", [0])]
+
+
+def test_a_run_that_no_node_is_to_blame_for_fails(run):
+    scheduler = Scheduler("a", seeds=1)
+    run(Tuner(fails=(0,)), scheduler, Nodes())
+    assert ends(scheduler) == [("a", "it diverged")]
+
+
+def test_where_no_node_is_left_the_work_ends_and_no_job_has_failed(run):
+    scheduler = Scheduler("ab", seeds=1)
+    with pytest.raises(PlacementError, match="one run takes"):
+        run(Tuner(fails=(0, 1)), scheduler, Nodes(blames=2, refuses=True))
+    assert not ends(scheduler), "--resume begins it again"
+
+
+def test_runs_are_placed_on_the_nodes_that_are_not_left_out(tmp_path):
+    nodes = Nodes(blames=1)
+    jobs = executor._OpenJobs(Scheduler("ab", seeds=1), nodes)  # type: ignore[arg-type]
+    tune = executor._Proposals(jobs)
+    plain = {"resources": Resources().model_dump()}
+    first = tune.suggest("one")
+    assert executor.Slot.default_resource_request(plain | first)._kwargs == {}
+    executor._Reports(jobs)("one", {"run_end": {"result": None, "error": "no store"}, "node": "bad"})
+    assert nodes.seen == [("bad", "no store", False)]
+    tune.on_trial_complete("one")
+    again = tune.suggest("two")
+    assert again["run"] == first["run"]
+    asked = executor.Slot.default_resource_request(plain | again)
+    assert asked._kwargs == {"bundle_label_selector": [{"ray.io/node-id": "!in(bad)"}]}
+
+
+def test_an_actor_that_dies_is_a_fault_of_its_place(monkeypatch):
+    nodes = Nodes()
+    jobs = executor._OpenJobs(Scheduler("a", seeds=1), nodes)  # type: ignore[arg-type]
+    executor._Proposals(jobs).suggest("one")
+    text = "The actor died unexpectedly.\n\tactor_id: 0123456789abcdef0123\n\tits worker exited"
+    trial = SimpleNamespace(trial_id="one", get_error=lambda: text)
+    monkeypatch.setattr(executor.ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(executor.ray_state, "actors", lambda actor: {"Address": {"NodeID": f"of {actor}"}})
+    executor._Endings(jobs).on_trial_recover(0, [], trial)
+    assert jobs.open, "Tune begins it again by itself"
+    executor._Endings(jobs).on_trial_error(0, [], trial)
+    assert not jobs.open
+    assert nodes.seen == [("of 0123456789abcdef0123", "its worker exited", True)] * 2
 
 
 def test_other_errors_of_tune_are_not_swallowed(monkeypatch, tmp_path):
@@ -189,7 +275,7 @@ def job_that(monkeypatch, *errors: Exception) -> tuple[list[dict[str, Any]], lis
     waited: list[float] = []
     ends = iter(errors)
 
-    def launch(store: str, run: Run, resources: Resources, report: Any) -> Any:
+    def launch(store: str, run: Run, resources: Resources, report: Any, avoid: Any) -> Any:
         if (error := next(ends, None)) is not None:
             raise error
         return result_of(run, 0.5)

@@ -31,7 +31,7 @@ def without_ray() -> Iterator[list[Any]]:
     """Sweeps compute in this process, latencies are given; yields the runs that are done, in their order."""
     done: list[Any] = []
 
-    def work(scheduler: Any, *, store_uri: str, resources: Any, concurrent: int) -> None:
+    def work(scheduler: Any, *, store_uri: str, resources: Any, concurrent: int, nodes: Any) -> None:
         while (job := scheduler.next()) is not None:
             results = []
             try:

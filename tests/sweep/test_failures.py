@@ -85,6 +85,23 @@ def test_a_sweep_without_any_student_has_another_exit_code(folder, monkeypatch, 
     assert [trial.state for trial in trials(folder)] == ["FAILED"] * 2
 
 
+def test_a_sweep_stops_when_its_trials_fail_keeps_what_it_has_and_goes_on_when_that_is_corrected(
+    folder, capsys
+):
+    many = "{choice: [0.01, 0.011, 0.012, 0.013, 0.014]}"
+    teachers = ("--set", "teachers.training.learning_rate=0.01", "--set", "baseline=none")
+    with pytest.MonkeyPatch.context() as patch:
+        failing(patch, "posterior", "structural")
+        assert sweep(folder, *teachers, rate=many) == NO_FRONT
+    printed = capsys.readouterr()
+    assert "4 of 4 trials failed, 4 of them with: [the disk] is full" in printed.out + printed.err
+    assert "There is no front: 4 trials failed" in printed.out
+    assert len(trials(folder)) == 4, "six were not begun"
+    assert (folder / "store/sweeps/failing/front.html").is_file()
+    assert sweep(folder, *teachers, "--resume", rate=many) == 0
+    assert [trial.state for trial in trials(folder)] == ["COMPLETE"] * 10
+
+
 def test_a_run_that_diverges_is_named_with_the_step_and_what_to_change(folder):
     assert (
         sweep(folder, "--set", "teachers.training.learning_rate=0.01", rate="{choice: [0.01, 1e37]}") == GAPS

@@ -194,6 +194,26 @@ def test_failed_trials_are_tried_again_by_the_next_driver(records, tracked):
     assert states(records) == ["COMPLETE", "COMPLETE"]
 
 
+def test_no_trial_begins_when_most_fail_and_the_next_driver_judges_anew(records, tracked):
+    first = scheduler(records, tracked, Fixed(*dims(8)))
+    for _ in range(4):
+        first.ended(first.next().key, Outcome("FAILED", message="no file"))
+    assert first.next() is None
+    assert "4 of 4 trials failed" in first.given_up
+    assert states(records) == ["FAILED"] * 4
+
+    # Corrected: what the first left failed does not count against the ones that are tried again.
+    again = scheduler(records, tracked, Fixed(*dims(8)[4:]), known=records.load(), most=4)
+    job = again.next()
+    again.ended(job.key, Outcome("FAILED", message="no file"))
+    for _ in range(7):
+        job = again.next()
+        again.ended(job.key, complete(job.runs, 0.5))
+    assert again.next() is None
+    assert not again.given_up
+    assert states(records) == ["FAILED"] + ["COMPLETE"] * 7
+
+
 def test_a_trial_that_is_stopped_is_pruned(records, tracked):
     search = Fixed(setting())
     trials = scheduler(records, tracked, search)

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -227,7 +228,7 @@ def test_the_thread_writes_without_being_asked(database, client, name):
     for _ in range(400):
         if not tracker.missing():
             break
-        tracker._stop.wait(0.05)
+        time.sleep(0.05)
     assert points(client, runs(client, name)[1][1], "dev_f1") == [(0, 0.5)]
     assert tracker.close() == ()
 

@@ -1,0 +1,167 @@
+"""Faults of nodes, against a real sweep on several node processes: it ends as on one, undisturbed.
+
+`python -m tests.chaos.nodes` prints how each ended, as JSON, and fails where one differs. Needs root: the nodes have
+mounts of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.chaos.faults import Tried, undisturbed
+from tests.chaos.full_disk import FULL_DISK
+from tests.end_to_end.command import ROOT, Command, Ended, running
+from tests.node_processes import TOKEN, NodeProcesses, node_processes
+
+Whole = tuple[Path, dict[str, Any]]
+LEFT_OUT = "gets no work of this sweep"
+
+
+def swept(
+    nodes: NodeProcesses, tried: Tried, disturb: Callable[[Command], None] = lambda command: None
+) -> Ended:
+    """The sweep from the first node, disturbed while it runs. Actors of Ray's own stay as long as the cluster."""
+    words = ("sweep", str(tried.file), "--resume")
+    with running(tried.folder, *words, RAY_ADDRESS=nodes.address, **TOKEN, **environment) as command:
+        disturb(command)
+        ended, _ = command.end_and_left()
+    return tried.checked(ended)
+
+
+def store_missing(parent: Path, whole: Whole) -> dict[str, Any]:
+    """One of two nodes has an empty folder in the place of the store."""
+    tried = Tried(parent, "missing", whole[0])
+    with node_processes(tried.folder, **TOKEN) as nodes:
+        nodes.add()
+        nodes.add(before=f"mount -t tmpfs none {tried.store}")
+        ended = swept(nodes, tried)
+    assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
+    assert "is not the driver's there: mount it" in ended.output
+    assert tried.outcome() == whole[1]
+    return {"exit codes": tried.codes()}
+
+
+def store_lost(parent: Path, whole: Whole) -> dict[str, Any]:
+    """The store goes away from one of two nodes while it trains students."""
+    tried = Tried(parent, "lost", whole[0])
+    with node_processes(tried.folder, **TOKEN) as nodes:
+        nodes.add()
+        nodes.add(before="true")  # with mounts of its own
+
+        def lose(command: Command) -> None:
+            command.until(lambda: _trains(nodes, 2) and len(list(tried.store.glob("runs/*"))) > 1)
+            shell = [
+                "nsenter",
+                "-t",
+                str(nodes.pid(2)),
+                "-m",
+                "mount",
+                "-t",
+                "tmpfs",
+                "none",
+                str(tried.store),
+            ]
+            subprocess.run(shell, check=True)
+
+        ended = swept(nodes, tried, lose)
+    assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
+    assert tried.outcome() == whole[1]
+    return {"exit codes": tried.codes()}
+
+
+def disk_full(parent: Path, whole: Whole) -> dict[str, Any]:
+    """One of two nodes has no room any more, in the middle of the sweep."""
+    size = sum(path.stat().st_size for path in (whole[0] / "store").rglob("*") if path.is_file())
+    tried = Tried(parent, "full", whole[0])
+    (tried.folder / "sitecustomize.py").write_text(FULL_DISK)
+    room = {"CHAOS_STORE": str(tried.store), "CHAOS_ROOM": str(1 << 60)}
+    with node_processes(tried.folder, **TOKEN, **room) as nodes:
+        nodes.add()
+        nodes.add(CHAOS_ROOM=str(size // 2))
+        ended = swept(nodes, tried, **room, PYTHONPATH=f"{tried.folder}:{ROOT}")
+    assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
+    assert "no space left on device" in ended.output
+    assert tried.outcome() == whole[1]
+    return {"exit codes": tried.codes()}
+
+
+def node_dies(parent: Path, whole: Whole) -> dict[str, Any]:
+    """One of two nodes is killed while it trains students."""
+    tried = Tried(parent, "dies", whole[0])
+    with node_processes(tried.folder, **TOKEN) as nodes:
+        nodes.add()
+        nodes.add()
+
+        def kill(command: Command) -> None:
+            command.until(lambda: _trains(nodes, 2) and list(tried.store.glob("runs/*")))
+            nodes.kill(2)
+
+        ended = swept(nodes, tried, kill)
+    assert ended.code == 0, ended.output
+    assert tried.outcome() == whole[1]
+    return {"exit codes": tried.codes()}
+
+
+def node_dies_in_precompute(parent: Path, whole: Whole) -> dict[str, Any]:
+    """One of two nodes is killed while both compute transfer sets."""
+    tried = Tried(parent, "precompute", whole[0], resources={"concurrency": 2, "precompute_workers": 2})
+    with node_processes(tried.folder, **TOKEN) as nodes:
+        nodes.add()
+        nodes.add()
+
+        def kill(command: Command) -> None:
+            command.until(lambda: _has(nodes, 2, "ShardWriter"))
+            nodes.kill(2)
+
+        ended = swept(nodes, tried, kill)
+    assert ended.code == 0, ended.output
+    assert tried.outcome() == whole[1]
+    return {"exit codes": tried.codes()}
+
+
+def _trains(nodes: NodeProcesses, number: int) -> bool:
+    return _has(nodes, number, "ray::Slot")
+
+
+def _has(nodes: NodeProcesses, number: int, part: str) -> bool:
+    """Whether a process of the node has this in its command line."""
+    for each in psutil.Process(nodes.pid(number)).children(recursive=True):
+        try:
+            if part in " ".join(each.cmdline()):
+                return True
+        except psutil.Error:
+            continue
+    return False
+
+
+FAULTS: tuple[Callable[[Path, Whole], dict[str, Any]], ...] = (
+    store_missing, store_lost, disk_full, node_dies, node_dies_in_precompute,
+)  # fmt: skip
+
+
+def main(names: list[str]) -> dict[str, Any]:
+    """All faults, or those that are named; how each ended."""
+    assert os.geteuid() == 0, "nodes with mounts of their own: run it as root"
+    with tempfile.TemporaryDirectory(prefix="raykd-chaos-") as folder:
+        parent, started = Path(folder), time.monotonic()
+        whole = undisturbed(parent)
+        told: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
+        for fault in (each for each in FAULTS if not names or each.__name__ in names):
+            began = time.monotonic()
+            told[fault.__name__] = {**fault(parent, whole), "seconds": round(time.monotonic() - began, 1)}
+            print(fault.__name__, json.dumps(told[fault.__name__]), file=sys.stderr, flush=True)
+        return {**told, "minutes": round((time.monotonic() - started) / 60, 1)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1:]), indent=2))
