@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
@@ -459,3 +459,47 @@ def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):
 def test_what_a_slot_takes_itself(resources, taken):
     asked = executor.Slot.default_resource_request({"resources": Resources(**resources).model_dump()})
     assert asked.required_resources == taken
+
+
+class InTurn:
+    """One job after the other; `between` is called before each but the first, while no run is done."""
+
+    def __init__(self, between: Callable[[int], None], *runs: Run):
+        self.todo, self.between = list(enumerate(runs)), between
+        self.states: list[str] = []
+
+    def next(self) -> Job | Wait | None:
+        if not self.todo:
+            return None
+        number, run = self.todo[0]
+        if len(self.states) < number:
+            return "wait"
+        if number:
+            self.between(number)
+        self.todo.pop(0)
+        return Job(str(number), (run,))
+
+    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+        return "continue"
+
+    def ended(self, key: str, outcome: Outcome) -> None:
+        self.states.append(outcome.state)
+
+
+def test_a_slot_waits_while_the_scheduler_is_at_work_and_is_replaced_where_it_died(ray_cluster, tmp_path):
+    gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 1}, corpus={"unlabelled": 0})
+    (run,) = student_runs(gold, prepare(gold, Storage(str(tmp_path))))
+    slots: list[int] = []
+
+    def between(number: int) -> None:
+        (slot,) = processes("Slot")
+        slots.append(slot.pid)
+        if number == 2:
+            slot.kill()
+            slot.wait()
+
+    scheduler = InTurn(between, *(with_seed(run, seed) for seed in range(3)))
+    work(scheduler, store_uri=str(tmp_path), resources=Resources(), concurrent=1)
+    assert scheduler.states == ["COMPLETE"] * 3
+    assert len(slots) == 2
+    assert len(set(slots)) == 1
