@@ -199,7 +199,7 @@ def torch_struct() -> dict[str, Callable[[Problem], object]]:
 
 
 def supar() -> dict[str, Callable[[Problem], object]]:
-    law_of = _supar_chain()
+    law_of = supar_module("linearchain").LinearChainCRF
 
     def law(p: Problem, emissions: Tensor, transitions: Tensor) -> object:
         return law_of(emissions, torch.nn.functional.pad(transitions, (0, 1, 0, 1)), p.lengths)
@@ -232,13 +232,14 @@ def supar() -> dict[str, Callable[[Problem], object]]:
     }
 
 
-def _supar_chain() -> type:
-    """supar's chain alone, without the parsers and tokenizers that its package imports."""
-    spec = importlib.util.find_spec("supar")
-    if spec is None:
-        raise ImportError("supar is not installed")
-    for name in ("supar", "supar.utils", "supar.structs"):
-        shell = types.ModuleType(name)
-        shell.__path__ = [str(Path(spec.origin).parent.joinpath(*name.split(".")[1:]))]
-        sys.modules.setdefault(name, shell)
-    return importlib.import_module("supar.structs.linearchain").LinearChainCRF
+def supar_module(name: str) -> types.ModuleType:
+    """A module of supar's structures, without the parsers and tokenizers that its package imports."""
+    if "supar" not in sys.modules:
+        spec = importlib.util.find_spec("supar")
+        if spec is None:
+            raise ImportError("supar is not installed")
+        for package in ("supar", "supar.utils", "supar.structs"):
+            shell = types.ModuleType(package)
+            shell.__path__ = [str(Path(spec.origin).parent.joinpath(*package.split(".")[1:]))]
+            sys.modules[package] = shell
+    return importlib.import_module(f"supar.structs.{name}")

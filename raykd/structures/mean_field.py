@@ -18,12 +18,11 @@ kind of pair, twice with a gradient.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-
-from raykd.structures.arc_sums import head_log_marginals
+from torch.autograd.function import Function
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -48,29 +47,55 @@ def mean_field(
     Raises ValueError for arcs that are not independent heads, shapes that do not fit them or iterations below one.
     """
     _check(arcs, siblings_BHTT, grandparents_BTTH, iterations)
-    B, T, H = arcs.scores_BTH.shape
-    mask_BT, other_TT = arcs.mask_BT, ~torch.eye(T, dtype=torch.bool, device=arcs.device)
-    pairs_BTT = mask_BT[:, :, None] & mask_BT[:, None] & other_TT
+    other_TT = ~torch.eye(arcs.time, dtype=torch.bool, device=arcs.device)
     if siblings_BHTT is not None:
-        siblings_BHTT = torch.where(pairs_BTT[:, None], siblings_BHTT.to(arcs.dtype), 0)
+        under_BHT = arcs.mask_BTH.transpose(1, 2)
+        together_BHTT = under_BHT[:, :, :, None] & under_BHT[:, :, None] & other_TT
+        siblings_BHTT = torch.where(together_BHTT, siblings_BHTT.to(arcs.dtype), 0)
     if grandparents_BTTH is not None:
-        # a word, its head and the head's head are three: Q(m ← m) is zero, and g = t is left out here
-        above_BTTH = pairs_BTT[..., None] & arcs.mask_BTH[:, None] & arcs.mask_BTH[:, :, None]
+        above_BTTH = other_TT[..., None] & arcs.mask_BTH[:, None] & arcs.mask_BTH[:, :, None]
         grandparents_BTTH = torch.where(above_BTTH, grandparents_BTTH.to(arcs.dtype), 0)
-    found = arcs
+    scores_BTH = arcs.possible()
+    none_BT1 = (scores_BTH == float("-inf")).all(2, keepdim=True)
+    scores_BTH = torch.where(
+        none_BT1, 0, scores_BTH
+    )  # a word without a head: no NaN, its sentence has no analysis
+    logits_BTH = added_BTH = scores_BTH
     for _ in range(iterations):
-        q_BTH = head_log_marginals(found).exp()
-        scores_BTH = arcs.scores_BTH
-        if siblings_BHTT is not None:
-            by_head_BHT1 = q_BTH.transpose(1, 2)[..., None]
-            scores_BTH = scores_BTH + (siblings_BHTT @ by_head_BHT1).view(B, H, T).transpose(1, 2)
-        if grandparents_BTTH is not None:
-            above_BTT = (grandparents_BTTH @ q_BTH[..., None]).view(B, T, T).transpose(1, 2)
-            below_BT1T = q_BTH[:, :, 1:].transpose(1, 2)[:, :, None]
-            scores_BTH = scores_BTH + (below_BT1T @ grandparents_BTTH).view(B, T, H)
-            scores_BTH = scores_BTH + torch.nn.functional.pad(above_BTT, (1, 0))
-        found = replace(arcs, scores_BTH=scores_BTH)
-    return found
+        q_BTH = torch.softmax(logits_BTH, 2)
+        added_BTH = _expected_pairs(q_BTH, siblings_BHTT, grandparents_BTTH)
+        logits_BTH = scores_BTH + added_BTH
+    return replace(arcs, scores_BTH=arcs.scores_BTH + added_BTH)
+
+
+def _expected_pairs(q_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None) -> Tensor:
+    """What the pairs of each arc are expected to score [B, T, H], given the other words' Q."""
+    found_BTH = torch.zeros_like(q_BTH)
+    if siblings_BHTT is not None:
+        found_BTH = found_BTH + _weighted(q_BTH.transpose(1, 2), siblings_BHTT).transpose(1, 2)
+    if grandparents_BTTH is not None:
+        above_BTT = (grandparents_BTTH * q_BTH[:, :, None]).sum(3).transpose(1, 2)
+        found_BTH = found_BTH + torch.nn.functional.pad(above_BTT, (1, 0))
+        found_BTH = found_BTH + _weighted(q_BTH[:, :, 1:].transpose(1, 2), grandparents_BTTH)
+    return found_BTH
+
+
+class _Weighted(Function):
+    """Σ_u weights[.., u] rows[.., u, t]. The gradients as products of elements take half the time of autograd's bmm."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(weights, rows)
+        return (weights[..., None, :] @ rows).squeeze(-2)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        weights, rows = ctx.saved_tensors
+        return (rows * gradient[..., None, :]).sum(-1), weights[..., None] * gradient[..., None, :]
+
+
+def _weighted(weights: Tensor, rows: Tensor) -> Tensor:
+    return _Weighted.apply(weights, rows)  # type: ignore[return-value]
 
 
 def _check(arcs: Arcs, siblings: Tensor | None, grandparents: Tensor | None, iterations: int) -> None:

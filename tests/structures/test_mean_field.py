@@ -32,6 +32,9 @@ def problems(draw, forbid=True) -> tuple[Arcs, dict[str, Tensor]]:
     grandparents = torch.randn(B, T, T, T + 1, generator=generator, dtype=torch.float64)
     siblings = siblings + siblings.transpose(2, 3)
     siblings.diagonal(dim1=2, dim2=3).fill_(float("nan"))
+    for t in range(T):
+        siblings[:, t + 1, t] = siblings[:, t + 1, :, t] = float("nan")
+        grandparents[:, t, t] = grandparents[:, t, :, t + 1] = grandparents[:, :, t, t + 1] = float("nan")
     for b, n in enumerate(arcs.lengths_B.tolist()):
         for part in (siblings[b, :, n:], siblings[b, :, :, n:], siblings[b, n + 1 :]):
             part.fill_(float("nan"))

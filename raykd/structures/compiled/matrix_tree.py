@@ -34,13 +34,14 @@ def matrix_tree(scores, lengths, order, single_root, log_z, marginals, first, la
             continue
         marginals[b] = np.nan if np.isnan(log_z[b]) else 0.0
         if log_z[b] > -np.inf:
-            put_back(others, root, pivots, turn, bars, root_bars, n, single_root)
+            put_back(others, root, pivots, bars, root_bars, n, single_root)
             weigh(scores[b], n, others, root)
-            for t in range(n):
-                marginals[b, t, 0] = max(0.0, root[t] * root_bars[t])
-                for h in range(n):
-                    if h != t:
-                        marginals[b, t, h + 1] = max(0.0, others[t, h] * bars[t, h])
+            for i in range(n):
+                t = turn[i]
+                marginals[b, t, 0] = max(0.0, root[t] * root_bars[i])
+                for j in range(n):
+                    if j != i:
+                        marginals[b, t, turn[j] + 1] = max(0.0, others[t, turn[j]] * bars[i, j])
 
 
 @kernel
@@ -63,61 +64,65 @@ def weigh(scores, n, others, root):
 
 @kernel
 def remove(others, root, pivots, turn, n, single_root):
-    """Σ log p_k. `turn` is the order in which words were removed; what was multiplied stays in place, as in LU."""
+    """Σ log p_k. The word with the most heads left is next; words change places, so that `turn` is the order.
+
+    What was multiplied stays in place, as in LU.
+    """
     for t in range(n):
         turn[t] = t
     log_z = 0.0
-    for step in range(n):
-        place, pivot = step, -1.0
-        for i in range(step, n):
-            t = turn[i]
-            total = 0.0 if single_root and step < n - 1 else root[t]
-            for j in range(step, n):
-                total += others[t, turn[j]]
+    for k in range(n):
+        found, pivot = k, -1.0
+        for t in range(k, n):
+            total = 0.0 if single_root and k < n - 1 else root[t]
+            for h in range(k, n):
+                total += others[t, h]
             if total > pivot:
-                place, pivot = i, total
+                found, pivot = t, total
         if not pivot > 0:
             return np.nan if pivot < 0 else -np.inf
-        turn[step], turn[place] = turn[place], turn[step]
-        k = turn[step]
+        change_places(others, root, turn, k, found, n)
         pivots[k] = pivot
         log_z += math.log(pivot)
-        for i in range(step + 1, n):
-            t = turn[i]
+        for t in range(k + 1, n):
             share = others[t, k] / pivot
-            if share > 0:
-                root[t] += share * root[k]
-                for j in range(step + 1, n):
-                    others[t, turn[j]] += share * others[k, turn[j]]
-                others[t, t] = 0.0
+            root[t] += share * root[k]
+            for h in range(k + 1, n):
+                others[t, h] += share * others[k, h]
+            others[t, t] = 0.0
     return log_z
 
 
 @kernel
-def put_back(others, root, pivots, turn, bars, root_bars, n, single_root):
-    """Fill ā: the derivatives of log Z by the weights that words had before any was removed."""
-    for step in range(n - 1, -1, -1):
-        k = turn[step]
-        pivot = pivots[k]
-        through = 0.0
-        bars[k, k] = 0.0
+def change_places(others, root, turn, k, t, n):
+    if k != t:
+        turn[k], turn[t] = turn[t], turn[k]
+        root[k], root[t] = root[t], root[k]
+        for i in range(n):
+            others[k, i], others[t, i] = others[t, i], others[k, i]
+        for i in range(n):
+            others[i, k], others[i, t] = others[i, t], others[i, k]
+
+
+@kernel
+def put_back(others, root, pivots, bars, root_bars, n, single_root):
+    """Fill ā, the derivatives of log Z by the weights that words had before any was removed, words in that order."""
+    for k in range(n - 1, -1, -1):
+        pivot, through = pivots[k], 0.0
         root_bars[k] = 0.0
-        for j in range(step + 1, n):
-            bars[k, turn[j]] = 0.0
-        for i in range(step + 1, n):
-            t = turn[i]
+        for h in range(k, n):
+            bars[k, h] = 0.0
+        for t in range(k + 1, n):
             share = others[t, k] / pivot
             bar = root_bars[t] * root[k]
             root_bars[k] += root_bars[t] * share
-            for j in range(step + 1, n):
-                h = turn[j]
-                if h != t:
-                    bar += bars[t, h] * others[k, h]
-                    bars[k, h] += bars[t, h] * share
+            for h in range(k + 1, n):  # bars[t, t] is zero
+                bar += bars[t, h] * others[k, h]
+                bars[k, h] += bars[t, h] * share
             bars[t, k] = bar / pivot
             through += share * bar
         own = (1.0 - through) / pivot
-        for j in range(step + 1, n):
-            bars[k, turn[j]] += own
-        if step == n - 1 or not single_root:
+        for h in range(k + 1, n):
+            bars[k, h] += own
+        if k == n - 1 or not single_root:
             root_bars[k] += own

@@ -1,0 +1,175 @@
+"""Dependency trees and second-order mean field: ours, plain PyTorch, and supar where it is installed.
+
+    PYTHONPATH=. python benchmarks/trees.py               32 sentences of 15 to 30 words, one thread
+    PYTHONPATH=. python benchmarks/trees.py --words 100   … of 50 to 100
+
+All trees have a single root. *plain* is `raykd.structures.arc_reference` under autograd. Contestants get the same
+random scores, must agree before they are timed, and alternate, round by round, after one call each to warm up. Times
+are the process's own CPU time, so other work on the machine counts little; a ratio is a contestant's median over ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+import torch
+from structures_contestants import supar_module
+from torch import Tensor
+from torch.nn.functional import pad
+
+from raykd.structures import Arcs, arc_reference, head_log_marginals, log_partition, mean_field, viterbi
+
+Call = Callable[[], Tensor]
+NO_ARC = -1e32
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The same random scores for every contestant. supar counts the root as a word, and wants a row for it."""
+
+    arcs: Arcs
+    siblings_BHTT: Tensor
+    grandparents_BTTH: Tensor
+    heads_BT: Tensor
+
+    @property
+    def mask_BH(self) -> Tensor:
+        return pad(self.arcs.mask_BT, (1, 0), value=False)
+
+    @property
+    def supar_BHH(self) -> Tensor:
+        return pad(self.arcs.possible().clamp(min=NO_ARC), (0, 0, 1, 0), value=0.0)
+
+    @property
+    def supar_siblings_BHHH(self) -> Tensor:
+        """[b, word, head, sibling]."""
+        return pad(self.siblings_BHTT.permute(0, 2, 1, 3), (1, 0, 0, 0, 1, 0))
+
+
+def problem_of(batch: int, words: int) -> Problem:
+    draw = torch.Generator().manual_seed(0)
+    lengths = torch.randint(words // 2, words + 1, (batch,), generator=draw)
+    arcs = Arcs(3 * torch.randn(batch, words, words + 1, generator=draw), lengths)
+    siblings = torch.randn(batch, words + 1, words, words, generator=draw) / 3
+    grandparents = torch.randn(batch, words, words, words + 1, generator=draw) / 3
+    return Problem(arcs, siblings + siblings.transpose(2, 3), grandparents, viterbi(arcs)[0])
+
+
+def gradient(value: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """Value and gradients in new leaves; the value is returned."""
+    leaves = [part.clone().requires_grad_() for part in inputs]
+    found = value(*leaves)
+    found.sum().backward()
+    return found.detach()
+
+
+def sums(p: Problem, projective: bool) -> dict[str, Call]:
+    arcs = p.arcs.as_trees(projective=projective)
+
+    def of(log_z: Callable[[Arcs], Tensor]) -> Call:
+        return lambda: gradient(
+            lambda scores: log_z(Arcs(scores, arcs.lengths_B, arcs.allowed, True)), arcs.scores_BTH
+        )
+
+    found = {"ours": of(log_partition), "plain": of(arc_reference.log_partition)}
+    if law := _supar("tree", "DependencyCRF" if projective else "MatrixTree"):
+        found["supar"] = lambda: gradient(lambda s: law(s, arcs.lengths_B).log_partition, p.supar_BHH)
+    return found
+
+
+def best(p: Problem, projective: bool) -> dict[str, Call]:
+    arcs = p.arcs.as_trees(projective=projective)
+    found: dict[str, Call] = {"ours": lambda: viterbi(arcs)[0]}
+    if law := _supar("tree", "DependencyCRF" if projective else "MatrixTree"):
+        scores = p.supar_BHH
+        found["supar"] = lambda: law(scores.clone().requires_grad_(), arcs.lengths_B).argmax[:, 1:]
+    return found
+
+
+def second_order(p: Problem) -> dict[str, Call]:
+    """Cross-entropy of given heads after three iterations with siblings, and its gradient."""
+
+    def ours(scores: Tensor, siblings: Tensor) -> Tensor:
+        found = mean_field(Arcs(scores, p.arcs.lengths_B), siblings_BHTT=siblings)
+        chosen_BT = head_log_marginals(found).gather(2, p.heads_BT[:, :, None]).squeeze(2)
+        return -chosen_BT[p.arcs.mask_BT].mean()
+
+    found = {"ours": lambda: gradient(ours, p.arcs.scores_BTH, p.siblings_BHTT)}
+    if layer := _supar("vi", "DependencyMFVI"):
+        gold, scores, siblings = pad(p.heads_BT, (1, 0)), p.supar_BHH, p.supar_siblings_BHHH.contiguous()
+        found["supar"] = lambda: gradient(lambda *s: layer()(s, p.mask_BH, gold)[0], scores, siblings)
+    return found
+
+
+def with_grandparents(p: Problem) -> dict[str, Call]:
+    def ours(scores: Tensor, siblings: Tensor, grandparents: Tensor) -> Tensor:
+        arcs = Arcs(scores, p.arcs.lengths_B)
+        found = mean_field(arcs, siblings_BHTT=siblings, grandparents_BTTH=grandparents)
+        chosen_BT = head_log_marginals(found).gather(2, p.heads_BT[:, :, None]).squeeze(2)
+        return -chosen_BT[p.arcs.mask_BT].mean()
+
+    return {"ours": lambda: gradient(ours, p.arcs.scores_BTH, p.siblings_BHTT, p.grandparents_BTTH)}
+
+
+JOBS: dict[str, Callable[[Problem], dict[str, Call]]] = {
+    "log Z and gradient, trees": partial(sums, projective=False),
+    "log Z and gradient, projective trees": partial(sums, projective=True),
+    "best tree": partial(best, projective=False),
+    "best projective tree": partial(best, projective=True),
+    "mean field, siblings, and gradient": second_order,
+    "… with grandparents (supar has none)": with_grandparents,
+}
+
+
+def _supar(module: str, name: str) -> type | None:
+    try:
+        return getattr(supar_module(module), name)
+    except ImportError:
+        return None
+
+
+def medians(contestants: dict[str, Call], rounds: int) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(rounds + 1):
+        for name, call in contestants.items():
+            started = time.process_time()
+            call()
+            if number:  # the first round warms up
+                times[name].append(time.process_time() - started)
+    return {name: median(spent) for name, spent in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--words", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    problem = problem_of(options.batch, options.words)
+    print(f"B = {options.batch}, T = {options.words}, one thread; milliseconds of ours, and times as long")
+    for job, contestants_of in JOBS.items():
+        contestants = contestants_of(problem)
+        expected = contestants["ours"]()
+        for name, call in contestants.items():
+            given = call()
+            if expected.is_floating_point():
+                torch.testing.assert_close(
+                    given.float(), expected, atol=1e-3, rtol=1e-4, msg=f"{job}: {name}"
+                )
+            elif not torch.equal(given[problem.arcs.mask_BT], expected[problem.arcs.mask_BT]):
+                print(f"{job}: {name} finds other trees")
+        took = medians(contestants, options.rounds)
+        rest = "".join(f"   {name} {took[name] / took['ours']:7.1f}×" for name in took if name != "ours")
+        print(f"{job:40}{took['ours'] * 1e3:9.3f} ms{rest}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
