@@ -54,8 +54,20 @@ class Figure:
     """Of a ratio: the figure of which it is the teachers' over the student's."""
     aliases: tuple[str, ...] = ()
     """Other names by which `--where` and `--best` know it."""
-    score: tuple[Part, Group] | None = None
-    """Of a score: which part, and which group of languages."""
+    score: tuple[Part, Group, str] | None = None
+    """Of a score: which part, which group of languages, and which metric beside the task's own; empty: its own."""
+    beside: str = ""
+    """The name of the task's score beside which there is such a figure; empty: it is of every task."""
+
+    @property
+    def part(self) -> Part | None:
+        """Of a score: which part."""
+        return self.score and self.score[0]
+
+    @property
+    def metric(self) -> str:
+        """Of a score: which metric beside the task's own; empty: its own."""
+        return self.score[2] if self.score else ""
 
     @property
     def foreseen(self) -> bool:
@@ -71,11 +83,11 @@ class Figure:
         return tuple(name.format(score=score_name) for name in (self.name, *self.aliases))
 
 
-def _score(name: str, part: Part, group: Group, heading: str, **more: Any) -> Figure:
+def _score(name: str, part: Part, group: Group, heading: str, *, metric: str = "", **more: Any) -> Figure:
     def read(scored: Scored) -> float | None:
-        return scored.scores.mean(part, group)
+        return scored.scores.mean(part, group, metric)
 
-    return Figure(name, "max", "percent", read, heading, score=(part, group), **more)
+    return Figure(name, "max", "percent", read, heading, score=(part, group, metric), **more)
 
 
 def _cost(name: str, direction: Direction, form: Form, words: str, **more: Any) -> Figure:
@@ -92,6 +104,11 @@ def _wall_s(scored: Scored) -> float | None:
 DEV = _score("dev_{score}", "dev", "source", "dev {label}", aliases=("{score}", "score"))
 TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
 TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
+# Unlabelled attachment beside labelled.
+_UAS: dict[str, Any] = {"metric": "uas", "beside": "las"}
+DEV_UAS = _score("dev_uas", "dev", "source", "dev UAS", short="UAS", aliases=("uas",), **_UAS)
+TEST_UAS = _score("test_uas", "test", "source", "test UAS", short="UAS", selects=False, **_UAS)
+TARGET_UAS = _score("test_uas_target", "test", "target", "target UAS", selects=False, **_UAS)
 # p50 of one sentence at batch 1.
 LATENCY = _cost("latency_ms", "min", "milliseconds", "ms", heading="ms", column=0, over_models="mean")
 LATENCY_BATCH = _cost("latency_ms_batch32", "min", "milliseconds", "ms per batch of 32", over_models="mean")
@@ -126,7 +143,7 @@ def _deployed() -> Iterator[Figure]:
 DEPLOYED = tuple(_deployed())
 # The one figure of a trial's costs that is not known before it is trained.
 WALL_S = Figure("wall_s", "min", "seconds", _wall_s, words="s of training")
-SCORES = (DEV, TEST, TARGET)
+SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS)
 COSTS = (
     LATENCY,
     _cost("latency_ms_p90", "min", "milliseconds", "ms p90", over_models="mean", planned=False),
@@ -159,6 +176,16 @@ COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
 """Costs with a column in tables, from left to right."""
 
 
+def scores_of(score_name: str, *, targets: bool) -> tuple[Figure, ...]:
+    """The scores of a sweep whose task has that score: dev, test and, with `targets`, that of target languages; then
+    the same of the metrics beside it."""
+    return tuple(
+        figure
+        for figure in SCORES
+        if figure.score and figure.beside in ("", score_name) and (targets or figure.score[1] == "source")
+    )
+
+
 def default_objectives(score_name: str) -> dict[str, Direction]:
     """What a sweep searches for by default."""
     return {score_name: DEV.direction, **{figure.name: figure.direction for figure in (LATENCY, PARAMETERS)}}
@@ -170,7 +197,8 @@ OBJECTIVES: Directions = MappingProxyType(default_objectives("score"))
 
 def selecting(score_name: str) -> dict[str, Figure]:
     """The figures that students may be chosen by, under each of their names."""
-    return {name: figure for figure in FIGURES if figure.selects for name in figure.answers_to(score_name)}
+    own = [figure for figure in FIGURES if figure.selects and figure.beside in ("", score_name)]
+    return {name: figure for figure in own for name in figure.answers_to(score_name)}
 
 
 def selection_fault(name: str, known: Sequence[str], score_name: str) -> str | None:
@@ -215,7 +243,7 @@ def language_values(figure: Figure, scored: Scored) -> dict[str, float]:
     """Each language's own mean on the part that the score is of; on test source and target languages."""
     if figure.score is None:
         raise ValueError(f"{figure.name} is not a score")
-    return scored.scores.by_language(figure.score[0])
+    return scored.scores.by_language(figure.score[0], figure.metric)
 
 
 def over_models(costs: Iterable[Cost]) -> dict[str, float]:

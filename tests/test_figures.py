@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import string
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -24,17 +25,26 @@ from raykd.front import front_of, hypervolume_of
 from raykd.report import FrontRow, best, front_html, front_table, parse, trials_table
 from raykd.report.form import FORMS
 from raykd.report.hover import hover
-from raykd.results import Cost
+from raykd.results import Cost, Scores
 from raykd.tracking.record import results
 from raykd.trial import Teacher, Trial
 from tests.scores import score, scores
 
-SCORES = scores(score(0.5, languages={"en": 0.5}), 0.4, score(0.3, languages={"nl": 0.3}))
-COST = {figure.name: 3.0 + number for number, figure in enumerate(COSTS) if figure.name != "wall_s"}
-TRIAL = Trial(
-    0, "COMPLETE", {}, scores=SCORES, cost=COST, wall_s=60.0, score_name="uas", score_label="attachment"
+OWN = scores(
+    score(0.5, languages={"en": 0.5}), score(0.4, languages={"en": 0.4}), score(0.3, languages={"nl": 0.3})
 )
-TEACHER = Teacher("t", SCORES, COST, score_name="uas", score_label="attachment")
+SCORES = Scores(
+    {
+        part: {
+            group: replace(own, beside={"uas": replace(own, mean=own.mean + 0.1, by_language={"en": 0.7})})
+            for group, own in groups.items()
+        }
+        for part, groups in OWN.by_part.items()
+    }
+)
+COST = {figure.name: 3.0 + number for number, figure in enumerate(COSTS) if figure.name != "wall_s"}
+TRIAL = Trial(0, "COMPLETE", {}, scores=SCORES, cost=COST, wall_s=60.0, score_name="las", score_label="LAS")
+TEACHER = Teacher("t", SCORES, COST, score_name="las", score_label="LAS")
 
 each = pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 each_cost = pytest.mark.parametrize("figure", COSTS, ids=lambda figure: figure.name)
@@ -46,7 +56,7 @@ each_selecting = pytest.mark.parametrize(
 @each
 def test_it_is_well_formed(figure: Figure):
     fields = {name for _, name, _, _ in string.Formatter().parse(figure.name) if name}
-    assert fields == ({"score"} if figure.score else set())
+    assert fields == ({"score"} if figure.score and not figure.beside else set())
     assert figure.form in FORMS
     assert figure.read(TRIAL) is not None
     assert figure.read(Trial(1, "RUNNING")) is None
@@ -54,20 +64,20 @@ def test_it_is_well_formed(figure: Figure):
 
 
 def test_no_name_is_used_twice():
-    names = [name for figure in FIGURES for name in figure.answers_to("uas")]
+    names = [name for figure in FIGURES for name in figure.answers_to("las")]
     assert len(set(names)) == len(names)
 
 
 @each
 def test_it_is_a_column_of_csv_and_parquet(figure: Figure):
-    column = trials_table([TRIAL])[figure.called("uas")]
+    column = trials_table([TRIAL])[figure.called("las")]
     assert column.to_pylist() == [pytest.approx(figure.read(TRIAL))]
     assert str(column.type) == ("int64" if figure.form in ("count", "bytes") else "double")
 
 
 @each
 def test_it_is_a_metric_in_mlflow(figure: Figure):
-    assert results(TRIAL)[figure.called("uas")] == pytest.approx(figure.read(TRIAL))
+    assert results(TRIAL)[figure.called("las")] == pytest.approx(figure.read(TRIAL))
 
 
 @each_cost
@@ -89,18 +99,18 @@ def test_it_is_a_column_of_terminal_and_page(figure: Figure):
 @each_selecting
 def test_students_are_chosen_by_it(figure: Figure):
     value = figure.read(TRIAL)
-    worse = Trial(1, "COMPLETE", score_name="uas")
-    for name in figure.answers_to("uas"):
-        assert parse(f"{name} == {value}", "uas").accepts(FrontRow(TRIAL, None, None), None)
-        assert best([worse, TRIAL], name, "uas") == [TRIAL]
+    worse = Trial(1, "COMPLETE", score_name="las")
+    for name in figure.answers_to("las"):
+        assert parse(f"{name} == {value}", "las").accepts(FrontRow(TRIAL, None, None), None)
+        assert best([worse, TRIAL], name, "las") == [TRIAL]
 
 
 @each_selecting
 def test_it_may_be_an_objective(figure: Figure):
-    name = "uas" if figure.score else figure.name
-    assert objective_fault(name, figure.direction, "uas") is None
+    name = "las" if figure.score else figure.name
+    assert objective_fault(name, figure.direction, "las") is None
     other = "min" if figure.direction == "max" else "max"
-    fault = objective_fault(name, other, "uas")
+    fault = objective_fault(name, other, "las")
     assert fault == f"got {other!r}; {name} is wanted at its {figure.direction}"
     assert front_of([TRIAL], {name: figure.direction}) == [TRIAL]
     assert 0 <= hypervolume_of([TRIAL], [TEACHER], {name: figure.direction}) <= 1
@@ -110,9 +120,9 @@ def test_it_may_be_an_objective(figure: Figure):
     "figure", [figure for figure in FIGURES if not figure.selects], ids=lambda figure: figure.name
 )
 def test_what_is_only_reported_cannot_select(figure: Figure):
-    name = figure.called("uas")
-    assert "selection is on dev" in (objective_fault(name, figure.direction, "uas") or "")
-    for refused in (lambda: parse(f"{name} > 0", "uas"), lambda: best([TRIAL], name, "uas")):
+    name = figure.called("las")
+    assert "selection is on dev" in (objective_fault(name, figure.direction, "las") or "")
+    for refused in (lambda: parse(f"{name} > 0", "las"), lambda: best([TRIAL], name, "las")):
         with pytest.raises(SpecError, match="selection is on dev"):
             refused()
 
@@ -155,3 +165,26 @@ def test_a_part_that_several_models_share_counts_once():
         Cost({"parameters": 9, "bytes": 36}, shared={"v": table}),
     ]
     assert over_models(costs) == {"parameters": 110 + 25 + 2, "bytes": 440 + 100 + 8}
+
+
+def test_a_metric_beside_the_score_is_shown_by_language_everywhere():
+    table, logged = trials_table([TRIAL]), results(TRIAL)
+    assert table["dev_uas_en"].to_pylist() == table["test_uas_en"].to_pylist() == [0.7]
+    assert logged["dev_uas/en"] == logged["test_uas/en"] == 0.7
+    console = Console(width=400, file=io.StringIO())
+    console.print(front_table([TRIAL], [TEACHER], objectives=OBJECTIVES))
+    headings = console.file.getvalue().splitlines()[2]  # type: ignore[attr-defined]
+    for heading in ("dev LAS", "test LAS, source", "dev UAS", "test UAS", "target UAS", " en ", "en UAS"):
+        assert heading in headings
+    page = front_html([TRIAL], [TEACHER]).partition("<script>")[0]
+    for heading in ("dev UAS", "test UAS", "target UAS", "en UAS"):
+        assert f">{heading}</th>" in page
+
+
+def test_it_is_no_figure_of_another_task():
+    other = replace(TRIAL, score_name="f1", score_label="F1", scores=OWN)
+    assert "uas" in selecting("las")
+    assert not {"uas", "dev_uas"} & set(selecting("f1"))
+    assert not [name for name in trials_table([other]).column_names if "uas" in name]
+    assert not [name for name in results(other) if "uas" in name]
+    assert "UAS</th>" not in front_html([other], [])

@@ -11,14 +11,17 @@ import pyarrow.compute as pc
 import typer
 from pydantic import ValidationError
 from rich.table import Table
+from rich.text import Text
 
 from raykd.cli.console import marked, stderr, stdout
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora import PARTS, CorpusConfig, read_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import conll_text
-from raykd.corpora.describe import describe
+from raykd.corpora.describe import describe, examples
+from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
+from raykd.report.form import share
 from raykd.runs.recipe import Recipe, TaskName
 from raykd.spec import Frozen, check, covering
 from raykd.storage import Storage
@@ -47,6 +50,11 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     corpus = read_corpus(found.corpus)
     figures = describe(corpus)
     stdout.print(summary_table(figures))
+    for line in tree_lines(figures):
+        stdout.print(line, highlight=False, soft_wrap=True)
+    if "trees" in figures:
+        for language, tree in examples(corpus).items():
+            stdout.print(Text(f"a tree of {language}:\n{tree}"), soft_wrap=True)
     for warning in figures["warnings"]:
         stderr.print(marked("warning", warning), highlight=False, soft_wrap=True)
     try:
@@ -109,15 +117,36 @@ def _config(settings: dict[str, Any]) -> BuiltinSource:
 def summary_table(figures: dict[str, Any]) -> Table:
     """The figures of `describe` as one line per part and language."""
     scheme = figures["scheme"] if figures["unit"] == "word" else "one class per sentence"
+    trees = "trees" in figures
+    if trees:
+        scheme = f"trees with {len(figures['labels'])} relations, parts of speech: {figures['trees']['pos']}"
     table = Table(title=f"{figures['corpus_id']}, {scheme}", title_justify="left")
-    for column in ("part", "language", "sentences", "tokens", "mean length", "longest", "labels"):
-        table.add_column(column, justify="left" if column in ("part", "language", "labels") else "right")
+    projective = ["projective"] if trees else []
+    labels = "relations" if trees else "labels"
+    for column in ("part", "language", "sentences", "tokens", "mean length", "longest", *projective, labels):
+        table.add_column(column, justify="left" if column in ("part", "language", labels) else "right")
     for row in figures["parts"]:
-        labels = "  ".join(f"{label} {count}" for label, count in row["labels"].items())
+        counts = "  ".join(f"{label} {count}" for label, count in row["labels"].items())
         role = figures["roles"][row["language"]]
         language = row["language"] if role == "labelled" else f"{row['language']} ({role})"
         table.add_row(
             row["part"], language, f"{row['sentences']:,}", f"{row['tokens']:,}",
-            f"{row['mean_length']:.1f}", str(row["longest"]), labels,
+            f"{row['mean_length']:.1f}", str(row["longest"]),
+            *([_projective(row)] if trees else []), counts,
         )  # fmt: skip
     return table
+
+
+def _projective(row: dict[str, Any]) -> str:
+    """The share of projective trees; nothing of a part without trees."""
+    return share(row["projective"] / row["sentences"], 1) if "projective" in row else ""
+
+
+def tree_lines(figures: dict[str, Any]) -> list[str]:
+    """Of the figures of a treebank what its heads are as labels, a line for each encoding; of others nothing."""
+    encodings = figures["trees"]["encodings"] if "trees" in figures else {}
+    return [
+        f"heads as labels by {name}: {counted(own['labels'], 'label')} in train; "
+        f"{share(own['not_in_train'], 2)} of the words of dev need another one"
+        for name, own in encodings.items()
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus, corpus_id
+from raykd.corpora.head_codes import ENCODINGS, Encoding, encoded
 from raykd.corpora.report import label_counts
 from raykd.corpora.tags import OUTSIDE, read_spans
+from raykd.corpora.trees import drawn, is_projective
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
@@ -18,7 +22,9 @@ def describe(corpus: Corpus) -> dict[str, Any]:
 
     `parts` has one entry per part and language with sentences: how many sentences and tokens, the mean
     and the largest length in tokens, and how often each label occurs (spans by type, words by tag, or
-    sentences by class). `tags` are in the order of their numbers.
+    sentences by class). `tags` are in the order of their numbers. Of a treebank `trees` says where its parts of speech
+    are from, and of each encoding of heads how many labels train has and which share of dev's words needs another one;
+    its `parts` count projective trees.
     """
     return {
         "corpus_id": corpus_id(corpus),
@@ -33,11 +39,31 @@ def describe(corpus: Corpus) -> dict[str, Any]:
         "skipped": {part: dict(found) for part, found in corpus.report.skipped.items()},
         "examples": corpus.report.examples,
         "warnings": corpus.report.warnings(),
+        **({"trees": _trees(corpus)} if corpus.pos else {}),
     }
+
+
+def _trees(corpus: Corpus) -> dict[str, Any]:
+    encodings = {}
+    for encoding in ENCODINGS:
+        known = {label for labels in _encoded(corpus, "train", encoding) for label in labels}
+        dev = [label in known for labels in _encoded(corpus, "dev", encoding) for label in labels]
+        encodings[encoding] = {"labels": len(known), "not_in_train": 1 - sum(dev) / max(len(dev), 1)}
+    return {"pos": corpus.report.pos and corpus.report.pos.origin, "encodings": encodings}
+
+
+def _encoded(corpus: Corpus, part: str, encoding: Encoding) -> Iterator[list[str]]:
+    """The labels of every sentence that has a tree and parts of speech."""
+    for batch in corpus.parts[part].select(["heads", "tags", "pos"]).to_batches(max_chunksize=1000):
+        for row in batch.to_pylist():
+            if row["heads"] is not None and row["pos"] is not None:
+                pos = [corpus.pos[number] for number in row["pos"]]
+                yield encoded(row["heads"], corpus.tag_set.decode(row["tags"]), pos, encoding)
 
 
 def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
     labels = label_counts(table, corpus.tag_set)
+    projective = _projective(table) if corpus.pos and part != "unlabelled" else None
     rows = []
     for language in corpus.languages:
         lengths = _lengths(table, language)
@@ -51,9 +77,19 @@ def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
                     "mean_length": float(lengths.mean()),
                     "longest": int(lengths.max()),
                     "labels": labels[language],
+                    **({"projective": projective[language]} if projective is not None else {}),
                 }
             )
     return rows
+
+
+def _projective(table: pa.Table) -> Counter[str]:
+    """Language → sentences whose tree is projective."""
+    counts: Counter[str] = Counter()
+    for batch in table.select(["language", "heads"]).to_batches(max_chunksize=1000):
+        for row in batch.to_pylist():
+            counts[row["language"]] += row["heads"] is not None and is_projective(row["heads"])
+    return counts
 
 
 def _lengths(table: pa.Table, language: str) -> np.ndarray:
@@ -67,7 +103,8 @@ def _lengths(table: pa.Table, language: str) -> np.ndarray:
 
 def examples(corpus: Corpus, words: int = 12) -> dict[str, str]:
     """Language → the beginning of a training sentence with its labels: `[Angela Merkel]PER besucht …`, or
-    `word/TAG …`, or the class and the text. The first sentence with a label is taken."""
+    `word/TAG …`, or the class and the text, or a whole tree, a line for each word. The first sentence with a label is
+    taken; of trees the first short one."""
     found: dict[str, str] = {}
     for batch in corpus.parts["train"].to_batches(max_chunksize=1000):
         for language in sorted(set(batch["language"].to_pylist()) - set(found)):
@@ -75,14 +112,23 @@ def examples(corpus: Corpus, words: int = 12) -> dict[str, str]:
                 pc.call_function("equal", [batch["language"], pa.scalar(language)])
             ).to_pylist()
             shown = [(row, [corpus.tag_set.tags[number] for number in row["tags"]]) for row in rows]
+            if corpus.pos:
+                # A short one fits the screen, and shows its structure.
+                shown.sort(key=lambda each: not 4 <= len(each[0]["tokens"]) <= words)
             row, tags = next((each for each in shown if set(each[1]) - {OUTSIDE}), shown[0])
-            found[language] = _with_labels(row["tokens"], tags, corpus, words)
+            found[language] = _with_labels(row["tokens"], tags, row.get("heads"), corpus, words)
         if len(found) == len(corpus.sources):
             break
     return found
 
 
-def _with_labels(tokens: list[str], tags: list[str], corpus: Corpus, words: int) -> str:
+def _with_labels(
+    tokens: list[str], tags: list[str], heads: list[int] | None, corpus: Corpus, words: int
+) -> str:
+    if heads is not None:
+        width = max(map(len, tokens))
+        rows = [f"{token:{width}}  {tag}" for token, tag in zip(tokens, tags, strict=True)]
+        return "\n".join(drawn(heads, rows))
     more = " …" if len(tokens) > words else ""
     if corpus.unit == "sentence":
         return f"{tags[0]}: {' '.join(tokens[:words])}{more}"

@@ -10,7 +10,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from raykd.figures import COMPRESSION, LATENCY, PARAMETERS, SPEEDUP
+from raykd.figures import COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, scores_of
 from raykd.front import gold_twin
 from raykd.report.form import count, gain, in_words, milliseconds, percent, size, spread
 from raykd.results import Scores
@@ -108,16 +108,17 @@ def _summary(exported: Exported, origin: Origin | None) -> str:
 
 
 def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
-    label = TASKS[exported.run.task].score_label
+    task = TASKS[exported.run.task]
+    label = task.score_label
     columns: dict[str, Scores] = {"": exported.result.scores}
     if origin is not None:
         columns |= {f"teacher {each.name} ": each.scores for each in origin.teachers}
         columns |= {} if origin.twin is None else {"labels alone ": origin.twin.scores}
     cells = {
-        f"{name}{part} {label}": _by_language(scores, part)
+        f"{name}{figure.heading.format(label=label)}": _by_language(scores, figure.part, figure.metric)
         for name, scores in columns.items()
-        for part in ("dev", "test")
-    }  # fmt: skip
+        for figure in scores_of(task.score_name, targets=False)
+    }
     rows = [name for name in (*exported.languages, MEAN) if any(name in own for own in cells.values())]
     if len(rows) == 2:
         rows = rows[:1]  # of one language it is its mean
@@ -236,9 +237,9 @@ def _licences(stated: CardConfig) -> Iterator[str]:
     yield f"- Data: {stated.data_license or 'not stated'}"
 
 
-def _by_language(scores: Scores, part: Any) -> Mapping[str, float]:
-    mean = scores.mean(part)
-    return {**scores.by_language(part), **({} if mean is None else {MEAN: mean})}
+def _by_language(scores: Scores, part: Any, metric: str = "") -> Mapping[str, float]:
+    mean = scores.mean(part, beside=metric)
+    return {**scores.by_language(part, metric), **({} if mean is None else {MEAN: mean})}
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

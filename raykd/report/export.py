@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from raykd.figures import COSTS, DEV, OBJECTIVES, TARGET, TEST, Directions, language_values, score_values
+from raykd.figures import COSTS, OBJECTIVES, Directions, language_values, score_values, scores_of
 from raykd.front import front_of
 from raykd.report.table import languages_of
 from raykd.trial import Trial, score_name_of, targets_of
@@ -64,7 +64,7 @@ def trials_parquet(trials: Iterable[Trial], *, objectives: Directions = OBJECTIV
 def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
     """Scores with their spreads, then costs. Of target languages only where there are any."""
     columns: dict[str, pa.Array] = {}
-    for figure in (DEV, TEST, TARGET) if targets_of(trials) else (DEV, TEST):
+    for figure in scores_of(score_name_of(trials), targets=bool(targets_of(trials))):
         rows = [score_values(figure, trial) for trial in trials]
         # Without trials there are headings all the same.
         for name in rows[0] if rows else score_values(figure, Trial(0, "RUNNING")):
@@ -78,7 +78,8 @@ def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
 def _by_language(trials: Sequence[Trial]) -> dict[str, pa.Array]:
     sources, targets = languages_of(trials), targets_of(trials)
     columns: dict[str, pa.Array] = {}
-    for figure, languages in ((DEV, sources), (TEST, [*sources, *targets])):
+    for figure in scores_of(score_name_of(trials), targets=False):
+        languages = sources if figure.part == "dev" else [*sources, *targets]
         values = [language_values(figure, trial) for trial in trials]
         for language in languages:
             name = f"{figure.called(score_name_of(trials))}_{language}"

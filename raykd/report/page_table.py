@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from raykd.figures import COLUMNS, DEV, TARGET, TEST, Figure
+from raykd.figures import COLUMNS, DEV, TARGET, TEST, Figure, language_values, scores_of
 from raykd.report.form import LANGUAGES_SD, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
 from raykd.report.look import LOOKS, Look
@@ -47,11 +47,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Heads:
-    """What the headings of score columns are made of: source languages, target languages, the score's label."""
+    """What the headings of score columns are made of: source languages, target languages, the score's label and
+    name."""
 
     sources: Sequence[str]
     targets: Sequence[str]
     label: str
+    name: str
+
+    @property
+    def beside(self) -> list[Figure]:
+        """The scores beside the task's own."""
+        return [figure for figure in scores_of(self.name, targets=bool(self.targets)) if figure.beside]
 
 
 def head(heads: Heads) -> str:
@@ -134,8 +141,12 @@ def _columns(heads: Heads) -> list[Column]:
         *_score_columns("test", heads),
         *(Column(figure.heading, _cost(figure)) for figure in COLUMNS),
         # Last: there may be dozens.
-        *_language_columns("dev", heads.sources),
-        *_language_columns("test", [*heads.sources, *heads.targets]),
+        # Those of test are of source and target languages alike.
+        *(
+            column
+            for figure in scores_of(heads.name, targets=False)
+            for column in _language_columns(figure, heads)
+        ),
         Column("", lambda line: _text(_state(line)), "text"),
     ]
 
@@ -158,18 +169,23 @@ def _score_columns(part: Part, heads: Heads) -> list[Column]:
         columns.append(Column(TARGET.heading, _mean(TARGET), css))
     if len(targets) > 1:
         columns.append(Column(f"{TARGET.heading} sd", _languages_sd(TARGET), css))
-    return [*columns, Column("vs gold", gained, css)]
+    more = (Column(own.heading, _mean(own), css) for own in heads.beside if own.part == part)
+    return [*columns, *more, Column("vs gold", gained, css)]
 
 
-def _language_columns(part: Part, languages: Sequence[str]) -> Iterator[Column]:
+def _language_columns(figure: Figure, heads: Heads) -> Iterator[Column]:
     def of(language: str) -> Callable[[Line], Cell]:
         def cell(line: Line) -> Cell:
-            value = line.of.scores.by_language(part).get(language)
+            value = language_values(figure, line.of).get(language)
             return percent(value), value
 
         return cell
 
-    return (Column(language, of(language), f"on-{part}") for language in languages)
+    languages = heads.sources if figure.part == "dev" else [*heads.sources, *heads.targets]
+    return (
+        Column(f"{language} {figure.short}".rstrip(), of(language), f"on-{figure.part}")
+        for language in languages
+    )
 
 
 def _languages_sd(figure: Figure) -> Callable[[Line], Cell]:

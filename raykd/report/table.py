@@ -11,11 +11,21 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from raykd.figures import COLUMNS, DEV, OBJECTIVES, TARGET, TEST, Directions, Figure
+from raykd.figures import (
+    COLUMNS,
+    DEV,
+    OBJECTIVES,
+    TARGET,
+    TEST,
+    Directions,
+    Figure,
+    language_values,
+    scores_of,
+)
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
 from raykd.report.form import LANGUAGES_SD, NONE, apart, gain, percent, share, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
-from raykd.trial import Scored, Teacher, Trial, score_label_of, targets_of
+from raykd.trial import Scored, Teacher, Trial, score_label_of, score_name_of, targets_of
 
 LANGUAGES = 5
 """The number of the columns of languages, which are left out first."""
@@ -38,16 +48,17 @@ class Column:
 
 
 def columns(
-    languages: Iterable[str], *, label: str, targets: bool, several: bool, alike: bool = False
+    languages: Sequence[str], *, name: str, label: str, targets: bool, several: bool, alike: bool = False
 ) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
-    `label` is what the score is called; with `targets` the test's two means, over source and target
+    `name` is the score's, `label` what people call it; with `targets` the test's two means, over source and target
     languages, are side by side; `several`: whether means are over several languages, which have a spread;
     `alike`: whether several students have one shape, so that only "learnt by" and "#" distinguish them.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
+    more = [figure for figure in scores_of(name, targets=targets) if figure.beside]
     return [
         Column("#", lambda t: f"{t.number:02d}", left_out=0 if alike else 1),
         Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
@@ -57,12 +68,15 @@ def columns(
         Column(dev, _dev, _dev),
         *([Column(LANGUAGES_SD, _languages_sd, _languages_sd, left_out=2)] if several else []),
         *(
-            Column(language, _language(language), _language(language), left_out=LANGUAGES)
+            _language(figure, language)
+            for figure in (DEV, *more)
             for language in languages
+            if figure.part == "dev"
         ),
         Column("of teacher", lambda t: "", row=_kept, left_out=4),
         Column("vs gold", lambda t: "", row=lambda row: gain(row.gain("dev")), left_out=1),
         *(_column(figure, heading, left_out=0) for heading, figure in tests.items()),
+        *(_column(figure, figure.heading, left_out=2) for figure in more),
         *(_column(figure, figure.short or figure.heading, left_out=figure.column or 0) for figure in COLUMNS),
     ]
 
@@ -94,8 +108,10 @@ class FrontTable:
         scored = [*self.teachers, *(row.trial for row in self.rows)]
         languages, targets = languages_of(scored), bool(targets_of(scored))
         alike = len({row.trial.shape for row in self.rows}) < len(self.rows)
-        label, several = score_label_of(scored), len(languages) > 1
-        some = columns(languages, label=label, targets=targets, several=several, alike=alike)
+        some = columns(
+            languages, name=score_name_of(scored), label=score_label_of(scored), targets=targets,
+            several=len(languages) > 1, alike=alike,
+        )  # fmt: skip
         table, stacked = self._table(some), False
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
             least = max(some, key=lambda column: column.left_out)
@@ -179,7 +195,9 @@ def front_markdown(
     scored = [*teachers, *trials]
     label = score_label_of(scored)
     several = len(languages_of(scored)) > 1
-    all_columns = columns([], label=label, targets=bool(targets_of(scored)), several=several)
+    all_columns = columns(
+        [], name=score_name_of(scored), label=label, targets=bool(targets_of(scored)), several=several
+    )
     some = [column for column in all_columns if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
         f"**{judged.verdict.text}**",
@@ -225,8 +243,11 @@ def _languages_sd(scored: Scored) -> str:
     return percent(score and score.languages_sd)
 
 
-def _language(language: str) -> Callable[[Scored], str]:
-    return lambda scored: percent(scored.scores.by_language("dev").get(language))
+def _language(figure: Figure, language: str) -> Column:
+    def cell(scored: Scored) -> str:
+        return percent(language_values(figure, scored).get(language))
+
+    return Column(f"{language} {figure.short}".rstrip(), cell, cell, left_out=LANGUAGES)
 
 
 def _kept(row: FrontRow) -> str:

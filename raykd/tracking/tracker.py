@@ -26,7 +26,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
-from raykd.figures import COLUMNS, SCORES
+from raykd.figures import COLUMNS, scores_of
 from raykd.redact import redacted
 from raykd.tracking.database import ANSWER_SECONDS
 from raykd.tracking.delivery import ANSWER_S, Delivery, reason
@@ -299,7 +299,7 @@ class Tracker:
         `ship` names it, unless a person has set or removed that alias. Raises KeyError for a trial that was never
         recorded.
         """
-        scores = [figure.called(self._score_name) for figure in SCORES]
+        scores = [figure.called(self._score_name) for figure in scores_of(self._score_name, targets=True)]
         figures = (*scores, *(figure.name for figure in COLUMNS), *MORE_FIGURES)
         with self._lock:
             self._trials[number].model = StudentModel(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from raykd.figures import COLUMNS, DEV, TARGET, TEST
+from raykd.figures import COLUMNS, DEV, scores_of
 
 VIEW_TAG = "mlflow.sharedViewState."
 # Without it MLflow takes the experiment for one of prompts and shows training runs only in another menu.
@@ -38,7 +38,7 @@ VIEWS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 def score_columns(score_name: str, *, targets: bool) -> list[str]:
     """The metrics that are scores, the one that selects first; with `targets` both means of the test."""
-    return [figure.called(score_name) for figure in ((DEV, TEST, TARGET) if targets else (DEV, TEST))]
+    return [figure.called(score_name) for figure in scores_of(score_name, targets=targets)]
 
 
 def experiment_tags(

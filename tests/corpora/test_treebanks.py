@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from typer.testing import CliRunner
 
+from raykd.cli.corpus import app
 from raykd.corpora import (
     PARTS,
     CorpusConfig,
@@ -19,7 +21,9 @@ from raykd.corpora import (
     read_corpus,
     write_corpus,
 )
+from raykd.corpora.describe import describe
 from raykd.corpora.glance import glance
+from raykd.corpora.head_codes import encoded
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError
 from raykd.storage import Storage
@@ -246,6 +250,34 @@ def test_a_corpus_without_trees_keeps_its_identity_and_its_tables(tmp_path):
     write_corpus(corpus, store)
     manifest = json.loads((tmp_path / "store" / "corpora" / corpus_id(corpus) / "corpus.json").read_text())
     assert "pos" not in json.dumps(manifest)
+
+
+def test_a_treebank_is_described_and_shown(tmp_path):
+    crossing = [("a", "X", 3, "dep"), ("b", "X", 4, "dep"), ("c", "X", 0, "root"), ("d", "X", 3, "dep")]
+    dev = text([("go", "VERB", 0, "root"), ("it", "X", 1, "obj")], ADA)
+    files(tmp_path, train=text(ADA, crossing, RAIN), dev=dev, unlabelled="so .\n")
+    settings = {"unlabelled": "unlabelled", "unlabelled_form": "sentences", "overlaps": "keep"}
+    asked = config(tmp_path, **settings)
+    figures = json.loads(json.dumps(describe(read_corpus(asked))))
+    assert [row.get("projective") for row in figures["parts"]] == [2, None, 2, 1]
+    encodings = figures["trees"]["encodings"]
+    sentences = {
+        part: [([h for _, _, h, _ in own], [r for *_, r in own], [p for _, p, _, _ in own]) for own in words]
+        for part, words in (("train", [ADA, crossing, RAIN]), ("dev", [[*GO, ("it", "X", 1, "obj")], ADA]))
+    }
+    for name, own in encodings.items():
+        train = {label for each in sentences["train"] for label in encoded(*each, name)}
+        dev_labels = [label for each in sentences["dev"] for label in encoded(*each, name)]
+        missing = sum(label not in train for label in dev_labels)
+        assert own == {"labels": len(train), "not_in_train": pytest.approx(missing / len(dev_labels))}
+    plain = asked.model_dump(mode="json", exclude_none=True)
+    (tmp_path / "mine.yaml").write_text(f"task: pos\ncorpus: {json.dumps(plain)}\n")
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["show", str(tmp_path / "mine.yaml")])
+    assert "trees with 5 relations, parts of speech: gold, column UPOS" in done.output
+    assert "heads as labels by relative_position: " in done.output
+    tree = "  ┌──   a  dep\n  │ ┌── b  dep\n──┤ │   c  root\n  └─┘   d  dep\n"
+    assert f"a tree of en:\n{tree}" in done.output
+    assert "66.7 %" in done.output
 
 
 @pytest.mark.parametrize("language", SENTENCES["ud"])

@@ -10,15 +10,21 @@ from tests.end_to_end.command import running
 from tests.end_to_end.sweeps import TREE, sweep_file
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
-def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, number, request):
-    path = sweep_file(tmp_path, teachers={**TREE["teachers"], "epochs": 500})
+@pytest.mark.parametrize(
+    ("number", "phase"),
+    [(signal.SIGINT, "teachers"), (signal.SIGTERM, "teachers"), (signal.SIGINT, "precompute")],
+    ids=["ctrl-c", "terminated", "ctrl-c while slots sleep"],
+)
+def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, number, phase, request):
+    epochs = 500 if phase == "teachers" else 1
+    path = sweep_file(tmp_path, teachers={**TREE["teachers"], "epochs": epochs})
     store = tmp_path / "store"
+    begun = "teachers/*/checkpoint.pt" if phase == "teachers" else "transfer/*"
     # A job joins its cluster; at a terminal the command starts Ray, and ends it.
     job = number == signal.SIGTERM
     joined = {"RAY_ADDRESS": request.getfixturevalue("ray_cluster")} if job else {}
     with running(tmp_path, "sweep", str(path), **joined) as command:
-        command.until(lambda: list((store / "teachers").glob("*/checkpoint.pt")))
+        command.until(lambda: list(store.glob(begun)))
         command.send(number)
         ended = command.end()
     assert ended.code == 130
