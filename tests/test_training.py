@@ -35,6 +35,23 @@ def test_the_rate_rises_and_falls_as_stated(kind):
     assert found[4:] == pytest.approx(falling[kind])
 
 
+@pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
+def test_the_optimiser_takes_the_steps_of_the_unfused_one(kind):
+    settings = {"lr": 0.1, "weight_decay": 0.3}
+    plain = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[kind]
+    own, expected = (nn.Parameter(torch.linspace(-2, 3, 15).view(5, 3)) for _ in range(2))
+    config = TrainingConfig(optimiser=kind, learning_rate=settings["lr"], weight_decay=0.3)
+    optimisers = (
+        make_optimiser(config, [own]), plain([expected], foreach=False, fused=False, **settings),
+    )  # fmt: skip
+    for step in range(5):
+        for parameter in (own, expected):
+            parameter.grad = (parameter.detach() - step).cos()
+        for optimiser in optimisers:
+            optimiser.step()
+    torch.testing.assert_close(own, expected)
+
+
 def test_cosine_is_that_of_torch():
     optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], 0.1)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=9, eta_min=1e-8)
