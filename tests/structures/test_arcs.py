@@ -32,10 +32,10 @@ LENGTHS = torch.tensor([3, 1, 2])
 
 
 @st.composite
-def arcs_of(draw, dtypes=DTYPES, magnitudes=(0.1, 1.0, 5.0, 50.0), forbid=True) -> Arcs:
+def arcs_of(draw, kinds=KINDS, dtypes=DTYPES, magnitudes=(0.1, 1.0, 5.0, 50.0), forbid=True) -> Arcs:
     """Ragged arcs small enough to enumerate; with `forbid`, some are −∞, up to all of them."""
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    B, T, kind = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.sampled_from(KINDS))
+    B, T, kind = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.sampled_from(kinds))
     scale, dtype = draw(st.sampled_from(magnitudes)), draw(st.sampled_from(dtypes))
     scores = torch.randn(B, T, T + 1, generator=generator, dtype=torch.float64).clamp(-3, 3) * scale
     share = draw(st.sampled_from([0.0, 0.3, 0.6, 1.0])) if forbid else 0.0
@@ -55,10 +55,12 @@ def size_of(law) -> float:
     return float(finite.abs().max()) if len(finite) else 1.0
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("code", CODES)
 @SETTINGS
-@given(arcs=arcs_of())
-def test_sums_are_those_over_all_analyses(code, arcs):
+@given(data=st.data())
+def test_sums_are_those_over_all_analyses(code, kind, data):
+    arcs = data.draw(arcs_of(kinds=(kind,)))
     with using(code):
         found, marginals_BTH = log_partition(arcs), token_marginals(arcs)
         logs_BTH, entropy_B = head_log_marginals(arcs), entropy(arcs)
@@ -73,9 +75,11 @@ def test_sums_are_those_over_all_analyses(code, arcs):
             close(entropy_B[b], law.entropy(), arcs, size=size_of(law))
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @SETTINGS
-@given(arcs=arcs_of())
-def test_decoding_finds_the_best_analysis(arcs):
+@given(data=st.data())
+def test_decoding_finds_the_best_analysis(kind, data):
+    arcs = data.draw(arcs_of(kinds=(kind,)))
     heads_BT, scores_B = viterbi(arcs)
     for b, law in enumerate(enumerate_arcs(arcs)):
         n = int(arcs.lengths_B[b])
@@ -117,26 +121,26 @@ def test_the_best_tree_of_longer_sentences_is_where_all_probability_goes(single_
         assert torch.equal(cold.argmax(2)[sure_B], viterbi(kind)[0][sure_B])
 
 
-@SETTINGS
-@given(arcs=arcs_of(forbid=False), row=st.integers(0, 2), seed=st.integers(0, 2**31))
-def test_heads_score_their_arcs_if_they_are_an_analysis(arcs, row, seed):
-    law = enumerate_arcs(arcs)[row % arcs.batch]
-    heads_BT = torch.randint(
-        arcs.time + 1, (arcs.batch, arcs.time), generator=torch.Generator().manual_seed(seed)
-    )
-    row %= arcs.batch
-    heads = tuple(heads_BT[row, : int(arcs.lengths_B[row])].tolist())
-    expected = law.scores[law.paths.index(heads)] if heads in law.paths else torch.tensor(MINUS_INFINITY)
-    close(score(arcs, heads_BT)[row], expected, arcs, size=size_of(law))
-    assert bool(is_allowed(arcs, heads_BT)[row]) == (heads in law.paths)
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_all_heads_of_four_words_those_of_an_analysis_score_their_arcs(kind):
+    every_BT = torch.cartesian_prod(*[torch.arange(5)] * 4)
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(1, 4, 5, generator=generator, dtype=torch.float64)
+    (law,) = enumerate_arcs(Arcs(scores, torch.tensor([4]), *kind))
+    expected = dict(zip(law.paths, law.scores.tolist(), strict=True))
+    arcs = Arcs(scores.expand(len(every_BT), -1, -1), torch.full((len(every_BT),), 4), *kind)
+    expected_B = torch.tensor([expected.get(tuple(heads), MINUS_INFINITY) for heads in every_BT.tolist()])
+    close(score(arcs, every_BT), expected_B, replace(arcs, scores_BTH=arcs.scores_BTH.float()))
+    assert torch.equal(is_allowed(arcs, every_BT), expected_B > MINUS_INFINITY)
 
 
 @SETTINGS
 @given(arcs=arcs_of(forbid=False), data=st.data())
-def test_every_analysis_is_allowed(arcs, data):
+def test_heads_on_padding_are_not_read(arcs, data):
     law = enumerate_arcs(arcs)[0]
     number = data.draw(st.integers(0, len(law.paths) - 1))
-    heads_BT = torch.zeros(arcs.batch, arcs.time, dtype=torch.long)
+    heads_BT = torch.full((arcs.batch, arcs.time), -1)
+    heads_BT[arcs.mask_BT] = 0
     heads_BT[0, : len(law.paths[number])] = torch.tensor(law.paths[number])
     close(score(arcs, heads_BT)[0], law.scores[number], arcs, size=size_of(law))
 
