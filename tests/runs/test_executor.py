@@ -221,6 +221,7 @@ def test_an_actor_that_dies_is_a_fault_of_its_place(monkeypatch):
     trial = SimpleNamespace(trial_id="one", get_error=lambda: text)
     monkeypatch.setattr(executor.ray, "is_initialized", lambda: True)
     monkeypatch.setattr(executor.ray_state, "actors", lambda actor: {"Address": {"NodeID": f"of {actor}"}})
+    executor._Endings(jobs).on_trial_start(0, [], trial)
     executor._Endings(jobs).on_trial_recover(0, [], trial)
     assert jobs.open, "Tune begins it again by itself"
     executor._Endings(jobs).on_trial_error(0, [], trial)

@@ -17,6 +17,7 @@ from raykd.runs import pipeline as module
 from raykd.runs.pipeline import Placement, launch_on_ray
 from raykd.runs.precompute import PrecomputePlan, estimate, precompute
 from raykd.runs.shard_writer import ShardWriter, TeacherHandle
+from raykd.runs.topology import Node, Topology
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage
 from raykd.structures import token_marginals, viterbi
@@ -352,6 +353,7 @@ def pipeline(monkeypatch):
 
     monkeypatch.setattr(module, "_pipeline", run)
     monkeypatch.setattr(module, "_fitting_actors", lambda *_: 2)
+    monkeypatch.setattr(module, "topology", lambda **_: Topology((Node({"CPU": 2}),)))
     return errors, launched
 
 

@@ -37,7 +37,14 @@ def test_what_is_exposed_is_served_by_the_agent(ray_cluster):
             trials={"search": {"PRUNED": 2}}, phases=(PhaseStatus("trials", 40, 12, 0, 1.0),),
         )
     )  # fmt: skip
-    ray.get(ray.remote(num_cpus=0.1)(lambda: prometheus.count("raykd_store_retries_total")).remote())
+
+    class Counting:
+        def count(self):
+            prometheus.count("raykd_store_retries_total")
+
+    # A process that ends may take its counts with it, so this one waits for the agent.
+    counter = ray.remote(num_cpus=0.1)(Counting).remote()
+    ray.get(counter.count.remote())
     found: dict[str, tuple[str, str, list]] = {}
     deadline = time.monotonic() + DEADLINE_S
     # Every process reports to the agent every few seconds.

@@ -260,7 +260,7 @@ def test_nothing_goes_while_distill_or_precompute_computes_and_a_killed_one_does
 def test_commands_without_a_sweep_have_a_lease_before_they_read_a_corpus(tmp_path, monkeypatch, verb):
     seen = []
 
-    def at_work(sweep, address):
+    def at_work(sweep, address, *, plain):
         seen.extend(sweep.storage.names("working/"))
         raise StoreError("here", "is far enough", "end")
 
