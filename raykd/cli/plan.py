@@ -215,7 +215,8 @@ def _shapes(sweep: Sweep) -> Table:
         table.add_column(heading, justify="right", min_width=6)
     for runs, cost in zip(students, costs, strict=True):
         cells = (FORMS[figure.form](cost[figure.name]) for figure in known)
+        name = shape_name(runs[0].model)
         several = f" × {len(runs)} languages" if len(runs) > 1 else ""
-        table.add_row(shape_name(runs[0].model) + several, *cells)
+        table.add_row(name + several, *cells)
     table.caption, table.caption_justify = f"timed on {costs[0].hardware['processor']}", "left"
     return table
