@@ -15,10 +15,11 @@ from raykd.errors import ExportError
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.heads import full_precision
 from raykd.structures import Chain
+from raykd.structures.arcs import Arcs
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Float, Int
     from torch import Tensor
 
     from raykd.layers.graph import Graph, Value
@@ -70,21 +71,15 @@ class ParserHead(nn.Module):
         dependent_B1TS = _with_one(self.relation_dependent(states_BTD))[:, None]
         head_B1HS = _with_one(self.relation_head(heads_BHD))[:, None]
         relations_BRTH = dependent_B1TS @ self.relations @ head_B1HS.transpose(2, 3)
-        allowed_BTH = may_be_head(lengths_B, states_BTD.shape[1])
-        arcs_BTH = full_precision(arcs_BTH).masked_fill(~allowed_BTH, NEVER)
-        return arcs_BTH, full_precision(relations_BRTH.permute(0, 2, 3, 1))
+        arcs = Arcs(full_precision(arcs_BTH), lengths_B)
+        # All may be the head of padding, so that its softmax is finite.
+        never_BTH = arcs.mask_BT[:, :, None] & ~arcs.mask_BTH
+        return arcs.scores_BTH.masked_fill(never_BTH, NEVER), full_precision(
+            relations_BRTH.permute(0, 2, 3, 1)
+        )
 
     def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
         raise ExportError("it scores arcs, which is not exported; export a student, which labels words")
-
-
-def may_be_head(lengths_B: Int[Tensor, " batch"], time: int) -> Bool[Tensor, "batch time head"]:
-    """Which heads a word may have: the root, and every word of its sentence but itself. All may of a padding word."""
-    places_T = torch.arange(time, device=lengths_B.device)
-    inside_BT = places_T < lengths_B[:, None]
-    words_BTT = inside_BT[:, None, :] & (places_T[:, None] != places_T)
-    root_BT1 = torch.ones_like(inside_BT)[:, :, None]
-    return torch.cat([root_BT1, words_BTT | ~inside_BT[:, :, None]], 2)
 
 
 def _projection(inputs: int, size: int, dropout: float) -> nn.Sequential:
