@@ -37,7 +37,7 @@ def drawn_labels(draw: np.random.Generator, count: int) -> TreeLabels:
         heads = [head if head != word + 1 else 0 for word, head in enumerate(heads)]
         pos, relations = draw.choice(POS, words), draw.choice(RELATIONS, words)
         found |= set(encoded(heads, relations.tolist(), pos.tolist(), "relative_pos"))
-    return TreeLabels(tuple(sorted(found)[:count]), POS, "relative_pos")
+    return TreeLabels(tuple(sorted(found)[:count]), POS, RELATIONS, "relative_pos")
 
 
 def by_gather(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from raykd.corpora.encoding import TokenBatch
     from raykd.layers import Output
+    from raykd.structures.labelled_arcs import ArcsOnLabels
 
 Rows = Literal["label", "word", "sentence", "teacher"]
 """What one row of a column belongs to; a `teacher` column is stored once per teacher, not per text."""
@@ -119,7 +120,8 @@ class TeacherBatch:
     K best paths, best first, with their scores under the chain, −∞ where a sentence has fewer than K paths.
     `marginals` is what non-chain teachers give: independent tags with their token marginals, as a chain without
     transitions. `hidden` holds, by layer and precision, the states that labels are predicted from, and how many each
-    sentence has. `features` are what a frozen encoder gives for each word, in float16.
+    sentence has. `features` are what a frozen encoder gives for each word, in float16. `on_labels` are a parser's
+    arcs as the labels of the student that is trained say them.
     """
 
     chain: Chain | None = None
@@ -130,6 +132,7 @@ class TeacherBatch:
         default_factory=dict
     )
     features: Float[Tensor, "batch word size"] | None = None
+    on_labels: ArcsOnLabels | None = None
 
     @staticmethod
     def of(values: Mapping[Need, Any]) -> TeacherBatch:

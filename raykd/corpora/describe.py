@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus, corpus_id
-from raykd.corpora.head_codes import ENCODINGS, Encoding, encoded
+from raykd.corpora.head_codes import ENCODINGS, Encoding, encoded_part
 from raykd.corpora.report import label_counts
 from raykd.corpora.tags import OUTSIDE, read_spans
 from raykd.corpora.trees import drawn, is_projective
@@ -53,12 +53,7 @@ def _trees(corpus: Corpus) -> dict[str, Any]:
 
 
 def _encoded(corpus: Corpus, part: str, encoding: Encoding) -> Iterator[list[str]]:
-    """The labels of every sentence that has a tree and parts of speech."""
-    for batch in corpus.parts[part].select(["heads", "tags", "pos"]).to_batches(max_chunksize=1000):
-        for row in batch.to_pylist():
-            if row["heads"] is not None and row["pos"] is not None:
-                pos = [corpus.pos[number] for number in row["pos"]]
-                yield encoded(row["heads"], corpus.tag_set.decode(row["tags"]), pos, encoding)
+    return encoded_part(corpus.parts[part], pos=corpus.pos, relations=corpus.tag_set.tags, encoding=encoding)
 
 
 def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:

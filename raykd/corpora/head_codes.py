@@ -10,13 +10,16 @@ codes, Y labels, R relations.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROOT = "ROOT"
 ANY = ""
@@ -65,6 +68,9 @@ ENCODINGS: Mapping[Encoding, Callable[[np.ndarray, int], tuple[np.ndarray, np.nd
 """Name → function from parts of speech [B, T] (numbers, −1 on padding) and the root's number to the offset and the mark
 of every possible head of every word, each [B, T, H]. Two heads of one word never have both equal."""
 
+READ_POS: Collection[Encoding] = ("relative_pos",)
+"""The encodings that need parts of speech."""
+
 
 def candidates(lengths_B: np.ndarray, words: int) -> np.ndarray:
     """Which heads a word may have, bool [B, T, H]: the root and every other word of its sentence."""
@@ -79,16 +85,46 @@ def candidates(lengths_B: np.ndarray, words: int) -> np.ndarray:
 class TreeLabels:
     """The labels of a student that parses: Y pairs of a head code and a relation, each a tag `offset@POS@relation`.
 
-    `pos` are the parts of speech by their numbers. Raises ValueError for a tag of another form, or of a part of speech
-    that is not among `pos`.
+    `pos` are the parts of speech by their numbers, `relations` those of the treebank by theirs. Raises ValueError for a
+    tag of another form, or of a part of speech or a relation that is not among these.
     """
 
     tags: tuple[str, ...]
     pos: tuple[str, ...]
+    relations: tuple[str, ...]
     encoding: Encoding
 
     def __post_init__(self) -> None:
         _ = self._parsed
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Iterable[Sequence[str]],
+        *,
+        pos: Sequence[str],
+        relations: Sequence[str],
+        encoding: Encoding,
+    ) -> TreeLabels:
+        """The labels that occur in encoded sentences, in alphabetical order."""
+        found = {label for own in sentences for label in own}
+        return cls(tuple(sorted(found)), tuple(pos), tuple(relations), encoding)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> TreeLabels:
+        """What `to_plain` wrote."""
+        lists = {name: tuple(plain[name]) for name in ("tags", "pos", "relations")}
+        return cls(**lists, encoding=plain["encoding"])
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {
+            "encoding": self.encoding, "tags": list(self.tags), "pos": list(self.pos),
+            "relations": list(self.relations),
+        }  # fmt: skip
 
     @cached_property
     def _parsed(self) -> tuple[np.ndarray, list[str]]:
@@ -101,8 +137,10 @@ class TreeLabels:
         for tag in self.tags:
             offset, _, rest = tag.partition(SEPARATOR)
             mark, separator, relation = rest.rpartition(SEPARATOR)
-            if not (NUMBER.fullmatch(offset) and separator and relation and mark in marks):
-                raise ValueError(f"expected offset@POS@relation with a known part of speech, got {tag!r}")
+            if not (NUMBER.fullmatch(offset) and separator and relation in self.relations and mark in marks):
+                raise ValueError(
+                    f"expected offset@POS@relation with a known part of speech and relation, got {tag!r}"
+                )
             codes.append((int(offset), marks[mark]))
             relations.append(relation)
         offsets_Y, marks_Y = np.array(codes, np.int64).reshape(-1, 2).T
@@ -111,11 +149,6 @@ class TreeLabels:
     @property
     def _root(self) -> int:
         return len(self.pos)
-
-    @cached_property
-    def relations(self) -> tuple[str, ...]:
-        """The relations that occur, in alphabetical order; their numbers are those of `relations_Y`."""
-        return tuple(sorted(set(self._parsed[1])))
 
     @cached_property
     def _keys_C(self) -> np.ndarray:
@@ -129,7 +162,7 @@ class TreeLabels:
 
     @cached_property
     def relations_Y(self) -> np.ndarray:
-        """The relation of each label, int64 [Y]."""
+        """The number of each label's relation, int64 [Y]."""
         numbers = {name: number for number, name in enumerate(self.relations)}
         return np.array([numbers[relation] for relation in self._parsed[1]], np.int64)
 
@@ -153,6 +186,17 @@ class TreeLabels:
         np.put_along_axis(heads_BTC, codes_BTH, np.arange(codes_BTH.shape[2])[None, None], 2)
         return heads_BTC[:, :, self.codes_Y]
 
+    def numbers(self, codes_BT: np.ndarray, relations_BT: np.ndarray) -> np.ndarray:
+        """The label of each pair of a code and a relation, int64; NONE where there is none, and for the code NONE."""
+        known = self._numbers_CR[codes_BT, relations_BT]
+        return np.where(codes_BT == NONE, NONE, known)
+
+    @cached_property
+    def _numbers_CR(self) -> np.ndarray:
+        numbers_CR = np.full((len(self._keys_C), len(self.relations)), NONE)
+        numbers_CR[self.codes_Y, self.relations_Y] = np.arange(len(self))
+        return numbers_CR
+
     def _keys(self, offsets: np.ndarray, marks: np.ndarray) -> np.ndarray:
         return offsets * (self._root + 2) + marks
 
@@ -171,6 +215,14 @@ def encoded(
     ]
 
 
-def distinct_labels(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """The labels of many encoded sentences in alphabetical order."""
-    return tuple(sorted({label for own in sentences for label in own}))
+def encoded_part(
+    table: pa.Table, *, pos: Sequence[str], relations: Sequence[str], encoding: Encoding
+) -> Iterator[list[str]]:
+    """The labels of every sentence of a treebank's part that has a tree and, where the encoding reads them, parts of
+    speech; `pos` and `relations` are the names of their numbers."""
+    for batch in table.select(["heads", "tags", "pos"]).to_batches(max_chunksize=1000):
+        for row in batch.to_pylist():
+            if row["heads"] is None or (row["pos"] is None and encoding in READ_POS):
+                continue
+            own = [ANY] * len(row["heads"]) if row["pos"] is None else [pos[number] for number in row["pos"]]
+            yield encoded(row["heads"], [relations[number] for number in row["tags"]], own, encoding)

@@ -14,12 +14,12 @@ import pyarrow as pa
 import torch
 
 from raykd.corpora.chunks import on_disk
+from raykd.corpora.head_codes import TreeLabels
 from raykd.corpora.ragged import RaggedBlocks
-from raykd.corpora.targets import ragged_of
+from raykd.corpora.targets import Targets, ragged_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int64
-    from torch import Tensor
+    from raykd.corpora.tags import TagSet
 
 UNKNOWN = -1
 """In the place of a part of speech: it is not known, or there is no word."""
@@ -28,25 +28,12 @@ Tree = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class TreeTargets:
-    """The trees of B sentences: 0 on padding; and which sentences have one at all."""
-
-    heads_BT: Int64[Tensor, "batch time"]
-    """0 the root, h the word h − 1."""
-    relations_BT: Int64[Tensor, "batch time"]
-    pos_BT: Int64[Tensor, "batch time"]
-    """Parts of speech, also of sentences without a tree; `UNKNOWN` where there is none, and on padding."""
-    labelled_B: Bool[Tensor, " batch"]
-
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> TreeTargets:
-        """The same targets on another device."""
-        own = (self.heads_BT, self.relations_BT, self.pos_BT, self.labelled_B)
-        return TreeTargets(*(tensor.to(device, non_blocking=non_blocking) for tensor in own))
-
-
-@dataclass(frozen=True)
 class TreeColumn:
-    """The trees of N sentences; a sentence without a tree has empty rows, and so has one without parts of speech."""
+    """The trees of N sentences; a sentence without a tree has empty rows, and so has one without parts of speech.
+
+    `labels` say what a word's arc is as one number, the target of a model: its label among a student's `TreeLabels`;
+    where these are the relations of a treebank, head · R + relation, which is what a parser predicts.
+    """
 
     tokens: pa.ChunkedArray
     words: np.ndarray
@@ -58,9 +45,10 @@ class TreeColumn:
     """Which sentences have a tree, bool [N]."""
     names: tuple[str, ...]
     """The parts of speech, in the order of their numbers."""
+    labels: TagSet | TreeLabels
 
     @classmethod
-    def of(cls, table: pa.Table, names: Sequence[str]) -> TreeColumn:
+    def of(cls, table: pa.Table, names: Sequence[str], labels: TagSet | TreeLabels) -> TreeColumn:
         """The trees of a treebank's part, from its columns `tokens`, `heads`, `tags` and `pos`; chunks are not copied.
 
         `names`: the corpus' parts of speech.
@@ -78,6 +66,7 @@ class TreeColumn:
             blocks["pos"],
             np.concatenate([np.zeros(0, bool), *labelled]),
             tuple(names),
+            labels,
         )
 
     def __len__(self) -> int:
@@ -88,16 +77,42 @@ class TreeColumn:
         """Words with a head of each sentence, int64 [N]; 0 where it is unlabelled."""
         return self.heads.lengths
 
-    def gather(self, rows: np.ndarray) -> TreeTargets:
+    def gather(self, rows: np.ndarray) -> Targets:
         """The targets of the sentences at `rows`, in that order; T is the words of the longest, whether it has a tree
-        or not."""
-        time = int(self.words[rows].max(initial=1))
-        return TreeTargets(
-            _padded(self.heads, rows, time),
-            _padded(self.relations, rows, time),
-            _padded(self.pos, rows, time, fill=UNKNOWN),
-            torch.from_numpy(self.labelled[rows]),
-        )
+        or not. A word whose arc none of a student's labels means is label 0: there is none in what they were made of.
+        """
+        heads_BT, relations_BT = self._padded(self.heads, rows), self._padded(self.relations, rows)
+        if isinstance(self.labels, TreeLabels):
+            codes_BT = np.take_along_axis(self.codes(rows), heads_BT[:, :, None], 2)[:, :, 0]
+            tags_BT = self.labels.numbers(codes_BT, relations_BT).clip(0)
+        else:
+            tags_BT = heads_BT * len(self.labels) + relations_BT
+        return Targets(torch.from_numpy(tags_BT), torch.from_numpy(self.labelled[rows]))
+
+    def codes(self, rows: np.ndarray) -> np.ndarray:
+        """Of the sentences at `rows`, the code of every head of each word, int64 [B, T, H] (`TreeLabels.codes`).
+
+        Raises TypeError where the labels are no student's.
+        """
+        return self.student_labels.codes(self._padded(self.pos, rows, fill=UNKNOWN), self.words[rows])
+
+    def meant(self, rows: np.ndarray) -> np.ndarray:
+        """Of the sentences at `rows`, the head that each label means for each word, int64 [B, T, Y]
+        (`TreeLabels.heads`). Raises TypeError where the labels are no student's."""
+        return self.student_labels.heads(self._padded(self.pos, rows, fill=UNKNOWN), self.words[rows])
+
+    @property
+    def student_labels(self) -> TreeLabels:
+        """The labels; TypeError where they are no student's."""
+        if not isinstance(self.labels, TreeLabels):
+            raise TypeError("relations alone mean no heads; a student's labels do")
+        return self.labels
+
+    def _padded(self, blocks: RaggedBlocks, rows: np.ndarray, fill: int = 0) -> np.ndarray:
+        """As wide as the longest sentence, at least 1."""
+        padded_BT, _ = blocks.padded(rows, fill=fill)
+        missing = int(self.words[rows].max(initial=1)) - padded_BT.shape[1]
+        return np.pad(padded_BT, ((0, 0), (0, missing)), constant_values=fill)
 
     def trees(self) -> Iterator[Tree]:
         """The tree of every sentence; an empty one where it is unlabelled."""
@@ -141,12 +156,6 @@ def with_pos(
         return batch.set_column(place, batch.schema.field(place), pa.array(rows, pa.list_(pa.int16())))
 
     return on_disk(table.schema, map(filled, table.to_batches()))
-
-
-def _padded(blocks: RaggedBlocks, rows: np.ndarray, time: int, *, fill: int = 0) -> Tensor:
-    padded_BT, _ = blocks.padded(rows, fill=fill)
-    missing = time - padded_BT.shape[1]
-    return torch.from_numpy(np.pad(padded_BT, ((0, 0), (0, missing)), constant_values=fill))
 
 
 def _rows(blocks: RaggedBlocks) -> Iterator[np.ndarray]:

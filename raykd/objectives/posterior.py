@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from raykd.objectives.protocol import Objective, marginals_chain
+from raykd.objectives.protocol import Objective, target_moments
 from raykd.objectives.temperature import (
     Soften,
     Temperature,
     TemperatureMode,
     marginal_needs,
     softened,
-    softens,
 )
-from raykd.structures import posterior_kl, tempered_moments, token_marginals
+from raykd.structures import posterior_kl, token_marginals
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -56,9 +55,8 @@ class Posterior(Objective):
         return marginal_needs(self.temperature, self.temperature_mode)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
-        chain = marginals_chain(teacher, self.kind, softened=softens(self.temperature, self.temperature_mode))
-        target_BTY = tempered_moments(
-            chain, self.temperature, self.temperature_mode, pairwise=False
+        target_BTY = target_moments(
+            teacher, self.kind, self.temperature, self.temperature_mode, pairwise=False
         ).token_BTY
         if self.soften == "teacher":
             return posterior_kl(target_BTY, student)

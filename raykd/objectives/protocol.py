@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from raykd.objectives.temperature import TemperatureMode, softens
 from raykd.signals import Sizes, TeacherBatch
 from raykd.spec import Frozen
-from raykd.structures import Chain
+from raykd.structures import Chain, Moments, tempered_moments
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -123,19 +124,41 @@ def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool) -> Chai
     Raises:
         ValueError: the batch has neither, or its scores are to be `softened` and marginals are all it has.
     """
-    if teacher.chain is None and teacher.marginals is not None and not softened:
-        return teacher.marginals.detach()
+    if teacher.chain is None and not softened:
+        if teacher.on_labels is not None:
+            return teacher.on_labels.chain()
+        if teacher.marginals is not None:
+            return teacher.marginals.detach()
     return teacher_chain(teacher, kind)
+
+
+def target_moments(
+    teacher: TeacherBatch, kind: str, temperature: float, mode: TemperatureMode, *, pairwise: bool
+) -> Moments:
+    """The teacher's moments at a temperature, outside every gradient: those of pairs of neighbouring tags, or of tags.
+
+    A parser's marginals are of what the student's labels express (Wang et al., ACL 2021, Eq. 5): they may sum to less
+    than one. Raises ValueError as `marginals_chain`.
+    """
+    if pairwise:
+        return tempered_moments(teacher_chain(teacher, kind), temperature, mode)
+    if teacher.on_labels is not None:
+        return Moments(teacher.on_labels.marginals(temperature, mode))
+    chain = marginals_chain(teacher, kind, softened=softens(temperature, mode))
+    return tempered_moments(chain, temperature, mode, pairwise=False)
 
 
 def best_paths(
     teacher: TeacherBatch, k: int, kind: str
-) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best"]]:
-    """The k best paths and their scores, −∞ where a sentence has fewer; any stored K ≥ k serves.
+) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best *time"]]:
+    """The k best paths and their scores, −∞ where a sentence has fewer; any stored K ≥ k serves. Of a parser the k best
+    labels of every word, with scores [B, K, T].
 
     Raises:
         ValueError: the batch holds no paths, or fewer than `k` per sentence.
     """
+    if teacher.on_labels is not None:
+        return teacher.on_labels.best(k)
     if teacher.paths_BKT is None or teacher.scores_BK is None:
         raise ValueError(f"objective {kind!r} reads the teacher's best paths and this batch has none")
     stored = teacher.paths_BKT.shape[1]

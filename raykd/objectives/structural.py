@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.objectives.protocol import Objective, marginals_chain, teacher_chain
+from raykd.objectives.protocol import Objective, target_moments
 from raykd.objectives.temperature import (
     Soften,
     Temperature,
     TemperatureMode,
     marginal_needs,
-    softens,
     student_side,
 )
-from raykd.structures import fenchel_young, tempered_moments
+from raykd.structures import fenchel_young
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -28,7 +27,7 @@ class Structural(Objective):
 
     The student decides the substructures: pairs of neighbouring tags for a chain (case 1a; a MaxEnt teacher's
     pairs are products of its token distributions, case 3), single tags for a MaxEnt student (case 2a; case 4 for a
-    non-chain teacher, which offers its token marginals).
+    non-chain teacher, which offers its token marginals; cases 1b and 2b for a parser: labelled arcs, Eq. 5 and 6).
 
     At least the (tempered) teacher's entropy at ϑ = 1 and with global temperature; reached iff the
     distributions agree. Locally tempered pairs belong to no distribution over labellings, so at ϑ ≠ 1 a chain
@@ -48,11 +47,11 @@ class Structural(Objective):
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         pairwise = any(part is not None for part in (student.transitions, student.start, student.end))
-        if pairwise:
-            chain = teacher_chain(teacher, self.kind)
-        else:
-            softens_scores = softens(self.temperature, self.temperature_mode)
-            chain = marginals_chain(teacher, self.kind, softened=softens_scores)
-        target = tempered_moments(chain, self.temperature, self.temperature_mode, pairwise=pairwise)
+        target = target_moments(
+            teacher, self.kind, self.temperature, self.temperature_mode, pairwise=pairwise
+        )
         seen, factor = student_side(student, self.temperature, self.soften)
+        if teacher.on_labels is not None:
+            # Eq. 6: a word counts by what of the teacher's arcs its labels express.
+            seen = seen.map(lambda scores: scores.log_softmax(2))
         return factor * fenchel_young(seen, target)

@@ -26,7 +26,6 @@ from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
 from raykd.results import Cost
 from raykd.runs.cluster import topology
-from raykd.runs.data import corpus_of
 from raykd.runs.deployed import Session, deployed
 from raykd.runs.growth import places
 from raykd.runs.latency import BATCH, hardware, labelling, synthetic_batch, time_in_turns, time_training
@@ -128,7 +127,7 @@ def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
         **other,
         "characters": vocabulary.characters.size if vocabulary.characters else 0,
         "context": [own.size for own in vocabulary.context],
-        "tags": len(corpus_of(storage.uri, run.corpus_id).tag_set),
+        "tags": len(labels_of(storage.uri, run)),
     }
 
 

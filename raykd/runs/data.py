@@ -16,13 +16,16 @@ from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
 from raykd.corpora.hashes import sentence_hashes
 from raykd.corpora.targets import LabelColumn, Targets
+from raykd.corpora.tree_targets import TreeColumn
 from raykd.errors import StoreError
 from raykd.runs.encoded import encoded_text
+from raykd.runs.labels import Labels, stored_labels
 from raykd.runs.run import Run
 from raykd.runs.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
+from raykd.structures.labelled_arcs import ArcsOnLabels
 from raykd.tasks import TASKS
 from raykd.transfer import Covered, TransferSet, open_text
 from raykd.transfer.manifest import AGAIN
@@ -33,7 +36,7 @@ class Part:
     """One part of a corpus, encoded for a model."""
 
     text: EncodedText
-    labels: LabelColumn
+    labels: LabelColumn | TreeColumn
     languages: np.ndarray
 
     def __len__(self) -> int:
@@ -104,7 +107,17 @@ class TrainingData:
         text = self.part.text.gather(rows).to(device)
         targets = self.part.labels.gather(rows).to(device)
         teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
-        return Batch(text, targets, teacher)
+        return Batch(text, targets, self._on_labels(teacher, rows))
+
+    def _on_labels(self, teacher: TeacherBatch, rows: np.ndarray) -> TeacherBatch:
+        """With a parser's arcs as the student's labels say them."""
+        trees = self.part.labels
+        if teacher.arcs is None or not isinstance(trees, TreeColumn):
+            return teacher
+        device = teacher.arcs.lengths_B.device
+        relation_Y = torch.from_numpy(trees.student_labels.relations_Y).to(device)
+        heads_BTY = torch.from_numpy(trees.meant(rows)).to(device)
+        return replace(teacher, on_labels=ArcsOnLabels(teacher.arcs, heads_BTY, relation_Y))
 
 
 def languages_of(table: pa.Table) -> np.ndarray:
@@ -120,9 +133,17 @@ def corpus_of(store_uri: str, corpus_id: str) -> Corpus:
     return open_corpus(Storage(store_uri), corpus_id)
 
 
+def labels_of(store_uri: str, run: Run) -> Labels:
+    """What the run's model predicts."""
+    if run.labels_id:
+        return stored_labels(store_uri, run.labels_id)
+    return corpus_of(store_uri, run.corpus_id).tag_set
+
+
 def part_of(store_uri: str, run: Run, *names: str) -> Part:
     """These parts of the run's corpus, one after the other, encoded for its model."""
-    return _part(store_uri, run.corpus_id, run.vocabulary_id, run.task, encoder_ids(run), names)
+    own = (run.corpus_id, run.vocabulary_id, run.labels_id, run.task)
+    return _part(store_uri, *own, encoder_ids(run), names)
 
 
 @lru_cache(maxsize=8)
@@ -130,6 +151,7 @@ def _part(
     store_uri: str,
     corpus_id: str,
     vocabulary_id: str,
+    labels_id: str,
     task: str,
     encoders: tuple[str, ...],
     names: tuple[str, ...],
@@ -138,11 +160,12 @@ def _part(
     vocabulary = open_vocabulary(storage, vocabulary_id)
     texts = [encoded_text(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
     text = EncodedText.joined(texts, padding=vocabulary.pieces.special.padding)
-    table = pa.concat_tables([corpus.parts[name].select(["tokens", "tags", "language"]) for name in names])
+    task_of, labels = TASKS[task], stored_labels(store_uri, labels_id) if labels_id else corpus.tag_set
+    table = pa.concat_tables([corpus.parts[name].select(task_of.columns) for name in names])
     features = FeatureReader(storage, encoders).find(table["tokens"])
     context = () if features is not None else tuple(encode_text(table, own) for own in vocabulary.context)
     text = replace(text, features=features, context=context)
-    return Part(text, TASKS[task].targets(table), languages_of(table))
+    return Part(text, task_of.targets(table, pos=corpus.pos, labels=labels), languages_of(table))
 
 
 def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str) -> TrainingData:

@@ -38,7 +38,7 @@ from raykd.signals import Sizes
 from raykd.storage import Storage
 from raykd.training import LearningRate, make_optimiser
 
-TOTAL = "total"
+TOTAL, UNEXPRESSED = "total", "unexpressed_words"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,10 @@ class Learner(nn.Module):
             for layer, states_BTD in output.hidden.items()
         }
         losses = self.loss(replace(output, hidden=hidden), batch.targets, batch.teacher, kd_weight=kd_weight)
-        return {TOTAL: losses.total_B, **losses.parts}
+        # Of a parser also how many words it says nothing about that the student's labels could say.
+        teacher = batch.teacher.on_labels
+        lost = {} if teacher is None else {UNEXPRESSED: teacher.unexpressed()}
+        return {TOTAL: losses.total_B, **losses.parts, **lost}
 
 
 class Distiller:

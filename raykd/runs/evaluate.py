@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch.distributed as dist
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import EncodedText
 from raykd.corpora.tags import TagSet
-from raykd.layers import Model
+from raykd.layers import Model, Output
 from raykd.results import Group, Score
 from raykd.runs.data import Part
 from raykd.runs.distil import Worker
@@ -21,7 +22,11 @@ from raykd.tasks import Task
 EVALUATION_TOKENS = 8000
 
 
-def predict(model: Model, text: EncodedText, task: Task, *, worker: Worker) -> list[np.ndarray]:
+Decode = Callable[[Output, np.ndarray], Sequence[np.ndarray]]
+"""From an output and the rows of its sentences in the text to the best labelling of each."""
+
+
+def predict(model: Model, text: EncodedText, decode: Decode, *, worker: Worker) -> list[np.ndarray]:
     """The best labels of every sentence, decoded by all workers together; every worker gets the whole list."""
     model.eval()
     plan = plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
@@ -29,7 +34,7 @@ def predict(model: Model, text: EncodedText, task: Task, *, worker: Worker) -> l
     with torch.inference_mode():
         for rows in plan[worker.rank :: worker.world]:
             output = model(text.gather(rows).to(worker.device))
-            found += zip(map(int, rows), task.decode(output), strict=True)
+            found += zip(map(int, rows), decode(output, rows), strict=True)
     if worker.world > 1:
         gathered: list[Any] = [None] * worker.world
         dist.all_gather_object(gathered, found)
@@ -41,7 +46,7 @@ def score_part(
     model: Model, part: Part, task: Task, tag_set: TagSet, *, worker: Worker, targets: Collection[str] = ()
 ) -> Mapping[Group, Score]:
     """The scores of `model` on `part`: over source languages and, where the corpus has any, over the `targets`."""
-    predicted = predict(model, part.text, task, worker=worker)
+    predicted = predict(model, part.text, partial(task.decode, part.labels), worker=worker)
     return task.score(
         part.labels, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets
     )

@@ -14,7 +14,7 @@ from raykd.layers import Model, load_weights
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.results import RunResult, Score, Scores
 from raykd.runs.checkpoint import CHECKPOINT, Progress
-from raykd.runs.data import corpus_of, part_of, training_data
+from raykd.runs.data import corpus_of, labels_of, part_of, training_data
 from raykd.runs.distil import Distiller, EpochReport, Worker
 from raykd.runs.embeddings import start_embeddings
 from raykd.runs.evaluate import score_part
@@ -141,7 +141,7 @@ def epoch_report(run: Run, epoch: EpochReport) -> dict[str, Any]:
 
 def training_plan_of(store_uri: str, run: Run) -> TrainingPlan:
     """How the run is trained."""
-    tags = len(corpus_of(store_uri, run.corpus_id).tag_set)
+    tags = len(labels_of(store_uri, run))
     return TrainingPlan(
         [_stage_plan(store_uri, run, stage) for stage in run.stages], tags, run.sampling_alpha
     )

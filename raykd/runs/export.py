@@ -179,7 +179,9 @@ def _compared(
     if table.num_rows == 0:
         return None
     text = tagger.vocabulary.encode(table)
-    own = predict(tagger.model, text, tagger.task, worker=Worker(device=tagger.device))
+    own = predict(
+        tagger.model, text, lambda output, rows: best_labels(output), worker=Worker(device=tagger.device)
+    )
     found = {name: _labelled(session.labels, text, own) for name, session in sessions.items()}
     task, languages = tagger.task, list(languages_of(table))
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
-from raykd.corpora.tags import TagSet
+from raykd.corpora.head_codes import TreeLabels
 from raykd.errors import StoreError
 from raykd.layers import Model
 from raykd.runs.distil import Worker
-from raykd.runs.evaluate import predict
+from raykd.runs.evaluate import Decode, predict
+from raykd.runs.labels import Labels, labels_from
 from raykd.runs.models import (
     LABELS,
     MODEL,
@@ -29,7 +30,8 @@ from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, vocabulary_from
 from raykd.sealed import SEAL
 from raykd.storage import Storage
-from raykd.tasks import TASKS, Task
+from raykd.tasks import TASKS, ParsingTask, Task
+from raykd.tasks.labels import best_labels
 
 COPY = "copy the whole folder of the run again"
 
@@ -42,7 +44,7 @@ class Tagger:
         model: Model,
         *,
         vocabulary: StoredVocabulary,
-        tag_set: TagSet,
+        tag_set: Labels,
         task: Task,
         device: torch.device,
     ):
@@ -56,19 +58,48 @@ class Tagger:
 
     def label(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The best labels of each sentence, a list of words: one label per word, or for a task with one label per
-        sentence a list of that one. Any number of sentences; they are read in batches of similar length.
+        sentence a list of that one; of a student that parses, the labels that say its heads, which `parse` reads.
+        Any number of sentences; they are read in batches of similar length.
 
         Raises:
-            TypeError: a sentence is a string, not a list of words.
+            TypeError: a sentence is a string, not a list of words; or the model is a parser, which has no labels.
             ValueError: a sentence has no words.
         """
+        if isinstance(self.task, ParsingTask) and not isinstance(self.tag_set, TreeLabels):
+            raise TypeError("a parser gives heads and relations, not labels; call parse")
+        paths = self._predicted(sentences, lambda output, rows: best_labels(output))
+        return [[self.tag_set.tags[number] for number in path] for path in paths]
+
+    def parse(
+        self, sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]] | None = None
+    ) -> list[list[tuple[int, str]]]:
+        """The tree of each sentence, a list of words: of every word its head (0 the root, h the h-th word) and its
+        relation. A student whose labels name parts of speech needs these, `pos`: one for every word.
+
+        Raises:
+            TypeError: the model is of a task without trees.
+            ValueError: parts of speech are missing or unknown, or `label` would raise it.
+        """
+        if not isinstance(self.task, ParsingTask):
+            raise TypeError(f"task {self.task.name!r} predicts no trees; call label")
+        gold = self.task.unlabelled(sentences, pos, self.tag_set)
+        paths = self._predicted(sentences, partial(self.task.decode, gold))
+        relations = self.tag_set.relations if isinstance(self.tag_set, TreeLabels) else self.tag_set.tags
+        return [
+            [
+                (int(head), relations[number])
+                for head, number in zip(own.heads_T, own.relations_T, strict=True)
+            ]
+            for own in paths
+        ]
+
+    def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode) -> list[Any]:
         for sentence in sentences:
             if isinstance(sentence, str):
                 problem = f"a sentence is a list of words, got the string {sentence[:40]!r}"
                 raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
         text = self.vocabulary.encode(sentences)
-        paths = predict(self.model, text, self.task, worker=Worker(device=self.device))
-        return [self.tag_set.decode(path) for path in paths]
+        return predict(self.model, text, decode, worker=Worker(device=self.device))
 
 
 def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
@@ -83,16 +114,14 @@ def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
     if is_trained(run):
         _check_files(storage, (WEIGHTS, RESULT))
     vocabulary = storage.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id), hint=COPY)
-    tag_set = storage.read_json(
-        LABELS, lambda plain: TagSet(tuple(plain["tags"]), plain["scheme"]), hint=COPY
-    )
+    tag_set = storage.read_json(LABELS, labels_from, hint=COPY)
     model = _model(storage, run, vocabulary, tag_set)
     return Tagger(
         model, vocabulary=vocabulary, tag_set=tag_set, task=TASKS[run.task], device=torch.device(device)
     )
 
 
-def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: TagSet) -> Model:
+def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: Labels) -> Model:
     try:
         return trained_model(folder, run, vocabulary, tag_set)
     except StoreError as error:

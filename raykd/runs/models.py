@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import Ensemble, Model, load_weights, save_weights
 from raykd.results import RunResult
-from raykd.runs.data import corpus_of
+from raykd.runs.data import labels_of
+from raykd.runs.labels import Labels, plain_labels
 from raykd.runs.run import MODEL, RESULT, Run, validated
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.sealed import DOCTOR
@@ -50,7 +50,7 @@ def load_model(storage: Storage, run: Run) -> Model:
     return trained_model(storage.child(*run.folder), run, *_stored(storage, run))
 
 
-def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: TagSet) -> Model:
+def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, labels: Labels) -> Model:
     """The model of `run`, which is no ensemble, with the weights in `folder`; torch's generator stays where it is.
 
     Raises:
@@ -59,9 +59,9 @@ def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_s
     with torch.random.fork_rng(devices=[]):
         given, unit = folder.find_json(ARCHITECTURE), TASKS[run.task].unit
         if given is not None:
-            model = model_config(run).rebuild(given, tag_set=tag_set, unit=unit)
+            model = model_config(run).rebuild(given, tag_set=labels, unit=unit)
         else:
-            model = _untrained(run, vocabulary, tag_set, dropout=0.0)
+            model = _untrained(run, vocabulary, labels, dropout=0.0)
     if is_trained(run):
         read_weights(model, folder)
     return model.eval()
@@ -90,8 +90,7 @@ def write_model(storage: Storage, run: Run, model: Model) -> str:
     """Store what the run's folder needs to be used alone; gives the checksum of the weights."""
     folder = storage.child(*run.folder)
     folder.write(VOCABULARY, storage.read(vocabulary_file(run.vocabulary_id)))
-    tag_set = corpus_of(storage.uri, run.corpus_id).tag_set
-    folder.write_json(LABELS, {"scheme": tag_set.scheme, "tags": list(tag_set.tags)})
+    folder.write_json(LABELS, plain_labels(labels_of(storage.uri, run)))
     folder.write_json(MODEL, run.to_plain())
     if run.members:
         results = [
@@ -123,7 +122,7 @@ def address(folder: Storage, name: str) -> str:
     return f"{folder.address}/{name}"
 
 
-def _untrained(run: Run, vocabulary: StoredVocabulary, tag_set: TagSet, *, dropout: float) -> Model:
+def _untrained(run: Run, vocabulary: StoredVocabulary, labels: Labels, *, dropout: float) -> Model:
     config, pieces = model_config(run), vocabulary.pieces
     # A teacher is a checkpoint of which these rows are kept; a student with such a vocabulary has its own.
     kept = pieces.kept if run.role == "teacher" and isinstance(pieces, HFVocabulary) else None
@@ -131,14 +130,14 @@ def _untrained(run: Run, vocabulary: StoredVocabulary, tag_set: TagSet, *, dropo
         **({"kept": kept} if kept is not None else {}),
         vocabulary_size=vocabulary.pieces.size,
         characters=vocabulary.characters.size if vocabulary.characters else 0,
-        tag_set=tag_set,
+        tag_set=labels,
         unit=TASKS[run.task].unit,
         dropout=dropout,
     )
 
 
-def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, TagSet]:
-    return open_vocabulary(storage, run.vocabulary_id), corpus_of(storage.uri, run.corpus_id).tag_set
+def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:
+    return open_vocabulary(storage, run.vocabulary_id), labels_of(storage.uri, run)
 
 
 def _ensemble(run: Run, members: Sequence[Model]) -> Model:

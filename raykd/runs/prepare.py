@@ -20,6 +20,7 @@ from raykd.objectives import Gold
 from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.embeddings import embeddings_from
+from raykd.runs.labels import store_labels
 from raykd.runs.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.runs.run import RESULT, Run, Source
 from raykd.runs.vocabularies import store_vocabulary
@@ -231,6 +232,9 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
     sources = [_source(teacher, preparation, languages, needs) for teacher in preparation.teachers]
     return replace(
         stem,
+        labels_id=store_labels(
+            preparation.storage, recipe.labels, student.encoding, corpus, name, _place(recipe)
+        ),
         stages=tuple(resolved_stage(stage, recipe, unlabelled=unlabelled) for stage in recipe.all_stages),
         training=plain(recipe.training),
         sources=tuple(source for source in sources if source is not None) if needs else (),

@@ -210,12 +210,34 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if recipe.teachers.kind == "hf_sequence_classifier" and task.unit != "sentence":
         message = f"it labels sentences, and task {recipe.task!r} labels words; use 'hf_token_classifier'"
         faults.append((("teachers", "kind"), message))
+    faults += _tree_faults(recipe)
     if task.unit == "sentence":
         alone = "one label per sentence has no transitions"
         if recipe.teachers.decoder == "crf":
             faults.append((("teachers", "kind"), f"{alone}; use 'bilstm_maxent'"))
         if recipe.student.decoder == "crf":
             faults.append((("student", "decoder"), f"{alone}; set student.decoder: maxent"))
+    return faults
+
+
+def _tree_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """Trees without a parser that teaches them, and parsers without trees."""
+    trees, parser = recipe.labels.structure == "trees", recipe.teachers.decoder == "arcs"
+    if not trees:
+        message = (
+            f"{recipe.teachers.kind!r} parses, and task {recipe.task!r} predicts no trees; set task: parsing"
+        )
+        return [(("task",), message)] if parser else []
+    faults: list[tuple[KeyPath, str]] = []
+    if not parser:
+        message = f"{recipe.teachers.kind!r} gives no trees, which task {recipe.task!r} predicts"
+        faults.append((("teachers", "kind"), f"{message}; use 'biaffine_parser' or 'second_order_parser'"))
+    if recipe.student.decoder == "crf":
+        message = "a parser's labels are too many for transitions between them"
+        faults.append((("student", "decoder"), f"{message}; set student.decoder: maxent"))
+    if getattr(recipe.corpus, "tag", "tree") != "tree":
+        message = f"task {recipe.task!r} predicts trees; set corpus.tag: tree"
+        faults.append((("corpus", "tag"), message))
     return faults
 
 

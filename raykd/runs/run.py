@@ -18,7 +18,7 @@ RESULT, MODEL = "result.json", "model.json"
 """Files of a run's folder: its result, written last, and the run itself as plain data."""
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "student": {"contextual": None, "projection": None, "embeddings": None},
+        "student": {"contextual": None, "projection": None, "embeddings": None, "encoding": "relative_pos"},
         "teacher": {"vocabulary": "whole", "freeze": [], "precision": "float32"},
         "training": {"warmup": 0.0},
         "vocabulary": {"pruned": False},
@@ -82,6 +82,8 @@ class Run:
     """The weights that training starts from: `folder` (a URI) and `weights_sha256`."""
     embeddings_from: dict[str, str] | None = None
     """Whose vectors of pieces the model's start from: `teacher_id`, or `path` and `checksum` of a checkpoint."""
+    labels_id: str = ""
+    """The stored labels that the model predicts, where they are not the tags of its corpus."""
 
     @property
     def id(self) -> str:
@@ -123,6 +125,8 @@ class Run:
             fields["embeddings_from"] = without_place(self.embeddings_from)
         else:
             del fields["embeddings_from"]
+        if not self.labels_id:
+            del fields["labels_id"]
         model = without_added(model, self.role)
         for section in ("training", "vocabulary"):
             if isinstance(model.get(section), dict):

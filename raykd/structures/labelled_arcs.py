@@ -9,7 +9,7 @@ Shapes: B batch, T time (words), H = T + 1 heads (0 the root, h the word h − 1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch import Tensor
 from raykd.structures.chain import Chain
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
 NEVER = -1e4
 """Log-probability of what may not be: finite, so that its product with a probability of 0 is 0, and within float16."""
@@ -87,3 +87,57 @@ def expressed(
     """
     inside_BT = torch.arange(labels_BTY.shape[1], device=labels_BTY.device) < lengths_B[:, None]
     return torch.where(inside_BT, labels_BTY.exp().sum(2), 0).sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class ArcsOnLabels:
+    """A parser's arcs as a student's labels say them: what is taught to a student that labels words.
+
+    heads_BTY and relation_Y as in `LabelledArcs.on_labels`.
+    """
+
+    arcs: LabelledArcs
+    heads_BTY: Tensor
+    relation_Y: Tensor
+
+    def log_scores(self, temperature: float = 1.0) -> Float[Tensor, "batch time label"]:
+        """log P(label) of each word, from arcs whose scores are divided by the temperature (Eq. 5)."""
+        return self.arcs.softened(temperature).on_labels(self.heads_BTY, self.relation_Y)
+
+    def chain(self) -> Chain:
+        """Independent labels, renormalised over those that mean something."""
+        return Chain(self.log_scores().log_softmax(2), self.arcs.lengths_B)
+
+    def marginals(
+        self, temperature: float = 1.0, mode: Literal["local", "global"] = "local"
+    ) -> Float[Tensor, "batch time label"]:
+        """P(label) of each word, 0 on padding: a word sums to what its labels express, at most 1.
+
+        global: the scores of arcs and of relations are divided by the temperature. local: the probabilities of the
+        labels are softened, and sum to what they summed to.
+        """
+        logs_BTY = self.log_scores(temperature if mode == "global" else 1.0)
+        if mode == "local" and temperature != 1:
+            softened_BTY = (logs_BTY / temperature).log_softmax(2)
+            logs_BTY = softened_BTY + logs_BTY.logsumexp(2, keepdim=True)
+        return torch.where(self.mask_BT[:, :, None], logs_BTY.exp(), 0)
+
+    def best(self, k: int) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best time"]]:
+        """The k best labels of every word, and their log-probabilities, −∞ where a word has fewer; 0 on padding."""
+        logs_BTK, labels_BTK = self.log_scores().topk(min(k, len(self.relation_Y)), 2)
+        logs_BTK = logs_BTK.masked_fill(logs_BTK <= NEVER, float("-inf"))
+        inside_BTK = self.mask_BT[:, :, None].expand_as(logs_BTK)
+        return torch.where(inside_BTK, labels_BTK, 0).transpose(1, 2), torch.where(
+            inside_BTK, logs_BTK, 0
+        ).transpose(1, 2)
+
+    def unexpressed(self) -> Float[Tensor, " batch"]:
+        """How many words of each sentence no label expresses, as the sum of the mass that is lost."""
+        return self.arcs.lengths_B - expressed(self.log_scores(), self.arcs.lengths_B)
+
+    @property
+    def mask_BT(self) -> Bool[Tensor, "batch time"]:
+        """True on words, False on padding."""
+        return (
+            torch.arange(self.heads_BTY.shape[1], device=self.heads_BTY.device) < self.arcs.lengths_B[:, None]
+        )

@@ -140,9 +140,11 @@ def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
 def path_loss(
     chain: Chain,
     paths: Int[Tensor, "batch *best time"],
-    weights_BK: Float[Tensor, "batch best"] | None = None,
+    weights_BK: Float[Tensor, "batch best *time"] | None = None,
 ) -> Float[Tensor, " batch"]:
     """−Σ_k w_k log p(path_k) [B]: gold likelihood for paths [B, T], weighted Top-K for paths [B, K, T].
+
+    Of a chain without transitions each word may have weights of its own [B, K, T]: −Σ_k Σ_t w_kt log p(path_k[t]).
 
     Equal to `fenchel_young` with `path_moments`, which are not formed; log Z is computed once for all K.
     Weights default to 1/K; they are taken as constants, and a path of weight zero has no effect. The minimum is
@@ -152,9 +154,24 @@ def path_loss(
     shape = tuple(paths_BKT.shape[:2])
     if weights_BK is None:
         return (log_partition_64(chain) - reference.score(chain, paths_BKT).mean(1)).to(chain.dtype)
+    if weights_BK.dim() == 3:
+        return _word_path_loss(chain, paths_BKT, weights_BK.detach())
     if tuple(weights_BK.shape) != shape:
         raise ValueError(f"weights must be {list(shape)}, one per path; got {list(weights_BK.shape)}")
     weights_BK = weights_BK.detach().double()
     scores_BK = torch.where(weights_BK != 0, reference.score(chain, paths_BKT), 0)
     value_B = weights_BK.sum(1) * log_partition_64(chain) - (weights_BK * scores_BK).sum(1)
     return value_B.to(chain.dtype)
+
+
+def _word_path_loss(chain: Chain, paths_BKT: Tensor, weights_BKT: Tensor) -> Tensor:
+    if any(part is not None for part in (chain.transitions, chain.start, chain.end)):
+        raise ValueError("weights of words are of independent words, and the chain has transitions")
+    if weights_BKT.shape != paths_BKT.shape:
+        raise ValueError(f"weights must be {list(paths_BKT.shape)}; got {list(weights_BKT.shape)}")
+    inside_BT1 = chain.mask_BT[:, :, None]
+    logs_BTK = chain.emissions_BTY.log_softmax(2).gather(
+        2, paths_BKT.transpose(1, 2).masked_fill(~inside_BT1, 0)
+    )
+    weights_BTK = weights_BKT.transpose(1, 2).to(chain.dtype)
+    return -torch.where(inside_BT1 & (weights_BTK != 0), weights_BTK * logs_BTK, 0).sum((1, 2))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
+from raykd.corpora.head_codes import Encoding
 from raykd.corpora.vocabulary import WordPieceConfig
 from raykd.layers.heads import head_of
 from raykd.layers.tagger_config import Size, TaggerConfig
@@ -34,6 +35,9 @@ class Student(TaggerConfig):
     """Width of a layer GELU(W h + b) between encoder and head (Mukherjee & Awadallah 2020, Eq. 5), which counts in
     latency and size; `teacher`: that of the teacher's hidden states; null: no such layer."""
     decoder: Literal["crf", "maxent"] = "crf"
+    encoding: Encoding = "relative_pos"
+    """Of a task of trees: how a word's head is written as a label, by parts of speech (Strzyz et al. 2019) or by the
+    number of words between."""
     vocabulary: StudentVocabulary = WordPieceConfig(kind="wordpiece")
     embeddings: EmbeddingsConfig | None = None
     """Where the vectors of pieces start; null: drawn at random. They are trained on, like everything else."""

@@ -28,6 +28,8 @@ from raykd.runs.embeddings import open_embeddings
 from raykd.runs.encoded import FOLDER as BLOCKS
 from raykd.runs.encoded import MANIFEST as ENCODED
 from raykd.runs.encoded import open_encoded
+from raykd.runs.labels import FOLDER as OWN_LABELS
+from raykd.runs.labels import labels_from
 from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS, check_weights, is_trained
 from raykd.runs.run import Run
 from raykd.runs.stored_features import FOLDER
@@ -132,6 +134,11 @@ def _vocabulary(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     yield from _damage(lambda: storage.read_json(name, parse), name, "the vocabulary is built again")
 
 
+def _labels(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    name = f"{OWN_LABELS}/{part}"
+    yield from _damage(lambda: storage.read_json(name, labels_from), name, "the labels are made again")
+
+
 def _cost(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     name = f"costs/{part}"
     yield from _damage(lambda: storage.read_json(name, Cost.from_plain), name, "the shape is measured again")
@@ -158,7 +165,7 @@ def _read_run(folder: Storage, run_id: str) -> None:
         problem = f"is of another version of raykd, or was renamed: this one would call it {run.id}"
         raise OtherVersionError(f"{folder.address}/{MODEL}", problem, OTHER_VERSION)
     folder.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id))
-    folder.read_json(LABELS)
+    folder.read_json(LABELS, labels_from)
     if is_trained(run) and not run.members:
         check_weights(folder, folder.read(WEIGHTS))
 
@@ -242,6 +249,7 @@ def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
 KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     "corpora": _corpus,
     "vocabularies": _vocabulary,
+    OWN_LABELS: _labels,
     BLOCKS: _encoded,
     FOLDER: _encoder,
     EMBEDDINGS: _embeddings,

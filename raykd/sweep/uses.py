@@ -24,6 +24,7 @@ from raykd.runs.embeddings import ROWS, embeddings_id
 from raykd.runs.encoded import FOLDER as BLOCKS
 from raykd.runs.encoded import MANIFEST as ENCODED
 from raykd.runs.encoded import encoded_id
+from raykd.runs.labels import FOLDER as LABELS
 from raykd.runs.models import FILES, MODEL, RESULT
 from raykd.runs.run import Run
 from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
@@ -49,6 +50,7 @@ WRITTEN: Mapping[str, re.Pattern[str]] = MappingProxyType(
             FOLDER: rf"(encoder|vectors)-{ID}/({CONFIG}|text-{ID}\.json)",
             "teachers": rf"teacher-{ID}/({_RUN})",
             "vocabularies": rf"vocabulary-{ID}\.json",
+            LABELS: rf"labels-{ID}\.json",
             "corpora": rf"corpus-{ID}/({CORPUS}|({'|'.join(PARTS)})\.arrow)|{SOURCES}/source-{ID}\.json",
             "costs": rf"cost-{ID}\.json",
         }.items()
@@ -222,6 +224,7 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     used[kind].add(run_id)
     used["corpora"].add(run.corpus_id)
     used["vocabularies"].add(run.vocabulary_id)
+    used[LABELS] |= {run.labels_id} - {""}
     used[BLOCKS] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
     for encoder in encoder_ids(run):
         used[FOLDER].add(encoder)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -41,6 +41,10 @@ class LabelTask:
     """From gold and predicted labels of every sentence to 0..1."""
     scheme: Literal["bioes", "flat"]
     unit: Literal["word", "sentence"] = "word"
+    structure: ClassVar[Literal["labels", "trees"]] = "labels"
+    """What is predicted of a sentence."""
+    columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language")
+    """The columns of a corpus part that it reads."""
 
     def check(self, corpus: Corpus, where: str) -> None:
         """Raise CorpusError where the labels of a corpus, read from `where`, are not those of the task."""
@@ -58,15 +62,16 @@ class LabelTask:
             problem = f"its tags are {corpus.tag_set.scheme}, and task {self.name!r} needs {self.scheme} tags"
             raise CorpusError(where, None, problem, "set corpus.scheme, or another task")
 
-    def targets(self, table: pa.Table) -> LabelColumn:
-        """The labels of a corpus part."""
+    def targets(
+        self, table: pa.Table, *, pos: Sequence[str] = (), labels: TagSet | None = None
+    ) -> LabelColumn:
+        """The labels of a corpus part; neither `pos` nor `labels` is read."""
         return LabelColumn.of(table)
 
-    def decode(self, output: Output) -> list[np.ndarray]:
-        """The best labels of every sentence of a batch, as numbers in the tag set."""
-        paths_BT = viterbi(output.distribution)[0].cpu().numpy()
-        lengths_B = output.distribution.lengths_B.tolist()
-        return [path[:length] for path, length in zip(paths_BT, lengths_B, strict=True)]
+    def decode(self, gold: LabelColumn, output: Output, rows: np.ndarray) -> list[np.ndarray]:
+        """The best labels of every sentence of a batch, as numbers in the tag set; neither `gold` nor `rows`, those of
+        its sentences there, is read."""
+        return best_labels(output)
 
     def score(
         self,
@@ -80,3 +85,10 @@ class LabelTask:
         """The metric over source languages and, where there are any, over the `targets`."""
         names = [tag_set.decode(path) for path in predicted]
         return score_languages(self.metric, gold.lists(tag_set.tags), names, languages, targets=targets)
+
+
+def best_labels(output: Output) -> list[np.ndarray]:
+    """The best labelling of every sentence of a batch, by the numbers of its labels."""
+    paths_BT = viterbi(output.distribution)[0].cpu().numpy()
+    lengths_B = output.distribution.lengths_B.tolist()
+    return [path[:length] for path, length in zip(paths_BT, lengths_B, strict=True)]

@@ -6,30 +6,52 @@ called states the rule. `parsing` scores every word, as CoNLL-2018 scores Univer
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import torch
 
+from raykd.corpora.head_codes import NONE, READ_POS, Encoding, TreeLabels, encoded_part
 from raykd.corpora.tree_targets import TreeColumn
+from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.metrics import score_languages
 from raykd.metrics.attachment import Punctuation, attachment, is_punctuation
+from raykd.structures import Arcs, is_allowed, viterbi
+from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from torch import Tensor
 
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.tags import TagSet
+    from raykd.layers import Output
     from raykd.results import Group, Score
+    from raykd.structures import Chain
 
 PUNCT = "PUNCT"
 """The part of speech of punctuation in Universal Dependencies."""
 Words = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Heads, relations and whether each word is scored, each [T], of one sentence."""
+_UNLABELLED = pa.schema(
+    {"tokens": pa.list_(pa.string()), **{name: pa.list_(pa.int16()) for name in ("tags", "heads", "pos")}}
+)
+
+
+class Parse(NamedTuple):
+    """The tree that is predicted of one sentence."""
+
+    heads_T: np.ndarray
+    """0 the root, h the word h − 1."""
+    relations_T: np.ndarray
+    """By their numbers in the corpus' tag set."""
+    repaired_T: np.ndarray
+    """Whether the word's best head is another, and the best heads together are no tree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +65,8 @@ class ParsingTask:
     score_name: str = "las"
     unit: Literal["word", "sentence"] = "word"
     scheme: Literal["bioes", "flat"] = "flat"
+    structure: ClassVar[Literal["labels", "trees"]] = "trees"
+    columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language", "heads", "pos")
 
     def check(self, corpus: Corpus, where: str) -> None:
         """Raise CorpusError where a corpus, read from `where`, has no trees, or does not say what punctuation is."""
@@ -53,30 +77,98 @@ class ParsingTask:
             problem = f"no word has the part of speech {PUNCT}, by which task {self.name!r} leaves words out"
             raise CorpusError(where, None, problem, "set corpus.pos: upos, or another task")
 
-    def targets(self, table: pa.Table, pos: Sequence[str]) -> TreeColumn:
-        """The trees of a corpus part; `pos` are the names of the corpus' parts of speech."""
-        return TreeColumn.of(table, pos)
+    def student_labels(self, corpus: Corpus, encoding: Encoding, where: str) -> TreeLabels:
+        """The labels of a student: those of the trees in train, each word's head and relation as one label.
+
+        Raises:
+            CorpusError: sentences of the corpus, read from `where`, lack the parts of speech that the encoding reads.
+        """
+        if encoding in READ_POS:
+            without = {part: table["pos"].null_count for part, table in corpus.parts.items()}
+            lacking = ", ".join(
+                f"{counted(count, 'sentence')} of {part}" for part, count in without.items() if count
+            )
+            if lacking:
+                problem = f"{lacking} without parts of speech, which student.encoding: {encoding} reads"
+                hint = "set corpus.predicted_pos, or student.encoding: relative_position"
+                raise CorpusError(where, None, problem, hint)
+        names = {"pos": corpus.pos, "relations": corpus.tag_set.tags}
+        sentences = encoded_part(corpus.parts["train"], **names, encoding=encoding)
+        return TreeLabels.of(sentences, **names, encoding=encoding)
+
+    def targets(self, table: pa.Table, *, pos: Sequence[str], labels: TagSet | TreeLabels) -> TreeColumn:
+        """The trees of a corpus part; `pos` are the names of the corpus' parts of speech, `labels` what a model
+        predicts: a student its own, a parser the corpus' relations."""
+        return TreeColumn.of(table, pos, labels)
+
+    def unlabelled(
+        self,
+        sentences: Sequence[Sequence[str]],
+        pos: Sequence[Sequence[str]] | None,
+        labels: TagSet | TreeLabels,
+    ) -> TreeColumn:
+        """Sentences without trees, with their parts of speech where these are given.
+
+        Raises:
+            ValueError: the labels name parts of speech and `pos` is missing, has another number of them than there are
+                words, or one that they do not have.
+        """
+        names: Sequence[str] = labels.pos if isinstance(labels, TreeLabels) else ()
+        if isinstance(labels, TreeLabels) and labels.encoding in READ_POS and pos is None:
+            raise ValueError("its labels name parts of speech: give pos, one for every word")
+        given = pos if pos is not None and names else [None] * len(sentences)
+        rows = []
+        for words, own in zip(sentences, given, strict=True):
+            if own is not None and len(own) != len(words):
+                raise ValueError(
+                    f"expected {counted(len(words), 'part')} of speech, one for each of {list(words)}, got {list(own)}"
+                )
+            unknown = [name for name in own or () if name not in names]
+            if unknown:
+                raise ValueError(f"unknown part of speech {unknown[0]!r} ({', '.join(names)})")
+            numbers = None if own is None else [names.index(name) for name in own]
+            rows.append({"tokens": list(words), "tags": None, "heads": None, "pos": numbers})
+        return self.targets(pa.Table.from_pylist(rows, schema=_UNLABELLED), pos=names, labels=labels)
+
+    def decode(self, gold: TreeColumn, output: Output, rows: np.ndarray) -> list[Parse]:
+        """The best tree of every sentence of a batch; `rows` are those of its sentences in `gold`, of which parts of
+        speech are read.
+
+        Each word's best head is taken where these are a tree with one root. Else it is the tree whose heads score best
+        (`Arcs.as_trees`).
+        """
+        chain: Any = output.distribution
+        chain = chain.map(lambda scores: scores.float().cpu()) if chain.device.type != "cpu" else chain
+        if isinstance(gold.labels, TreeLabels):
+            return _of_labels(chain, gold.labels, gold.codes(rows))
+        found = LabelledArcs.of(chain)
+        arcs, best_BT, heads_BT = _trees(found.arcs_BTH, chain.lengths_B)
+        relations_BT = found.relations_BTHR.argmax(3).gather(2, heads_BT[:, :, None])[:, :, 0]
+        return _parses(heads_BT, relations_BT, heads_BT != best_BT, arcs.lengths_B)
 
     def score(
         self,
         gold: TreeColumn,
-        predicted: Sequence[np.ndarray],
+        predicted: Sequence[Parse],
         *,
         tag_set: TagSet,
         languages: Sequence[str],
         targets: Collection[str] = (),
     ) -> Mapping[Group, Score]:
-        """LAS over source languages and, where there are any, over the `targets`; UAS of the same words is `beside` it.
+        """LAS over source languages and, where there are any, over the `targets`; UAS of the same words is `beside` it,
+        and so is which share of all words had another head before trees were repaired.
 
-        `predicted` has of each sentence the head of every word (0 the root, h the word h − 1) and the number of its
-        relation in the tag set, int [T, 2]. Raises ValueError where sentences differ in number or length.
+        Raises ValueError where sentences differ in number or length.
         """
         words = [(*tree, scored) for tree, scored in zip(gold.trees(), self._scored(gold), strict=True)]
-        las, uas = (
-            score_languages(partial(_share, metric), words, predicted, languages, targets=targets)
-            for metric in ("las", "uas")
+        las, *beside = (
+            score_languages(metric, words, predicted, languages, targets=targets)
+            for metric in (partial(_share, "las"), *BESIDE.values())
         )
-        return {group: replace(score, beside={"uas": uas[group]}) for group, score in las.items()}
+        return {
+            group: replace(score, beside={name: own[group] for name, own in zip(BESIDE, beside, strict=True)})
+            for group, score in las.items()
+        }
 
     def _scored(self, gold: TreeColumn) -> Iterator[np.ndarray]:
         """Which words are scored, bool [T] of each sentence."""
@@ -88,15 +180,58 @@ class ParsingTask:
         return (np.array([not is_punctuation(word) for word in words], bool) for words in gold.texts())
 
 
-def _share(metric: Literal["las", "uas"], gold: Sequence[Words], predicted: Sequence[np.ndarray]) -> float:
+def _of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) -> list[Parse]:
+    """The trees that a student's labels say; a head counts by the best label that means it."""
+    scores_BTY = chain.emissions_BTY.log_softmax(2).numpy()
+    by_code = np.argsort(labels.codes_Y, kind="stable")
+    starts_C = np.searchsorted(labels.codes_Y[by_code], np.arange(labels.codes_Y.max() + 1))
+    scores_BTC = np.maximum.reduceat(scores_BTY[:, :, by_code], starts_C, axis=2)
+    # What has no code is read behind the last one.
+    scores_BTC = np.pad(scores_BTC, ((0, 0), (0, 0), (0, 1)), constant_values=NEVER)
+    scores_BTH = torch.from_numpy(np.take_along_axis(scores_BTC, codes_BTH, 2))
+    _, _, heads_BT = _trees(scores_BTH, chain.lengths_B)
+    codes_BT1 = np.take_along_axis(codes_BTH, heads_BT[:, :, None].numpy(), 2)
+    best_BT = scores_BTY.argmax(2)
+    with_head_BTY = np.where(labels.codes_Y == codes_BT1, scores_BTY, -np.inf)
+    labels_BT = np.where(codes_BT1[:, :, 0] == NONE, best_BT, with_head_BTY.argmax(2))
+    repaired_BT = labels.codes_Y[best_BT] != codes_BT1[:, :, 0]
+    return _parses(heads_BT, labels.relations_Y[labels_BT], repaired_BT, chain.lengths_B)
+
+
+def _trees(scores_BTH: Tensor, lengths_B: Tensor) -> tuple[Arcs, Tensor, Tensor]:
+    """The arcs with these scores, the best head of each word by itself, and those of the best tree."""
+    arcs = Arcs(scores_BTH, lengths_B).as_trees()
+    best_BT = arcs.possible().argmax(2)
+    heads_BT, others = best_BT.clone(), torch.nonzero(~is_allowed(arcs, best_BT))[:, 0]
+    if len(others):
+        own = Arcs(scores_BTH[others], lengths_B[others]).as_trees()
+        heads_BT[others] = viterbi(own)[0]
+    return arcs, best_BT, heads_BT
+
+
+def _parses(heads_BT: Any, relations_BT: Any, repaired_BT: Any, lengths_B: Tensor) -> list[Parse]:
+    parts = [np.asarray(part) for part in (heads_BT, relations_BT, repaired_BT)]
+    return [Parse(*(part[b, :length] for part in parts)) for b, length in enumerate(lengths_B.tolist())]
+
+
+def _share(metric: Literal["las", "uas"], gold: Sequence[Words], predicted: Sequence[Parse]) -> float:
     found = attachment(
         [(heads_T, relations_T) for heads_T, relations_T, _ in gold],
-        [(tree_T2[:, 0], tree_T2[:, 1]) for tree_T2 in predicted],
+        [(parse.heads_T, parse.relations_T) for parse in predicted],
         [scored_T for _, _, scored_T in gold],
     )
     return found.uas if metric == "uas" else found.las
 
 
+def _repaired(gold: Sequence[Words], predicted: Sequence[Parse]) -> float:
+    words = sum(len(parse.repaired_T) for parse in predicted)
+    return sum(int(parse.repaired_T.sum()) for parse in predicted) / words if words else 0.0
+
+
+BESIDE: Mapping[str, Callable[[Sequence[Words], Sequence[Parse]], float]] = MappingProxyType(
+    {"uas": partial(_share, "uas"), "repairs": _repaired}
+)
+"""What is shown beside LAS: name → its function."""
 PARSING: Mapping[str, ParsingTask] = MappingProxyType(
     {
         task.name: task

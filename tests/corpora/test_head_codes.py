@@ -1,11 +1,13 @@
 """Head codes: against the definition of each encoding, word by word, and back to the head."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.head_codes import ENCODINGS, NONE, TreeLabels, candidates, distinct_labels, encoded
+from raykd.corpora.head_codes import ENCODINGS, NONE, TreeLabels, candidates, encoded
 
 POS = ("ADJ", "NOUN", "VERB")
 RELATIONS = ("obj", "nsubj", "root")
@@ -53,7 +55,7 @@ def test_labels_are_those_of_the_definition(encoding, given_sentences):
 @given(sentences())
 def test_a_label_means_the_head_that_it_was_made_of_in_a_padded_batch(encoding, given_sentences):
     written = [encoded(*sentence, encoding) for sentence in given_sentences]
-    labels = TreeLabels(distinct_labels(written), POS, encoding)
+    labels = labels_of(written, encoding)
     pos_BT, lengths_B = padded(given_sentences)
     heads_BTY = labels.heads(pos_BT, lengths_B)
     for number, (heads, relations, _) in enumerate(given_sentences):
@@ -65,10 +67,28 @@ def test_a_label_means_the_head_that_it_was_made_of_in_a_padded_batch(encoding, 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(sentences())
+def test_a_code_and_a_relation_are_the_number_of_their_label(encoding, given_sentences):
+    written = [encoded(*sentence, encoding) for sentence in given_sentences]
+    labels = labels_of(written[:1], encoding)
+    pos_BT, lengths_B = padded(given_sentences)
+    codes_BTH = labels.codes(pos_BT, lengths_B)
+    for number, (heads, relations, _) in enumerate(given_sentences):
+        codes_T = codes_BTH[number, np.arange(len(heads)), heads]
+        found_T = labels.numbers(codes_T, np.array([RELATIONS.index(relation) for relation in relations]))
+        known = [labels.tags.index(tag) if tag in labels.tags else NONE for tag in written[number]]
+        assert found_T.tolist() == known
+
+
+def test_labels_are_read_back_as_they_were_written():
+    labels = labels_of([["+1@NOUN@nsubj", "-1@ROOT@root"]], "relative_pos")
+    assert TreeLabels.from_plain(json.loads(json.dumps(labels.to_plain()))) == labels
+    assert len(labels) == 2
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@given(sentences())
 def test_codes_and_heads_agree_for_every_word_and_every_label(encoding, given_sentences):
-    labels = TreeLabels(
-        distinct_labels(encoded(*sentence, encoding) for sentence in given_sentences), POS, encoding
-    )
+    labels = labels_of((encoded(*sentence, encoding) for sentence in given_sentences), encoding)
     pos_BT, lengths_B = padded(given_sentences)
     codes_BTH, heads_BTY = labels.codes(pos_BT, lengths_B), labels.heads(pos_BT, lengths_B)
     allowed_BTH = candidates(lengths_B, pos_BT.shape[1])
@@ -83,15 +103,19 @@ def test_codes_and_heads_agree_for_every_word_and_every_label(encoding, given_se
 
 
 def test_a_label_of_no_word_has_no_head():
-    labels = TreeLabels(("+1@NOUN@nsubj", "-1@ROOT@root"), POS, "relative_pos")
+    labels = labels_of([["+1@NOUN@nsubj", "-1@ROOT@root"]], "relative_pos")
     heads_BTY = labels.heads(np.array([[2, 1]]), np.array([2]))
     assert heads_BTY.tolist() == [[[2, 0], [NONE, 0]]]
 
 
-@pytest.mark.parametrize("tag", ["nsubj", "+1@NOUN", "+1@DET@nsubj", "x@NOUN@nsubj"])
+@pytest.mark.parametrize("tag", ["nsubj", "+1@NOUN", "+1@DET@nsubj", "x@NOUN@nsubj", "+1@NOUN@det"])
 def test_a_tag_of_another_form_is_refused(tag):
     with pytest.raises(ValueError, match="offset@POS@relation"):
-        TreeLabels((tag,), POS, "relative_pos")
+        labels_of([[tag]], "relative_pos")
+
+
+def labels_of(sentences, encoding) -> TreeLabels:
+    return TreeLabels.of(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
 
 
 def padded(given_sentences: list) -> tuple[np.ndarray, np.ndarray]:

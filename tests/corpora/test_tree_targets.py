@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
-from raykd.corpora.tree_targets import UNKNOWN, TreeColumn, with_pos
+from raykd.corpora.head_codes import TreeLabels, encoded, encoded_part
+from raykd.corpora.tags import TagSet
+from raykd.corpora.tree_targets import TreeColumn, with_pos
 
 POS = ("NOUN", "VERB", "X")
+RELATIONS = TagSet.flat([f"r{number}" for number in range(7)])
 
 
 @st.composite
@@ -26,7 +29,9 @@ def sentences(draw: st.DrawFn) -> dict:
         "tokens": [f"w{i}" for i in range(words)],
         "tags": of(6) if labelled else None,
         "language": "en",
-        "heads": of(words) if labelled else None,
+        "heads": [head if head != word + 1 else 0 for word, head in enumerate(of(words))]
+        if labelled
+        else None,
         "pos": of(2) if labelled or draw(st.booleans()) else None,
     }
 
@@ -42,38 +47,64 @@ def padded(rows, name, width, fill):
     return [[*(row[name] or []), *[fill] * (width - len(row[name] or []))] for row in rows]
 
 
-@given(
+rows_and_picks = given(
     st.lists(sentences(), min_size=1, max_size=6), st.integers(1, 3), st.lists(st.integers(0, 5), max_size=6)
 )
-def test_trees_are_padded_to_the_longest_sentence(rows, chunks, picks):
+
+
+@rows_and_picks
+def test_a_parsers_targets_are_the_numbers_of_its_labelled_arcs_padded_to_the_longest_sentence(
+    rows, chunks, picks
+):
     picked = np.array([pick % len(rows) for pick in picks], dtype=np.int64)
-    column = TreeColumn.of(table_of(rows, chunks), POS)
+    column = TreeColumn.of(table_of(rows, chunks), POS, RELATIONS)
     targets = column.gather(picked)
     chosen = [rows[row] for row in picked]
     width = max([len(row["tokens"]) for row in chosen], default=1)
-    assert targets.heads_BT.shape == (len(picked), width)
-    assert targets.heads_BT.tolist() == padded(chosen, "heads", width, 0)
-    assert targets.relations_BT.tolist() == padded(chosen, "tags", width, 0)
-    assert targets.pos_BT.tolist() == padded(chosen, "pos", width, UNKNOWN)
+    heads, tags = (np.array(padded(chosen, name, width, 0)).reshape(-1, width) for name in ("heads", "tags"))
+    assert targets.tags_BT.tolist() == (heads * len(RELATIONS) + tags).tolist()
     assert targets.labelled_B.tolist() == [row["heads"] is not None for row in chosen]
-    assert {targets.heads_BT.dtype, targets.relations_BT.dtype, targets.pos_BT.dtype} == {torch.int64}
+    assert targets.tags_BT.dtype == torch.int64
+
+
+@rows_and_picks
+def test_a_students_targets_are_its_labels_and_mean_the_heads_that_they_were_made_of(rows, chunks, picks):
+    picked = np.array([pick % len(rows) for pick in picks], dtype=np.int64)
+    table = table_of(rows, chunks)
+    names = {"pos": POS, "relations": RELATIONS.tags}
+    written = [
+        encoded(row["heads"], RELATIONS.decode(row["tags"]), [POS[p] for p in row["pos"]], "relative_pos")
+        for row in rows
+        if row["heads"] is not None
+    ]
+    assert list(encoded_part(table, **names, encoding="relative_pos")) == written
+    labels = TreeLabels.of([*written, ["-1@ROOT@r0"]], **names, encoding="relative_pos")
+    column = TreeColumn.of(table, POS, labels)
+    targets, meant = column.gather(picked), column.meant(picked)
+    for b, row in enumerate(rows[row] for row in picked):
+        if row["heads"] is not None:
+            own = targets.tags_BT[b, : len(row["heads"])].tolist()
+            assert [labels.tags[number] for number in own] == written[
+                [other["heads"] is not None for other in rows[: picked[b]]].count(True)
+            ]
+            assert [meant[b, t, number] for t, number in enumerate(own)] == row["heads"]
+
+
+def test_relations_alone_mean_no_heads():
+    row = {"tokens": ["a"], "tags": [1], "language": "en", "heads": [0], "pos": [2]}
+    with pytest.raises(TypeError, match="relations alone"):
+        TreeColumn.of(table_of([row]), POS, RELATIONS).meant(np.array([0]))
 
 
 @given(st.lists(sentences(), min_size=1, max_size=6), st.integers(1, 3), st.integers(0, 3))
 def test_rows_also_of_chunked_and_sliced_tables(rows, chunks, start):
-    column, expected = TreeColumn.of(table_of(rows, chunks).slice(start), POS), rows[start:]
+    column, expected = TreeColumn.of(table_of(rows, chunks).slice(start), POS, RELATIONS), rows[start:]
     assert len(column) == len(expected)
     assert column.lengths.tolist() == [len(row["heads"] or []) for row in expected]
     trees = [(heads.tolist(), relations.tolist()) for heads, relations in column.trees()]
     assert trees == [(row["heads"] or [], row["tags"] or []) for row in expected]
     assert [own.tolist() for own in column.parts_of_speech()] == [row["pos"] or [] for row in expected]
     assert list(column.texts()) == [row["tokens"] for row in expected]
-
-
-def test_moving_targets_moves_all_tensors():
-    row = {"tokens": ["a"], "tags": [1], "language": "en", "heads": [0], "pos": [2]}
-    targets = TreeColumn.of(table_of([row]), POS).gather(np.array([0])).to("meta")
-    assert {tensor.device.type for tensor in vars(targets).values()} == {"meta"}
 
 
 @pytest.mark.parametrize(("replace", "expected"), [(False, [[0], [1, 2]]), (True, [[1], [1, 2]])])

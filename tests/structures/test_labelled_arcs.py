@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.head_codes import ENCODINGS, NONE, TreeLabels, candidates, distinct_labels, encoded
+from raykd.corpora.head_codes import ENCODINGS, NONE, TreeLabels, candidates, encoded
 from raykd.structures import log_partition, token_marginals
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs, expressed
 
@@ -26,6 +26,10 @@ def arcs_of(lengths: list[int], seed: int) -> LabelledArcs:
     return LabelledArcs(arcs_BTH, relations.log_softmax(3), lengths_B)
 
 
+def labels_of(sentences, encoding) -> TreeLabels:
+    return TreeLabels.of(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[LabelledArcs, np.ndarray, TreeLabels]:
     """Arcs, parts of speech by their numbers, and the labels of some other sentences."""
@@ -39,14 +43,14 @@ def cases(draw: st.DrawFn) -> tuple[LabelledArcs, np.ndarray, TreeLabels]:
         heads = [draw(st.integers(0, length).filter(lambda h, w=w: h != w + 1)) for w in range(length)]
         relations = [draw(st.sampled_from(RELATIONS)) for _ in heads]
         known.append(encoded(heads, relations, [draw(st.sampled_from(POS)) for _ in heads], encoding))
-    return arcs, pos_BT, TreeLabels(distinct_labels(known), POS, encoding)
+    return arcs, pos_BT, labels_of(known, encoding)
 
 
 @given(cases())
 def test_a_labels_probability_is_that_of_its_head_and_of_its_relation_at_that_head(case):
     arcs, pos_BT, labels = case
     heads_BTY = labels.heads(pos_BT, arcs.lengths_B.numpy())
-    relation_Y = np.array([RELATIONS.index(labels.relations[number]) for number in labels.relations_Y])
+    relation_Y = np.array([RELATIONS.index(tag.rpartition("@")[2]) for tag in labels.tags])
     found_BTY = arcs.on_labels(torch.from_numpy(heads_BTY), torch.from_numpy(relation_Y))
     reached_B = expressed(found_BTY, arcs.lengths_B)
     for b, length in enumerate(arcs.lengths_B.tolist()):
@@ -78,7 +82,7 @@ def test_where_every_arc_has_a_label_all_mass_is_expressed():
             if head != word + 1
         ]
     ]
-    labels = TreeLabels(distinct_labels([written]), POS, "relative_pos")
+    labels = labels_of([written], "relative_pos")
     pos_BT = np.array([[POS.index(name) for name in own] + [0] * (4 - len(own)) for own in pos])
     heads_BTY = torch.from_numpy(labels.heads(pos_BT, arcs.lengths_B.numpy()))
     found_BTY = arcs.on_labels(heads_BTY, torch.from_numpy(labels.relations_Y))

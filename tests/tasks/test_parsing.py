@@ -12,7 +12,8 @@ from raykd.corpora.conversion import TREES
 from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError
 from raykd.metrics.attachment import is_punctuation
-from raykd.tasks.parsing import PARSING
+from raykd.tasks import TASKS
+from raykd.tasks.parsing import PARSING, Parse
 
 POS = ("NOUN", "PUNCT", "VERB")
 RELATIONS = TagSet.flat(["nsubj", "obj", "punct", "root"])
@@ -36,9 +37,13 @@ def table_of(sentences: list[list[Word]], words: list[list[str]] | None = None) 
     return pa.Table.from_pylist(rows, schema=TREES)
 
 
-def predictions(sentences: list[list[tuple[int, str]]]) -> list[np.ndarray]:
+def predictions(sentences: list[list[tuple[int, str]]]) -> list[Parse]:
     return [
-        np.array([(head, RELATIONS.index(relation)) for head, relation in own], int).reshape(-1, 2)
+        Parse(
+            np.array([head for head, _ in own], int),
+            np.array([RELATIONS.index(relation) for _, relation in own], int),
+            np.arange(len(own)) == 1,
+        )
         for own in sentences
     ]
 
@@ -46,7 +51,7 @@ def predictions(sentences: list[list[tuple[int, str]]]) -> list[np.ndarray]:
 def scored(name, gold, predicted, words=None, targets=()):
     task, table = PARSING[name], table_of(gold, words)
     languages = table["language"].to_pylist()
-    column = task.targets(table, POS)
+    column = task.targets(table, pos=POS, labels=RELATIONS)
     return task.score(column, predictions(predicted), tag_set=RELATIONS, languages=languages, targets=targets)
 
 
@@ -72,6 +77,8 @@ def test_scores_are_those_counted_by_hand_by_language(name, las, uas):
     assert scores["source"].by_language == pytest.approx({"en": las, "nl": 1})
     assert scores["source"].beside["uas"].by_language == pytest.approx({"en": uas, "nl": 1})
     assert scores["source"].mean == pytest.approx((las + 1) / 2)
+    # One word of each sentence, punctuation or not.
+    assert scores["source"].beside["repairs"].by_language == pytest.approx({"en": 1 / 4, "nl": 1 / 2})
     split = scored(name, GOLD, FOUND, targets=("nl", "xx"))
     assert split["target"].by_language == split["target"].beside["uas"].by_language == {"nl": 1}
     assert split["source"].beside["uas"].mean == pytest.approx(uas)
@@ -119,6 +126,7 @@ def test_sentences_that_differ_in_length_are_refused():
 def test_the_name_of_the_score_states_the_rule(name):
     task = PARSING[name]
     assert task.name == name
+    assert TASKS[name] is task
     assert task.score_label.startswith("LAS")
     assert (task.punctuation == "scored") == (task.score_label == "LAS")
     assert len({task.score_label for task in PARSING.values()}) == len(PARSING)

@@ -1,4 +1,4 @@
-"""Every task of the table against a hand-made example; a new task needs one here."""
+"""Every task of the table that predicts labels against a hand-made example; a new one needs one here."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -57,7 +57,7 @@ EXAMPLES = {
     ),
 }
 LANGUAGES = ["en", "de", "fr"]
-EVERY = pytest.mark.parametrize("name", TASKS)
+EVERY = pytest.mark.parametrize("name", EXAMPLES)
 
 
 def table_of(example: Example, *, labelled=(True, True, True)) -> pa.Table:
@@ -74,7 +74,7 @@ def numbers_of(example: Example) -> list[np.ndarray]:
 
 
 def test_every_task_is_tested_under_its_own_name():
-    assert set(EXAMPLES) == set(TASKS)
+    assert {name for name, task in TASKS.items() if task.structure == "labels"} == set(EXAMPLES)
     assert all(task.name == name for name, task in TASKS.items())
     with pytest.raises(TypeError):
         TASKS["other"] = TASKS["ner"]  # pyright: ignore[reportIndexIssue]
@@ -108,7 +108,8 @@ def test_what_is_decoded_is_the_best_labelling_of_each_sentence(name):
     shapes = ((3, int(lengths_B.max()), tags), (tags, tags), (tags,), (tags,))
     emissions, *rest = (torch.randn(*shape, generator=generator).double() for shape in shapes)
     chain = Chain(emissions, lengths_B, *(3 * part for part in rest))
-    decoded = TASKS[name].decode(Output(chain))
+    column = TASKS[name].targets(table_of(EXAMPLES[name]))
+    decoded = TASKS[name].decode(column, Output(chain), np.arange(3))
     for law, path, length in zip(enumerate_chain(chain), decoded, lengths_B.tolist(), strict=True):
         assert path.shape == (length,)
         assert tuple(path.tolist()) == law.paths[int(law.scores.argmax())]

@@ -1,0 +1,61 @@
+"""What a run's model predicts: the tags of its corpus, or the labels that a student of another task was given.
+
+These are made once of the corpus' training part, and stored in one file, named by what they were made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from raykd.corpora.corpus import Corpus
+from raykd.corpora.head_codes import Encoding, TreeLabels
+from raykd.corpora.tags import TagSet
+from raykd.identity import identity
+from raykd.storage import Storage
+from raykd.tasks import ParsingTask, Task
+
+FOLDER = "labels"
+Labels = TagSet | TreeLabels
+
+
+def store_labels(
+    storage: Storage, task: Task, encoding: Encoding, corpus: Corpus, corpus_id: str, where: str
+) -> str:
+    """Find or make the labels of a student of `task`; gives their id, and "" where they are the corpus' tags.
+
+    Raises:
+        CorpusError: the corpus, read from `where`, lacks what they are made of.
+    """
+    if not isinstance(task, ParsingTask):
+        return ""
+    name = identity("labels", {"corpus": corpus_id, "encoding": encoding})
+    if not storage.exists(labels_file(name)):
+        storage.write_json(labels_file(name), plain_labels(task.student_labels(corpus, encoding, where)))
+    return name
+
+
+@lru_cache(maxsize=4)
+def stored_labels(store_uri: str, name: str) -> Labels:
+    """The labels called `name`."""
+    return Storage(store_uri).read_json(labels_file(name), labels_from)
+
+
+def plain_labels(labels: Labels) -> dict[str, Any]:
+    """JSON-able form, as it is stored and written beside a model."""
+    if isinstance(labels, TreeLabels):
+        return labels.to_plain()
+    return {"scheme": labels.scheme, "tags": list(labels.tags)}
+
+
+def labels_from(plain: Mapping[str, Any]) -> Labels:
+    """What `plain_labels` wrote."""
+    if "encoding" in plain:
+        return TreeLabels.from_plain(plain)
+    return TagSet(tuple(plain["tags"]), plain["scheme"])
+
+
+def labels_file(name: str) -> str:
+    """Where the labels called `name` are stored."""
+    return f"{FOLDER}/{name}.json"
