@@ -221,7 +221,8 @@ def encoded_part(
     """The labels of every sentence of a treebank's part that has a tree and, where the encoding reads them, parts of
     speech; `pos` and `relations` are the names of their numbers."""
     for batch in table.select(["heads", "tags", "pos"]).to_batches(max_chunksize=1000):
-        for row in batch.to_pylist():
+        rows: list[dict[str, list[int]]] = batch.to_pylist()
+        for row in rows:
             if row["heads"] is None or (row["pos"] is None and encoding in READ_POS):
                 continue
             own = [ANY] * len(row["heads"]) if row["pos"] is None else [pos[number] for number in row["pos"]]

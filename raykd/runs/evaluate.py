@@ -22,15 +22,15 @@ from raykd.tasks import Task
 EVALUATION_TOKENS = 8000
 
 
-Decode = Callable[[Output, np.ndarray], Sequence[np.ndarray]]
-"""From an output and the rows of its sentences in the text to the best labelling of each."""
+Decode = Callable[[Output, np.ndarray], Sequence[Any]]
+"""From an output and the rows of its sentences in the text to the best labelling, or tree, of each."""
 
 
-def predict(model: Model, text: EncodedText, decode: Decode, *, worker: Worker) -> list[np.ndarray]:
+def predict(model: Model, text: EncodedText, decode: Decode, *, worker: Worker) -> list[Any]:
     """The best labels of every sentence, decoded by all workers together; every worker gets the whole list."""
     model.eval()
     plan = plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
-    found: list[tuple[int, np.ndarray]] = []
+    found: list[tuple[int, Any]] = []
     with torch.inference_mode():
         for rows in plan[worker.rank :: worker.world]:
             output = model(text.gather(rows).to(worker.device))
@@ -46,7 +46,6 @@ def score_part(
     model: Model, part: Part, task: Task, tag_set: TagSet, *, worker: Worker, targets: Collection[str] = ()
 ) -> Mapping[Group, Score]:
     """The scores of `model` on `part`: over source languages and, where the corpus has any, over the `targets`."""
-    predicted = predict(model, part.text, partial(task.decode, part.labels), worker=worker)
-    return task.score(
-        part.labels, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets
-    )
+    gold: Any = part.labels  # of the kind that the task's own `targets` gave
+    predicted = predict(model, part.text, partial(task.decode, gold), worker=worker)
+    return task.score(gold, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets)

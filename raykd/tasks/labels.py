@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -62,9 +62,7 @@ class LabelTask:
             problem = f"its tags are {corpus.tag_set.scheme}, and task {self.name!r} needs {self.scheme} tags"
             raise CorpusError(where, None, problem, "set corpus.scheme, or another task")
 
-    def targets(
-        self, table: pa.Table, *, pos: Sequence[str] = (), labels: TagSet | None = None
-    ) -> LabelColumn:
+    def targets(self, table: pa.Table, *, pos: Sequence[str] = (), labels: Any = None) -> LabelColumn:
         """The labels of a corpus part; neither `pos` nor `labels` is read."""
         return LabelColumn.of(table)
 

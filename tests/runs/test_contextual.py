@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -176,7 +177,8 @@ def test_stored_features_give_what_the_encoder_gives(tmp_path, encoder):
     part = part_of(ready.storage.uri, run, "test")
     sentences = ready.corpus.parts["test"]["tokens"].to_pylist()
     loaded = raykd.load(tmp_path / "store" / "runs" / run.id)
-    stored = predict(load_model(ready.storage, run), part.text, TASKS["ner"], worker=Worker())
+    decode = partial(TASKS["ner"].decode, part.labels)
+    stored = predict(load_model(ready.storage, run), part.text, decode, worker=Worker())
     assert loaded.label(sentences) == [ready.corpus.tag_set.decode(path) for path in stored]
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,8 @@ def dev_of(store: Path, run: Run) -> tuple[list[list[str]], list[list[str]]]:
     """The sentences of the dev part, and what the stored run labels them with."""
     storage, corpus = Storage(str(store)), corpus_of(str(store), run.corpus_id)
     part = part_of(storage.uri, run, "dev")
-    paths = predict(load_model(storage, run), part.text, TASKS[run.task], worker=Worker())
+    decode = partial(TASKS[run.task].decode, part.labels)
+    paths = predict(load_model(storage, run), part.text, decode, worker=Worker())
     return corpus.parts["dev"]["tokens"].to_pylist(), [corpus.tag_set.decode(path) for path in paths]
 
 
