@@ -45,9 +45,9 @@ class ParserHead(nn.Module):
     def __init__(self, inputs: int, relations: int, *, arc_dim: int, relation_dim: int, dropout: float = 0.0):
         super().__init__()
         self.root = nn.Parameter(torch.zeros(inputs))
-        self.arc_dependent, self.arc_head = (_projection(inputs, arc_dim, dropout) for _ in range(2))
+        self.arc_dependent, self.arc_head = (projection(inputs, arc_dim, dropout) for _ in range(2))
         self.relation_dependent, self.relation_head = (
-            _projection(inputs, relation_dim, dropout) for _ in range(2)
+            projection(inputs, relation_dim, dropout) for _ in range(2)
         )
         self.arcs = nn.Parameter(torch.zeros(arc_dim + 1, arc_dim))
         self.relations = nn.Parameter(torch.zeros(relations, relation_dim + 1, relation_dim + 1))
@@ -63,8 +63,7 @@ class ParserHead(nn.Module):
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch time head"], Float[Tensor, "batch time head relation"]]:
         """The scores of arcs, NEVER for what is no candidate, and those of relations."""
-        root_B1D = self.root.expand(len(states_BTD), 1, -1).to(states_BTD.dtype)
-        heads_BHD = torch.cat([root_B1D, states_BTD], 1)
+        heads_BHD = self.with_root(states_BTD)
         arcs_BTH = (
             _with_one(self.arc_dependent(states_BTD)) @ self.arcs @ self.arc_head(heads_BHD).transpose(1, 2)
         )
@@ -78,11 +77,17 @@ class ParserHead(nn.Module):
             relations_BRTH.permute(0, 2, 3, 1)
         )
 
+    def with_root(self, states_BTD: Float[Tensor, "batch time size"]) -> Float[Tensor, "batch head size"]:
+        """The states of all heads: the root's, then those of the words."""
+        root_B1D = self.root.expand(len(states_BTD), 1, -1).to(states_BTD.dtype)
+        return torch.cat([root_B1D, states_BTD], 1)
+
     def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
         raise ExportError("it scores arcs, which is not exported; export a student, which labels words")
 
 
-def _projection(inputs: int, size: int, dropout: float) -> nn.Sequential:
+def projection(inputs: int, size: int, dropout: float) -> nn.Sequential:
+    """What a word's state is as a dependent, or as a head (Dozat & Manning 2017, §2.1)."""
     return nn.Sequential(nn.Linear(inputs, size), nn.LeakyReLU(0.1), VariationalDropout(dropout))
 
 

@@ -74,7 +74,8 @@ class TaggerConfig(Frozen):
             tag_set: the tags it predicts.
             characters: how many characters the character embedding has, if it reads any.
             unit: what gets one label.
-            dropout: variational dropout of the encoder's inputs and outputs, active in training.
+            dropout: variational dropout of the encoder's inputs and outputs, and of a parser's projections, active in
+                training.
 
         Raises:
             StoreError: what `contextual` names cannot be read, or changed.
@@ -95,7 +96,7 @@ class TaggerConfig(Frozen):
             word_dropout=self.word_dropout,
             context=Context.of(self.contextual),
             encoder=self._encoder(dropout),
-            head=self._head(tag_set),
+            head=self._head(tag_set, dropout),
         )
 
     def shape(self) -> dict[str, Any]:
@@ -109,5 +110,5 @@ class TaggerConfig(Frozen):
         """What makes the encoder from the size of its inputs."""
 
     @abstractmethod
-    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
         """What makes the head from the size of the states that it reads."""

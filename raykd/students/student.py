@@ -86,5 +86,5 @@ class Student(TaggerConfig):
         shown = {"decoder"} if self.projection is None else {"decoder", "projection"}
         return {**super().shape(), **self.model_dump(include=shown)}
 
-    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
         return head_of(self.decoder, len(tag_set))

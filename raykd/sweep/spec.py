@@ -233,7 +233,7 @@ def _not_deployed(config: Any) -> str:
         return "reads frozen encoders"
     if getattr(config, "count", 1) > 1:
         return "is an ensemble"
-    return "finds spans" if config.decoder == "spans" else ""
+    return {"spans": "finds spans", "arcs": "scores arcs"}.get(config.decoder, "")
 
 
 def plain_sweep(tree: Any) -> SweepFile:

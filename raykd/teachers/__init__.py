@@ -13,7 +13,7 @@ Every configuration in the table has
     reads_characters           whether it reads words' characters too
     contextual                 the frozen encoders and word vectors that it reads too, or None
     pinned(language)           the same teacher with the checksums of what it is given
-    decoder                    "crf", "maxent", or "spans"
+    decoder                    "crf", "maxent", "spans", or "arcs"
     build(vocabulary_size=, characters=, tag_set=, unit=, dropout=) -> Model
     shape() -> dict            what its latency depends on
 """
@@ -24,6 +24,7 @@ from typing import Annotated
 from pydantic import Field
 
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
+from raykd.teachers.biaffine_parser import BiaffineParserTeacher, SecondOrderParserTeacher
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
 from raykd.teachers.hf_sequence_classifier import HFSequenceClassifierTeacher
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
@@ -33,6 +34,8 @@ TEACHERS = MappingProxyType(
         "bilstm_crf": BiLSTMCRFTeacher,
         "bilstm_maxent": BiLSTMMaxEntTeacher,
         "biaffine_ner": BiaffineNERTeacher,
+        "biaffine_parser": BiaffineParserTeacher,
+        "second_order_parser": SecondOrderParserTeacher,
         "hf_token_classifier": HFTokenClassifierTeacher,
         "hf_sequence_classifier": HFSequenceClassifierTeacher,
     }
@@ -42,6 +45,8 @@ TeacherConfig = Annotated[
     BiLSTMCRFTeacher
     | BiLSTMMaxEntTeacher
     | BiaffineNERTeacher
+    | BiaffineParserTeacher
+    | SecondOrderParserTeacher
     | HFTokenClassifierTeacher
     | HFSequenceClassifierTeacher,
     Field(discriminator="kind"),
@@ -52,7 +57,9 @@ __all__ = [
     "BiLSTMCRFTeacher",
     "BiLSTMMaxEntTeacher",
     "BiaffineNERTeacher",
+    "BiaffineParserTeacher",
     "HFSequenceClassifierTeacher",
     "HFTokenClassifierTeacher",
+    "SecondOrderParserTeacher",
     "TeacherConfig",
 ]

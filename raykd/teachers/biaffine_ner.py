@@ -35,10 +35,10 @@ class BiaffineNERTeacher(BiLSTMTeacher):
     span_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
     """Dropout of these vectors."""
     own_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest", "hidden", "hidden_int8")
-    decoder: ClassVar[Literal["crf", "maxent", "spans"]] = "spans"
+    decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]] = "spans"
     sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "biaffine_dim")
 
-    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
         return partial(
             BiaffineHead, tags=span_tags(tag_set), size=self.biaffine_dim, dropout=self.span_dropout
         )

@@ -41,7 +41,7 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
     training: TrainingConfig = TrainingConfig()
     own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
     renamed = (("per", "scope"),)
-    decoder: ClassVar[Literal["crf", "maxent", "spans"]]
+    decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]]
     trained: ClassVar[bool] = True
     sizes: ClassVar[tuple[str, ...]] = ("hidden_dim", "layers")
 
@@ -64,7 +64,7 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
     def _encoder(self, dropout: float) -> Callable[[int], BiLSTM]:
         return partial(BiLSTM, hidden=self.hidden_dim, layers=self.layers, dropout=dropout)
 
-    def _head(self, tag_set: TagSet) -> Callable[[int], nn.Module]:
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
         return head_of(self.decoder, len(tag_set))
 
 

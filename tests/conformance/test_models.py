@@ -40,6 +40,8 @@ SMALL = {
 }
 OF_SENTENCES = ("hf_sequence_classifier",)
 SMALL["biaffine_ner"] = SMALL["bilstm_crf"] | {"biaffine_dim": 20}
+SMALL["biaffine_parser"] = SMALL["bilstm_crf"] | {"layers": 1, "arc_dim": 8, "relation_dim": 8}
+SMALL["second_order_parser"] = SMALL["biaffine_parser"] | {"pair_dim": 4}
 VARIANTS = [("bilstm", {}), ("bilstm", {"decoder": "maxent"}), ("bilstm", {"layers": 2}), ("bilstm_crf", {})]
 WORDS = {"vocabulary": {"kind": "word"}, "character_dim": 4, "character_hidden": 3, "word_dropout": 0.1}
 VARIANTS += [
@@ -53,6 +55,7 @@ VARIANTS += [
     ("transformer", {**WORDS, "layers": 2, "decoder": "maxent", "projection": 10}),
 ]
 VARIANTS += [("bilstm_crf", {"contextual": {"path": "set by the fixture"}, "embedding_dim": 0})]
+VARIANTS += [("biaffine_parser", {}), ("biaffine_parser", {"layers": 2}), ("second_order_parser", {})]
 VARIANTS += [("biaffine_ner", {}), ("hf_token_classifier", {}), ("hf_token_classifier", {"fine_tune": True})]
 VARIANTS += [
     ("hf_token_classifier", {"fine_tune": True, "vocabulary": "pruned"}),
@@ -107,6 +110,11 @@ def lengths_of(config):
     return [1, 1, 1, 1] if config.kind in OF_SENTENCES else [3, 1, 5, 2]
 
 
+def labels_of(config):
+    """How many labels a word has in the batch of all sentences: of a parser every tag under every head."""
+    return len(TAGS) * (max(lengths_of(config)) + 1 if config.decoder == "arcs" else 1)
+
+
 def distribution(model, batch):
     return model(batch).distribution
 
@@ -148,7 +156,7 @@ def test_shape_is_plain_and_distinguishes_shapes(config):
 def test_model_gives_a_distribution_over_tags(config):
     text, sizes = encode(config)
     found = distribution(build(config, sizes).eval(), text.gather(np.arange(4)))
-    assert token_marginals(found).shape == (4, max(lengths_of(config)), len(TAGS))
+    assert token_marginals(found).shape == (4, max(lengths_of(config)), labels_of(config))
     assert found.lengths_B.tolist() == lengths_of(config)
     assert found.dtype == torch.float32
     assert isinstance(found, Spans) == (config.decoder == "spans")
@@ -163,8 +171,9 @@ def test_a_sentence_is_tagged_the_same_alone(config):
     for row in range(4):
         alone = distribution(model, text.gather(np.array([row])))
         near = {"rtol": 1e-4, "atol": 1e-5}
-        marginals_BTY = token_marginals(whole)[[row], : alone.time]
-        torch.testing.assert_close(marginals_BTY, token_marginals(alone), **near)
+        own_BTY = token_marginals(alone)  # a parser has labels for each head: more in a longer batch
+        marginals_BTY = token_marginals(whole)[[row], : alone.time, : own_BTY.shape[2]]
+        torch.testing.assert_close(marginals_BTY, own_BTY, **near)
         torch.testing.assert_close(log_partition(whole)[[row]], log_partition(alone), **near)
 
 
@@ -244,7 +253,7 @@ def test_its_onnx_graph_gives_the_same_labels(config):
         return  # traced, which takes seconds: tests/teachers
     text, sizes = encode(config)
     model = stirred(build(config, sizes).eval())
-    if config.contextual is not None or config.decoder == "spans":
+    if config.contextual is not None or config.decoder in ("spans", "arcs"):
         with pytest.raises(ExportError, match="export a"):
             model.to_onnx()
         return
@@ -257,8 +266,8 @@ CLASSES = TagSet.flat(["bad", "good", "neither"])
 
 
 def test_one_label_per_sentence_is_a_chain_of_length_1(config):
-    if config.decoder == "spans" or getattr(config, "trained", True) is False:
-        return  # spans need words, and the labels of a checkpoint as it is are of words
+    if config.decoder in ("spans", "arcs") or getattr(config, "trained", True) is False:
+        return  # spans and arcs need words, and the labels of a checkpoint as it is are of words
     text, sizes = encode(config)
     batch, model = (
         text.gather(np.arange(4)),

@@ -118,10 +118,12 @@ SEARCHED = "search: {objectives: {f1: max, %s}}\n"
          "search.objectives.speedup_int8: the teacher is an ensemble, and has no such form; search speedup"),
         ("speedup_batch32_onnx: max", "kind: bilstm_crf", "kind: biaffine_ner",
          "the teacher finds spans, and has no such form; search speedup_batch32"),
+        ("speedup_batch32_onnx: max", "kind: bilstm_crf", "kind: second_order_parser",
+         "the teacher scores arcs, and has no such form; search speedup_batch32"),
         ("latency_ms_int8: min", "kind: bilstm_crf", "kind: bilstm_crf, count: 2", None),
         ("bytes_onnx_int8: min, speedup_onnx: max", "", "", None),
     ],
-    ids=["contextual student", "ensemble", "spans", "absolute", "both"],
+    ids=["contextual student", "ensemble", "spans", "arcs", "absolute", "both"],
 )  # fmt: skip
 def test_a_deployed_form_is_searched_where_there_is_one(written, figure, old, new, message):
     document = written(GOOD.replace(old, new) + SEARCHED % figure)

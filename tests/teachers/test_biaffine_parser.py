@@ -1,0 +1,80 @@
+import pytest
+import torch
+from pydantic import ValidationError
+
+from raykd.corpora.tags import TagSet
+from raykd.layers import Ensemble
+from raykd.structures.labelled_arcs import LabelledArcs
+from raykd.teachers import BiaffineParserTeacher, SecondOrderParserTeacher
+from tests.layers.batches import CHARACTERS, PIECES, make_batch
+
+RELATIONS = TagSet.flat(["nsubj", "obj", "root"])
+SMALL = {
+    "embedding_dim": 6, "hidden_dim": 4, "layers": 1, "character_dim": 3, "character_hidden": 2, "arc_dim": 5,
+    "relation_dim": 4,
+}  # fmt: skip
+TEACHERS = (BiaffineParserTeacher, SecondOrderParserTeacher)
+each_teacher = pytest.mark.parametrize("teacher", TEACHERS)
+
+
+def build(teacher=BiaffineParserTeacher, *, seed=0, dropout=0.0, **settings):
+    torch.manual_seed(seed)
+    sizes = {"vocabulary_size": PIECES.size, "characters": CHARACTERS.size, "tag_set": RELATIONS}
+    model = teacher(**(SMALL | settings)).build(**sizes, dropout=dropout)
+    for parameter in model.head.parameters():
+        torch.nn.init.normal_(parameter)
+    return model
+
+
+@each_teacher
+def test_it_gives_every_head_and_relation_of_each_word(teacher):
+    batch = make_batch()
+    found = LabelledArcs.of(build(teacher).eval()(batch).distribution)
+    T = batch.first_BT.shape[1]
+    assert found.arcs_BTH.shape == (4, T, T + 1)
+    assert found.relations_BTHR.shape == (4, T, T + 1, len(RELATIONS))
+    for row, length in enumerate(batch.lengths_B.tolist()):
+        mass = found.arcs_BTH[row, :length, : length + 1].exp().sum(1)
+        torch.testing.assert_close(mass, torch.ones(length))
+
+
+@each_teacher
+def test_dropout_of_the_training_reaches_the_head(teacher):
+    model, batch = build(teacher, dropout=0.5, embedding_dim=0, word_dropout=0.0), make_batch()
+    for part in (model.input_dropout, model.output_dropout, model.characters.dropout):
+        part.rate = 0.0
+    once, again = (model.train()(batch).distribution.emissions_BTY for _ in range(2))
+    assert not torch.equal(once, again)
+
+
+@each_teacher
+def test_it_trains_as_the_papers_do_unless_the_file_says_otherwise(teacher):
+    written = teacher.model_validate({"training": {"batch_tokens": 500}}).training
+    assert (written.dropout, written.loss_average, written.batch_tokens) == (0.33, "token", 500)
+    assert teacher.model_validate({"training": {"dropout": 0.1}}).training.dropout == 0.1
+
+
+@pytest.mark.parametrize("size", ["arc_dim", "relation_dim", "pair_dim", "iterations", "layers"])
+def test_its_shape_holds_its_sizes(size):
+    shapes = [SecondOrderParserTeacher(**{size: value}).shape() for value in (7, 8)]
+    assert shapes[0] != shapes[1]
+
+
+def test_several_are_the_normalised_geometric_mean_of_heads_with_relations():
+    batch, members = make_batch(rows=(0,)), [build(seed=seed).eval() for seed in (0, 1)]
+    mean = Ensemble(members, combine="scores").eval()(batch).distribution
+    logs = [member(batch).distribution.emissions_BTY for member in members]
+    expected_BTY = torch.softmax((logs[0] + logs[1]) / 2, 2)
+    found = LabelledArcs.of(mean)
+    torch.testing.assert_close(
+        (found.arcs_BTH[..., None] + found.relations_BTHR).exp().flatten(2), expected_BTY
+    )
+    of_relations_BTH = found.relations_BTHR.exp().sum(3)
+    torch.testing.assert_close(of_relations_BTH, torch.ones_like(of_relations_BTH), atol=1e-3, rtol=0)
+
+
+@each_teacher
+def test_a_mixture_of_several_is_refused_with_a_hint(teacher):
+    assert teacher(count=2).offers == ("arcs", "relations")
+    with pytest.raises(ValidationError, match="set combine: scores"):
+        teacher(count=2, combine="posteriors")
