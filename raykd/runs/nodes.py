@@ -74,7 +74,8 @@ class Nodes:
 
     def usable(self, cluster: Topology) -> Topology:
         """The cluster without the nodes that are left out."""
-        return replace(cluster, nodes=tuple(node for node in cluster.nodes if node.id not in self.left_out))
+        nodes = tuple(node for node in cluster.nodes if node.id not in self.left_out)
+        return replace(cluster, nodes=nodes, left_out=len(nodes) < len(cluster.nodes))
 
     def ask(self, *, again: bool = False) -> bool:
         """Ask the nodes that were not asked before, or `again` all of them; whether one is left out now that was not.

@@ -52,7 +52,8 @@ def group_of(resources: Resources) -> Group:
 
 
 def concurrency(resources: Resources, cluster: Topology, role: RunRole = "students") -> int:
-    """How many runs are done at once: as many as are asked for, else as many as fit.
+    """How many runs are done at once: as many as are asked for, else as many as fit. Where nodes were left out, as many
+    as are asked for is the most.
 
     Raises:
         PlacementError: if one run, or as many as are asked for, cannot be placed.
@@ -63,7 +64,7 @@ def concurrency(resources: Resources, cluster: Topology, role: RunRole = "studen
     if fits < 1:
         raise PlacementError(_nowhere(f"{section}: one run", section, group, cluster))
     wanted = own.concurrency
-    if wanted is not None and wanted > fits:
+    if wanted is not None and wanted > fits and not cluster.left_out:
         short = _short(group.total, most, wanted)
         arithmetic = (
             _sum(short, group.total[short] * wanted, cluster, f"{wanted} × {group.total[short]:g} = ")
@@ -72,7 +73,7 @@ def concurrency(resources: Resources, cluster: Topology, role: RunRole = "studen
         )
         takes = f"{section}.concurrency: {wanted} runs at once take"
         raise PlacementError(f"{takes} {arithmetic}; set it to at most {fits}")
-    return wanted or fits
+    return min(wanted or fits, fits)
 
 
 def reader_group(resources: Resources) -> Group:
@@ -90,7 +91,7 @@ def readers(resources: Resources, cluster: Topology) -> int:
     fits, section = most.fits(group), _section(resources, "precompute")
     if fits < 1:
         raise PlacementError(_nowhere(f"{section}: one actor of precompute", section, group, cluster))
-    if own.workers is not None and own.workers > fits:
+    if own.workers is not None and own.workers > fits and not cluster.left_out:
         written = resources.precompute is not None and resources.precompute.workers is not None
         key = "resources.precompute.workers" if written else "resources.precompute_workers"
         short = _short(group.total, most, own.workers)
@@ -101,7 +102,7 @@ def readers(resources: Resources, cluster: Topology) -> int:
             else f"{own.workers} × {group}, more than there is room for on {_nodes(cluster)}"
         )
         raise PlacementError(f"{key}: {arithmetic}; set it to at most {fits}")
-    return own.workers or fits
+    return min(own.workers or fits, fits)
 
 
 def keeps_slots(resources: Resources, cluster: Topology) -> bool:

@@ -84,6 +84,8 @@ class Topology:
     slots_asleep: bool = False
     """Whether slots sleep that hold CPUs (`placement.keeps_slots`): what is computed meanwhile uses these, and asks Ray
     for none."""
+    left_out: bool = False
+    """Whether nodes of it were left out (`nodes.py`): as many at once as are asked for are then the most."""
 
     @staticmethod
     def of(*nodes: Amounts) -> Topology:

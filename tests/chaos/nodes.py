@@ -28,7 +28,10 @@ LEFT_OUT = "gets no work of this sweep"
 
 
 def swept(
-    nodes: NodeProcesses, tried: Tried, disturb: Callable[[Command], None] = lambda command: None
+    nodes: NodeProcesses,
+    tried: Tried,
+    disturb: Callable[[Command], None] = lambda command: None,
+    **environment: str,
 ) -> Ended:
     """The sweep from the first node, disturbed while it runs. Actors of Ray's own stay as long as the cluster."""
     words = ("sweep", str(tried.file), "--resume")
@@ -60,18 +63,8 @@ def store_lost(parent: Path, whole: Whole) -> dict[str, Any]:
 
         def lose(command: Command) -> None:
             command.until(lambda: _trains(nodes, 2) and len(list(tried.store.glob("runs/*"))) > 1)
-            shell = [
-                "nsenter",
-                "-t",
-                str(nodes.pid(2)),
-                "-m",
-                "mount",
-                "-t",
-                "tmpfs",
-                "none",
-                str(tried.store),
-            ]
-            subprocess.run(shell, check=True)
+            mounts = ["nsenter", "-t", str(nodes.pid(2)), "-m"]
+            subprocess.run([*mounts, "mount", "-t", "tmpfs", "none", str(tried.store)], check=True)
 
         ended = swept(nodes, tried, lose)
     assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output

@@ -59,6 +59,7 @@ def test_each_node_is_asked_once_and_one_with_a_fault_is_left_out_by_name(monkey
     assert "1 other node can do it" in said
     usable = found.usable(Topology(tuple(Node({"CPU": 2.0}, id=node) for node in "ab")))
     assert [node.id for node in usable.nodes] == ["a"]
+    assert usable.left_out
     cluster.cpus["c"] = 1.0
     assert not found.ask()
     assert cluster.asked[1:] == [["c"]], "it has come meanwhile"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from raykd.errors import PlacementError
@@ -81,6 +83,16 @@ def refused(resources: Resources, *nodes: dict[str, float]) -> str:
     with pytest.raises(PlacementError) as error:
         preflight(resources, Topology.of(*nodes))
     return str(error.value)
+
+
+def test_where_nodes_were_left_out_what_is_asked_for_is_the_most():
+    asked = Resources.model_validate({"concurrency": 3, "precompute_workers": 3})
+    two = Topology((Node({"CPU": 1.0}), Node({"CPU": 1.0})), left_out=True)
+    assert (concurrency(asked, two), readers(asked, two)) == (2, 2)
+    more = replace(two, nodes=two.nodes * 3)
+    assert (concurrency(asked, more), readers(asked, more)) == (3, 3)
+    with pytest.raises(PlacementError, match="one run takes"):
+        concurrency(asked, replace(two, nodes=()))
 
 
 def test_actors_of_precompute_are_as_many_as_the_gpus():
