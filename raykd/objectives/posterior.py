@@ -58,6 +58,11 @@ class Posterior(Objective):
         target_BTY = target_moments(
             teacher, self.kind, self.temperature, self.temperature_mode, pairwise=False
         ).token_BTY
+        if teacher.on_labels is not None:
+            # A divergence is between distributions: of what the labels express, as if it were all.
+            target_BTY = target_BTY / target_BTY.sum(2, keepdim=True).clamp_min(
+                torch.finfo(target_BTY.dtype).tiny
+            )
         if self.soften == "teacher":
             return posterior_kl(target_BTY, student)
         if self.temperature_mode == "global":

@@ -26,6 +26,7 @@ from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
 from raykd.results import Cost
 from raykd.runs.cluster import topology
+from raykd.runs.data import labels_of
 from raykd.runs.deployed import Session, deployed
 from raykd.runs.growth import places
 from raykd.runs.latency import BATCH, hardware, labelling, synthetic_batch, time_in_turns, time_training

@@ -62,7 +62,7 @@ def kbest(chain: Chain, k: int) -> tuple[Int[Tensor, "batch best time"], Float[T
 
 
 def path_weights(scores_BK: Float[Tensor, "batch best *time"]) -> Float[Tensor, "batch best *time"]:
-    """Probabilities of the K best paths, or of each word's K best labels, renormalised over those that exist; a score of
+    """Probabilities of the K best paths, or of each word's K best labels, over those that exist; a score of
     −∞ has weight zero."""
     return torch.softmax(scores_BK, 1).nan_to_num(0)
 
