@@ -67,15 +67,19 @@ class ParserHead(nn.Module):
         arcs_BTH = (
             _with_one(self.arc_dependent(states_BTD)) @ self.arcs @ self.arc_head(heads_BHD).transpose(1, 2)
         )
-        dependent_B1TS = _with_one(self.relation_dependent(states_BTD))[:, None]
-        head_B1HS = _with_one(self.relation_head(heads_BHD))[:, None]
-        relations_BRTH = dependent_B1TS @ self.relations @ head_B1HS.transpose(2, 3)
+        # The heads first: the second product then has the order that is asked for, and neither copies anything.
+        dependent_BTS, head_BHS = (
+            _with_one(of(states))
+            for of, states in ((self.relation_dependent, states_BTD), (self.relation_head, heads_BHD))
+        )
+        of_heads_BHRS = (head_BHS @ self.relations.flatten(0, 1).t()).unflatten(2, self.relations.shape[:2])
+        relations_BTHR = (dependent_BTS @ of_heads_BHRS.flatten(1, 2).transpose(1, 2)).unflatten(
+            2, of_heads_BHRS.shape[1:3]
+        )
         arcs = Arcs(full_precision(arcs_BTH), lengths_B)
         # All may be the head of padding, so that its softmax is finite.
         never_BTH = arcs.mask_BT[:, :, None] & ~arcs.mask_BTH
-        return arcs.scores_BTH.masked_fill(never_BTH, NEVER), full_precision(
-            relations_BRTH.permute(0, 2, 3, 1)
-        )
+        return arcs.scores_BTH.masked_fill(never_BTH, NEVER), full_precision(relations_BTHR)
 
     def with_root(self, states_BTD: Float[Tensor, "batch time size"]) -> Float[Tensor, "batch head size"]:
         """The states of all heads: the root's, then those of the words."""

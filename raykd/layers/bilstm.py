@@ -104,13 +104,19 @@ def _run_packed(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tenso
 
 def _run_by_direction(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
     steps = inputs_BTD.shape[1]
-    reversed_BT1 = reversal(lengths_B, steps)[:, :, None]
-    backward_BTH = _one_direction(lstm, inputs_BTD.take_along_dim(reversed_BT1, 1), suffix="_reverse")
+    rows_BT = torch.arange(len(inputs_BTD), device=lengths_B.device)[:, None]
+    places_N = (rows_BT * steps + reversal(lengths_B, steps)).flatten()
+    backward_BTH = _one_direction(lstm, _taken(inputs_BTD, places_N), suffix="_reverse")
     outputs_BTD = torch.cat(
-        [_one_direction(lstm, inputs_BTD, suffix=""), backward_BTH.take_along_dim(reversed_BT1, 1)], dim=-1
+        [_one_direction(lstm, inputs_BTD, suffix=""), _taken(backward_BTH, places_N)], dim=-1
     )
     padding_BT = torch.arange(steps, device=lengths_B.device) >= lengths_B[:, None]
     return outputs_BTD.masked_fill(padding_BT[:, :, None], 0.0)
+
+
+def _taken(inputs_BTD: Tensor, places_N: Tensor) -> Tensor:
+    """Whole rows are copied: with an index for each of their elements this took a tenth of the LSTM's time."""
+    return inputs_BTD.flatten(0, 1).index_select(0, places_N).view_as(inputs_BTD)
 
 
 def _one_direction(lstm: nn.Module, inputs_BTD: Tensor, *, suffix: str) -> Tensor:

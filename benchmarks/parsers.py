@@ -1,0 +1,234 @@
+"""The biaffine parser: ours against supar's `biaffine-dep`, with the same sizes, on the same sentences.
+
+    python -m venv SUPAR && SUPAR/bin/pip install torch==2.13.0 supar==1.1.4
+    PYTHONPATH=. python benchmarks/parsers.py --root UD --supar SUPAR                  speed, untrained (a minute)
+    PYTHONPATH=. python benchmarks/parsers.py --root UD --supar SUPAR --epochs 30      both trained, then all of it
+    … --epochs 5 --sentences 1000                                                      on some sentences of train
+
+UD is a folder with `en_ewt-ud-train.conllu`, `…-dev…` and `…-test…` (`--treebank` says which). Sentences are read by
+raykd and written out for supar, so both train on the same ones: those of train that are not in dev or test, each once.
+Both read words and characters, through three BiLSTM layers of 400 and projections of 500 and 100. Every word takes its
+best head (`free`), or all together the best tree with one root (`tree`). All words are scored, also punctuation.
+Both see as many epochs, in batches of about 5,000 words, and keep the epoch with the best LAS on dev without trees.
+Each trains as it does by default: supar by its published settings (Adam with β₂ 0.9 and a slow decay), and ours by the
+defaults of `biaffine_parser`.
+
+Speed is sentences of dev a second from encoded text to heads and relations, the median of several rounds in which the
+parsers alternate, in the process's own CPU time; a ratio is ours over supar's. What trees cost only trained parsers
+show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import TypeAdapter
+
+from raykd.corpora.batching import plan_batches
+from raykd.corpora.config import CorpusConfig
+from raykd.corpora.corpus import Corpus, read_corpus
+from raykd.corpora.encoding import EncodedText, encode_text
+from raykd.corpora.tree_targets import TreeColumn
+from raykd.corpora.vocabulary import CharacterVocabulary, WordVocabulary
+from raykd.metrics.attachment import Attachment, attachment
+from raykd.structures import Arcs, path_loss, viterbi
+from raykd.structures.labelled_arcs import LabelledArcs
+from raykd.teachers import BiaffineParserTeacher
+from raykd.training import make_optimiser
+
+WORDS = 5000
+PARTS = ("train", "dev", "test")
+SUPAR = {
+    "encoder": "lstm", "feat": ["char"], "n_embed": 100, "n_pretrained": 100, "n_feat_embed": 100, "n_char_embed": 50,
+    "n_char_hidden": 100, "embed_dropout": 0.33, "n_lstm_hidden": 400, "n_lstm_layers": 3, "encoder_dropout": 0.33,
+    "n_arc_mlp": 500, "n_rel_mlp": 100, "mlp_dropout": 0.33, "lr": 2e-3, "mu": 0.9, "nu": 0.9, "eps": 1e-12,
+    "weight_decay": 1e-5, "decay": 0.75, "decay_steps": 5000, "min_freq": 2, "fix_len": 20, "embed": None,
+    "checkpoint": False, "partial": False, "proj": False, "prob": False, "punct": True, "verbose": False, "build": True,
+}  # fmt: skip
+"""Of its `ptb.biaffine.dep.lstm.char`, without pretrained vectors."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A parser: `predict(tree)` parses dev; `score(part, tree)` and `train(epochs)` are of the corpus' parts."""
+
+    train: Callable[[int], None]
+    predict: Callable[[bool], object]
+    score: Callable[[str, bool], Attachment | Any]
+
+
+def corpus_of(root: str, treebank: str, sentences: int | None) -> Corpus:
+    parts = {part: f"{treebank}-ud-{part}.conllu" for part in PARTS}
+    config = {"source": "conllu", "tag": "tree", "root": root, "languages": ["en"], "cap": sentences, **parts}
+    return read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(config)))
+
+
+def ours(corpus: Corpus) -> Contestant:
+    torch.manual_seed(1)
+    train = corpus.parts["train"]["tokens"].to_pylist()
+    words = WordVocabulary.build(word for sentence in train for word in sentence)
+    letters = CharacterVocabulary.build([word for sentence in train for word in sentence])
+    config = BiaffineParserTeacher.model_validate({"training": {"batch_tokens": WORDS}})
+    model = config.build(
+        tag_set=corpus.tag_set,
+        dropout=config.training.dropout,
+        vocabulary_size=words.size,
+        characters=letters.size,
+    ).eval()
+    texts = {part: encode_text(corpus.parts[part], words, letters) for part in PARTS}
+    gold = {part: TreeColumn.of(corpus.parts[part], corpus.pos) for part in PARTS}
+
+    def score(part: str, tree: bool) -> Attachment:
+        return attachment(list(gold[part].trees()), parsed(model, texts[part], tree))
+
+    def fit(epochs: int) -> None:
+        optimiser, best, kept = make_optimiser(config.training, model.parameters()), -1.0, {}
+        for epoch in range(epochs):
+            model.train()
+            plan = plan_batches(texts["train"].piece_lengths, batch_tokens=WORDS, seed=1, epoch=epoch)
+            for rows in plan:
+                chain, target = model(texts["train"].gather(rows)).distribution, gold["train"].gather(rows)
+                labels_BT = target.heads_BT * len(corpus.tag_set) + target.relations_BT
+                optimiser.zero_grad()
+                (path_loss(chain, labels_BT).sum() / int(chain.lengths_B.sum())).backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), config.training.gradient_clip or np.inf)
+                optimiser.step()
+            model.eval()
+            dev = score("dev", False).las
+            print(f"ours, epoch {epoch + 1}: LAS of dev {dev:.2%}", flush=True)
+            if dev > best:
+                best, kept = dev, {name: part.clone() for name, part in model.state_dict().items()}
+        model.load_state_dict(kept)
+
+    return Contestant(fit, partial(parsed, model, texts["dev"]), score)
+
+
+@torch.inference_mode()
+def parsed(model: torch.nn.Module, text: EncodedText, tree: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Heads and relations of each sentence."""
+    found: list[Any] = [None] * len(text)
+    for rows in plan_batches(text.piece_lengths, batch_tokens=WORDS, seed=0, epoch=0, shuffle=False):
+        chain = model(text.gather(rows)).distribution
+        arcs = LabelledArcs.of(chain)
+        scores = Arcs(arcs.arcs_BTH, arcs.lengths_B)
+        heads_BT = viterbi(scores.as_trees() if tree else scores)[0]
+        of_head_BTR = arcs.relations_BTHR.take_along_dim(heads_BT[:, :, None, None], 2)[:, :, 0]
+        relations_BT = of_head_BTR.argmax(2)
+        for row, length, *own in zip(rows, arcs.lengths_B.tolist(), heads_BT, relations_BT, strict=True):
+            found[row] = tuple(part[:length].numpy() for part in own)
+    return found
+
+
+def supars(corpus: Corpus, folder: Path) -> Contestant:
+    supar, data = importlib.import_module("supar"), importlib.import_module("supar.utils")
+    torch.load = partial(torch.load, weights_only=False)  # its own files hold its own classes
+    files = {part: written(corpus, part, folder / f"{part}.conllu") for part in PARTS}
+    torch.manual_seed(1)
+    path = str(folder / "model")
+    held = [supar.BiaffineDependencyParser.build(path, **files, **SUPAR)]
+
+    def train(epochs: int) -> None:
+        # It scores dev after every epoch without trees, as `tree=False` says, and saves the best.
+        held[0].train(**files, **settings(), epochs=epochs, patience=epochs, batch_size=WORDS, tree=False)
+        held[0] = supar.BiaffineDependencyParser.load(path)
+
+    def settings() -> Mapping[str, Any]:
+        return {"punct": True, "verbose": False}
+
+    def loader(part: str, *, targets: bool) -> Any:
+        held[0].transform.train(targets)
+        return data.Dataset(held[0].transform, files[part]).build(WORDS, 8).loader
+
+    loaders = {}
+
+    def predict(tree: bool) -> object:
+        held[0].args.update({"tree": tree, "proj": False, "prob": False})
+        if "dev" not in loaders:
+            loaders["dev"] = loader("dev", targets=False)
+        return held[0]._predict(loaders["dev"])
+
+    def score(part: str, tree: bool) -> Any:
+        return held[0].evaluate(files[part], tree=tree, batch_size=WORDS, **settings())[1]
+
+    return Contestant(train, predict, score)
+
+
+def written(corpus: Corpus, part: str, file: Path) -> str:
+    """A part as CoNLL-U; where it lies."""
+    blocks = []
+    for row in corpus.parts[part].select(["tokens", "heads", "tags"]).to_pylist():
+        relations = corpus.tag_set.decode(row["tags"])
+        cells = enumerate(zip(row["tokens"], row["heads"], relations, strict=True), 1)
+        blocks.append("".join(f"{n}\t{w}\t_\t_\t_\t_\t{head}\t{of}\t_\t_\n" for n, (w, head, of) in cells))
+    file.write_text("\n".join(blocks) + "\n", encoding="utf-8")
+    return str(file)
+
+
+def seconds(contestants: Mapping[str, Contestant], rounds: int, tree: bool) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(rounds + 1):
+        for name, contestant in contestants.items():
+            started = time.process_time()
+            contestant.predict(tree)
+            if number:  # the first round warms up
+                times[name].append(time.process_time() - started)
+    return {name: median(spent) for name, spent in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--root", required=True, help="the folder of the treebank")
+    parser.add_argument("--treebank", default="en_ewt")
+    parser.add_argument("--supar", help="its virtual environment")
+    parser.add_argument("--sentences", type=int, help="of train; all where nothing is said")
+    parser.add_argument("--epochs", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1, help="in training; speed is of one")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    corpus = corpus_of(options.root, options.treebank, options.sentences)
+    counts = ", ".join(f"{corpus.parts[part].num_rows} of {part}" for part in PARTS)
+    print(f"{options.treebank}: {counts}; torch {torch.__version__}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="parsers-") as folder:
+        contestants = {"ours": ours(corpus)}
+        if options.supar:
+            (packages,) = Path(options.supar).glob("lib/*/site-packages")
+            sys.path.append(str(packages))  # last: torch and what else both have is this environment's
+            contestants["supar"] = supars(corpus, Path(folder))
+        torch.set_num_threads(options.threads)
+        for name, contestant in contestants.items() if options.epochs else ():
+            started = time.perf_counter()
+            contestant.train(options.epochs)
+            print(f"{name}: trained in {time.perf_counter() - started:.0f} s", flush=True)
+            for part in ("dev", "test"):
+                free, tree = (contestant.score(part, tree) for tree in (False, True))
+                print(
+                    f"{name}, {part}: LAS free {free.las:.2%}, tree {tree.las:.2%}; UAS free {free.uas:.2%}, "
+                    f"tree {tree.uas:.2%}",
+                    flush=True,
+                )
+        torch.set_num_threads(1)
+        for tree in (False, True) if options.epochs else (False,):
+            took = seconds(contestants, options.rounds, tree)
+            count = corpus.parts["dev"].num_rows
+            rates = ", ".join(f"{name} {count / spent:.0f}" for name, spent in took.items())
+            ratio = f"; ratio {took['supar'] / took['ours']:.2f}" if "supar" in took else ""
+            print(f"{'tree' if tree else 'free'}: sentences of dev a second: {rates}{ratio}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
