@@ -6,7 +6,6 @@ Multi-word tokens (ids like 3-4) and empty nodes (8.1) are skipped: words are ta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from types import MappingProxyType
@@ -14,7 +13,15 @@ from typing import Any, Literal, get_args
 
 from pydantic import model_validator
 
-from raykd.corpora.conll import HEAD, Cells, Layout, cut_at_tabs, row_faults, sentence_rows
+from raykd.corpora.column_files import (
+    HEAD,
+    NO_WORD,
+    Cells,
+    Layout,
+    cut_at_tabs,
+    row_faults,
+    sentence_rows,
+)
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
@@ -28,8 +35,6 @@ Pos = Literal["upos", "xpos"]
 Column = Literal["upos", "xpos", "deprel"]
 COLUMNS: Mapping[Column, int] = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
 WIDTH = 10
-NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
-"""The number of a line that is no word: a multiword token, whose words follow, or an empty node."""
 HEAD_COLUMN = 6
 MISSING = ("_", "")
 HINT = "correct the line; for other column files set corpus.source: conll"
@@ -85,7 +90,7 @@ def parse(
     layout = Layout(cut_at_tabs, width=WIDTH, token=1, tag=None, exact=True, comment="#", hint=HINT)
     sentences = sentence_rows(lines, layout)
     head = list(islice(sentences, HEAD))
-    _refuse_other_columns(head, file)
+    _refuse_other_columns(head, file, labelled=labelled)
     for numbers, rows in chain(head, sentences):
         faults = row_faults(rows, numbers, layout, file)
         # Multi-word tokens and empty nodes are no words; an id of any other form is checked as a word's.
@@ -127,7 +132,7 @@ def _pos(words: list[tuple[Cells, int]], column: int) -> list[str] | None:
     return None if any(each in MISSING for each in pos) else pos
 
 
-def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str) -> None:
+def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str, *, labelled: bool) -> None:
     """CorpusError for a file of other columns: every row of its first sentences has too few."""
     rows = [
         (number, row)
@@ -142,7 +147,10 @@ def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str) ->
     cells = row if len(row) > 1 else row[0].split()
     first = int(len(cells) > 2 and cells[0].isdecimal())
     problem = f"{counted(len(row), 'column')} between tabs where CoNLL-U has {WIDTH}: {'  '.join(row)[:60]!r}"
-    if len(cells) > 1:
+    if not labelled:
+        hint = "name it in corpus.unlabelled, and set corpus.unlabelled_form: columns"
+        hint += ", sentences or documents" if len(row) == 1 else ""
+    elif len(cells) > 1:
         hint = f"set corpus.source: conll and corpus.columns: {{token: {first}, tag: {len(cells) - 1}}}"
     else:
         hint = "for words without tags set corpus.source: conll"
