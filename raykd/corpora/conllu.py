@@ -23,8 +23,9 @@ from raykd.corpora.column_files import (
     sentence_rows,
 )
 from raykd.corpora.files import BrokenLine
+from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import Stream, TextConfig
+from raykd.corpora.source import Stream, TextConfig, refuse_unknown_languages
 from raykd.corpora.tags import FileScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.corpora.trees import read_heads
@@ -48,6 +49,8 @@ class ConlluSource(TextConfig):
     """A column, or `tree`: heads (HEAD), relations (DEPREL) and parts of speech (`pos`)."""
     pos: Pos = "upos"
     """Of trees: the column of gold parts of speech."""
+    predicted_pos: PredictedPos | None = None
+    """Of trees: a model that predicts parts of speech, of unlabelled text or of all sentences."""
     relations: Literal["full", "universal"] = "full"
     """Of trees: `universal` cuts subtypes, `nsubj:pass` to `nsubj`, as evaluations do."""
     scheme: FileScheme | dict[str, FileScheme] = "flat"
@@ -58,15 +61,29 @@ class ConlluSource(TextConfig):
             if self.scheme != "flat":
                 raise ValueError("relations are no spans: remove scheme")
             return self
-        for name in ("pos", "relations"):
+        for name in ("pos", "relations", "predicted_pos"):
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name} has no effect without trees: set tag: tree, or remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _every_language_has_its_model(self) -> ConlluSource:
+        if self.predicted_pos is not None:
+            refuse_unknown_languages("predicted_pos.model", self.predicted_pos.model, self.languages)
+            missing = sorted({*self.languages} - self.predicted_pos.folders(self.languages).keys())
+            if missing:
+                problem = f"predicted_pos.model has nothing for {', '.join(missing)}"
+                raise ValueError(f"{problem}: name it there, or add default")
         return self
 
     @property
     def pos_origin(self) -> str:
         """Where the parts of speech of a treebank are from, in words."""
-        return f"gold, column {self.pos.upper()}"
+        gold = f"gold, column {self.pos.upper()}"
+        if self.predicted_pos is None:
+            return gold
+        predicted = f"predicted by {self.predicted_pos.in_words()}"
+        return predicted if self.predicted_pos.replace else f"{gold}, and where there are none {predicted}"
 
 
 def read(config: ConlluSource, *, most: int | None = None) -> Stream:
@@ -86,7 +103,9 @@ def parse(
     tag: Column = "deprel" if config.tag == "tree" else config.tag
     columns: dict[Column, str] = {tag: f"set corpus.tag ({', '.join(COLUMNS)})"} if labelled else {}
     if labelled and trees:
-        columns = {tag: "leave the sentence out", config.pos: f"set corpus.pos ({', '.join(get_args(Pos))})"}
+        columns = {tag: "leave the sentence out"}
+        if config.predicted_pos is None:
+            columns[config.pos] = f"set corpus.pos ({', '.join(get_args(Pos))}) or corpus.predicted_pos"
     layout = Layout(cut_at_tabs, width=WIDTH, token=1, tag=None, exact=True, comment="#", hint=HINT)
     sentences = sentence_rows(lines, layout)
     head = list(islice(sentences, HEAD))

@@ -1,14 +1,13 @@
-"""Batches of trees against plain lists, and parts of speech that are put into a table."""
+"""Batches of trees against plain lists."""
 
 import numpy as np
 import pyarrow as pa
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
-from raykd.corpora.tree_targets import UNKNOWN, TreeColumn, with_pos
+from raykd.corpora.tree_targets import UNKNOWN, TreeColumn
 
 POS = ("NOUN", "VERB", "X")
 
@@ -74,23 +73,3 @@ def test_moving_targets_moves_all_tensors():
     row = {"tokens": ["a"], "tags": [1], "language": "en", "heads": [0], "pos": [2]}
     targets = TreeColumn.of(table_of([row]), POS).gather(np.array([0])).to("meta")
     assert {tensor.device.type for tensor in vars(targets).values()} == {"meta"}
-
-
-@pytest.mark.parametrize(("replace", "expected"), [(False, [[0], [1, 2]]), (True, [[1], [1, 2]])])
-def test_parts_of_speech_are_put_where_there_are_none(replace, expected):
-    base = {"tags": None, "language": "en", "heads": None}
-    rows = [{"tokens": ["a"], "pos": [0], **base}, {"tokens": ["b", "c"], "pos": None, **base}]
-    asked = []
-
-    def tagger(words):
-        asked.extend(words)
-        return [["VERB", "X"][: len(own)] for own in words]
-
-    table = with_pos(table_of(rows, 2), POS, tagger, replace=replace)
-    assert table["pos"].to_pylist() == expected
-    assert asked == ([["a"], ["b", "c"]] if replace else [["b", "c"]])
-    assert table.schema == TREES
-    assert table.drop_columns("pos").equals(table_of(rows).drop_columns("pos"))
-    for wrong in (["VERB"], ["VERB", "ADJ"]):
-        with pytest.raises(ValueError, match=r"expected 2 of NOUN, VERB, X for \['b', 'c'\]"):
-            with_pos(table_of(rows), POS, lambda words, wrong=wrong: [wrong] * len(words))
