@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from raykd.corpora.config import SOURCES
 from raykd.corpora.conll import Columns as ConllColumns
+from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.source import Split
 from raykd.corpora.tables import TableColumns
 from raykd.corpora.tsv import Columns as TsvColumns
@@ -152,7 +153,8 @@ GRAMMAR = """\
 """
 
 SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
-    "`corpus`": {f"source: {name}": model for name, model in SOURCES.items()} | {"split": Split},
+    "`corpus`": {f"source: {name}": model for name, model in SOURCES.items()}
+    | {"split": Split, "predicted_pos": PredictedPos},
     "`corpus.columns`": {
         "source: conll": ConllColumns,
         "source: tsv": TsvColumns,

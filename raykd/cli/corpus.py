@@ -119,7 +119,7 @@ def summary_table(figures: dict[str, Any]) -> Table:
     scheme = figures["scheme"] if figures["unit"] == "word" else "one class per sentence"
     trees = "trees" in figures
     if trees:
-        scheme = f"trees with {len(figures['labels'])} relations, parts of speech: {figures['trees']['pos']}"
+        scheme = f"trees with {len(figures['labels'])} relations"
     table = Table(title=f"{figures['corpus_id']}, {scheme}", title_justify="left")
     projective = ["projective"] if trees else []
     labels = "relations" if trees else "labels"
@@ -143,10 +143,12 @@ def _projective(row: dict[str, Any]) -> str:
 
 
 def tree_lines(figures: dict[str, Any]) -> list[str]:
-    """Of the figures of a treebank what its heads are as labels, a line for each encoding; of others nothing."""
-    encodings = figures["trees"]["encodings"] if "trees" in figures else {}
-    return [
+    """Of the figures of a treebank its parts of speech, and what its heads are as labels, a line for each encoding; of
+    others nothing."""
+    if "trees" not in figures:
+        return []
+    return figures["trees"]["pos"] + [
         f"heads as labels by {name}: {counted(own['labels'], 'label')} in train; "
         f"{share(own['not_in_train'], 2)} of the words of dev need another one"
-        for name, own in encodings.items()
+        for name, own in figures["trees"]["encodings"].items()
     ]

@@ -50,7 +50,8 @@ def plan(
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
-    for line in (*_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
+    pos = sweep.preparation.corpus.report.parts_of_speech()
+    for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
         stdout.print(line, highlight=False, soft_wrap=True)
     for line in _search(sweep):
         stdout.print(line, highlight=False, soft_wrap=True)

@@ -18,7 +18,7 @@ import typer
 
 from raykd.cli.console import stderr
 from raykd.cli.options import refuse_existing
-from raykd.corpora.conll import starts_document
+from raykd.corpora.column_files import starts_document
 from raykd.corpora.conllu import NO_WORD
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError

@@ -6,37 +6,28 @@ NER (`#` comments, more columns after the tag) and similar files. Columns count 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from operator import methodcaller
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import pyarrow as pa
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from raykd.corpora.files import BrokenLine
+from raykd.corpora.column_files import (
+    HEAD,
+    Layout,
+    cut_at_spaces,
+    cut_at_tabs,
+    row_faults,
+    sentence_rows,
+    until_first_word,
+)
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.corpora.tags import TagSet, from_bioes
 from raykd.corpora.text_files import read_text_files
-from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
-
-DOCUMENT_START = "-DOCSTART-"
-_STARTS_DOCUMENT = re.compile(rf"(?:[0-9]+[\t ]+)?{DOCUMENT_START}").match
-HEAD = 100
-"""The sentences of a file that are looked at together."""
-Cells = list[str]
-
-cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
-"""The cells of a line, also empty ones."""
-
-
-def starts_document(line: str) -> bool:
-    """Whether a line only says that a document begins, also behind an index."""
-    return DOCUMENT_START in line and _STARTS_DOCUMENT(line) is not None
 
 
 class Columns(Frozen):
@@ -68,26 +59,6 @@ class ConllSource(TextConfig):
     def _columns_are_of_its_languages(self) -> ConllSource:
         refuse_unknown_languages("columns", self.columns, self.languages)
         return self
-
-
-class Layout(NamedTuple):
-    """How one file is written: how its lines are cut, how many columns they have, and which are read."""
-
-    cut: Callable[[str], Cells]
-    width: int
-    token: int
-    tag: int | None
-    exact: bool
-    comment: str
-    hint: str = "correct the line, or set corpus.columns or corpus.separator"
-
-    def is_comment(self, line: str) -> bool:
-        return bool(self.comment) and line.startswith(self.comment) and self._is_no_word(line)
-
-    def _is_no_word(self, line: str) -> bool:
-        # With an index column first, no word line begins with the comment sign; without, only the number of
-        # columns separates a comment from the word "#".
-        return self.token > 0 or len(self.cut(line)) != self.width
 
 
 def read(config: ConllSource, *, most: int | None = None) -> Stream:
@@ -140,10 +111,10 @@ def layout_of(
 ) -> tuple[Layout, Iterable[str]]:
     """The layout of a file, found from its first line with a word; and all of its lines."""
     lines = iter(lines)
-    before, first = _until_first_word(lines, config.comment)
+    before, first = until_first_word(lines, config.comment)
     number = len(before)
     tabs = config.separator == "tab" or (config.separator == "auto" and "\t" in first)
-    cut = cut_at_tabs if tabs else _cut_at_spaces
+    cut = cut_at_tabs if tabs else cut_at_spaces
     width = len(cut(first))
     wanted = for_language(config.columns, language) or Columns()
     columns = {"token": wanted.token} | ({"tag": wanted.tag} if labelled else {})
@@ -163,61 +134,6 @@ def layout_of(
     exact = min(columns.values()) < 0
     layout = Layout(cut, width, resolved["token"], resolved.get("tag"), exact, config.comment)
     return layout, chain(before, lines)
-
-
-def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Any]]]:
-    """Line numbers (from 1) and cells of each sentence; comments and document starts are skipped. A line that is not
-    text stays a `BrokenLine`."""
-    numbers: list[int] = []
-    rows: list[Cells | BrokenLine] = []
-    comment, cut = layout.comment or "\n", layout.cut
-    for number, line in enumerate(lines, start=1):
-        if type(line) is BrokenLine:
-            numbers.append(number)
-            rows.append(line)
-        elif not line or line.isspace() or starts_document(line):
-            if rows:
-                yield numbers, rows
-                numbers, rows = [], []
-        elif not line.startswith(comment) or not layout.is_comment(line):
-            numbers.append(number)
-            rows.append(cut(line))
-    if rows:
-        yield numbers, rows
-
-
-def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -> tuple[CorpusError, ...]:
-    """The faults of a sentence's rows: lines that are not text, or lack a column, their word or their tag."""
-    found: list[CorpusError] = []
-    needed = max(layout.token, layout.tag or 0) + 1
-    for number, row in zip(numbers, rows, strict=True):
-        if type(row) is BrokenLine:
-            found.append(CorpusError(file, number, row.problem, row.hint))
-        elif len(row) < needed or (layout.exact and len(row) != layout.width):
-            expected = f"{layout.width}" if layout.exact else f"at least {needed}"
-            problem = f"{counted(len(row), 'column')} where {expected} are expected: {'  '.join(row)[:60]!r}"
-            found.append(CorpusError(file, number, problem, layout.hint))
-        elif not row[layout.token]:
-            found.append(CorpusError(file, number, "the word is empty", "correct the line"))
-        elif layout.tag is not None and not row[layout.tag]:
-            found.append(CorpusError(file, number, f"{row[layout.token]!r} has no tag", "correct the line"))
-    return tuple(found)
-
-
-def _cut_at_spaces(line: str) -> Cells:
-    # Not str.split(): it also cuts at no-break spaces, which are inside words of real corpora, and words themselves.
-    return [cell for cell in line.replace("\t", " ").split(" ") if cell]
-
-
-def _until_first_word(lines: Iterator[str], comment: str) -> tuple[list[str], str]:
-    """The lines up to the first one with a word, and that line; empty where there is none."""
-    taken = []
-    for line in lines:
-        taken.append(line)
-        is_comment = bool(comment) and line.startswith(comment)
-        if type(line) is not BrokenLine and line.strip() and not starts_document(line) and not is_comment:
-            return taken, line
-    return taken, ""
 
 
 def _refuse_running_numbers(head: list[Sentence], layout: Layout, file: str) -> None:

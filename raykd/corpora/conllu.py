@@ -6,7 +6,6 @@ Multi-word tokens (ids like 3-4) and empty nodes (8.1) are skipped: words are ta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from types import MappingProxyType
@@ -14,10 +13,19 @@ from typing import Any, Literal, get_args
 
 from pydantic import model_validator
 
-from raykd.corpora.conll import HEAD, Cells, Layout, cut_at_tabs, row_faults, sentence_rows
+from raykd.corpora.column_files import (
+    HEAD,
+    NO_WORD,
+    Cells,
+    Layout,
+    cut_at_tabs,
+    row_faults,
+    sentence_rows,
+)
 from raykd.corpora.files import BrokenLine
+from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import Stream, TextConfig
+from raykd.corpora.source import Stream, TextConfig, refuse_unknown_languages
 from raykd.corpora.tags import FileScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.corpora.trees import read_heads
@@ -28,8 +36,6 @@ Pos = Literal["upos", "xpos"]
 Column = Literal["upos", "xpos", "deprel"]
 COLUMNS: Mapping[Column, int] = MappingProxyType({"upos": 3, "xpos": 4, "deprel": 7})
 WIDTH = 10
-NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
-"""The number of a line that is no word: a multiword token, whose words follow, or an empty node."""
 HEAD_COLUMN = 6
 MISSING = ("_", "")
 HINT = "correct the line; for other column files set corpus.source: conll"
@@ -43,6 +49,8 @@ class ConlluSource(TextConfig):
     """A column, or `tree`: heads (HEAD), relations (DEPREL) and parts of speech (`pos`)."""
     pos: Pos = "upos"
     """Of trees: the column of gold parts of speech."""
+    predicted_pos: PredictedPos | None = None
+    """Of trees: a model that predicts parts of speech, of unlabelled text or of all sentences."""
     relations: Literal["full", "universal"] = "full"
     """Of trees: `universal` cuts subtypes, `nsubj:pass` to `nsubj`, as evaluations do."""
     scheme: FileScheme | dict[str, FileScheme] = "flat"
@@ -53,15 +61,29 @@ class ConlluSource(TextConfig):
             if self.scheme != "flat":
                 raise ValueError("relations are no spans: remove scheme")
             return self
-        for name in ("pos", "relations"):
+        for name in ("pos", "relations", "predicted_pos"):
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name} has no effect without trees: set tag: tree, or remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _every_language_has_its_model(self) -> ConlluSource:
+        if self.predicted_pos is not None:
+            refuse_unknown_languages("predicted_pos.model", self.predicted_pos.model, self.languages)
+            missing = sorted({*self.languages} - self.predicted_pos.folders(self.languages).keys())
+            if missing:
+                problem = f"predicted_pos.model has nothing for {', '.join(missing)}"
+                raise ValueError(f"{problem}: name it there, or add default")
         return self
 
     @property
     def pos_origin(self) -> str:
         """Where the parts of speech of a treebank are from, in words."""
-        return f"gold, column {self.pos.upper()}"
+        gold = f"gold, column {self.pos.upper()}"
+        if self.predicted_pos is None:
+            return gold
+        predicted = f"predicted by {self.predicted_pos.in_words()}"
+        return predicted if self.predicted_pos.replace else f"{gold}, and where there are none {predicted}"
 
 
 def read(config: ConlluSource, *, most: int | None = None) -> Stream:
@@ -81,11 +103,13 @@ def parse(
     tag: Column = "deprel" if config.tag == "tree" else config.tag
     columns: dict[Column, str] = {tag: f"set corpus.tag ({', '.join(COLUMNS)})"} if labelled else {}
     if labelled and trees:
-        columns = {tag: "leave the sentence out", config.pos: f"set corpus.pos ({', '.join(get_args(Pos))})"}
+        columns = {tag: "leave the sentence out"}
+        if config.predicted_pos is None:
+            columns[config.pos] = f"set corpus.pos ({', '.join(get_args(Pos))}) or corpus.predicted_pos"
     layout = Layout(cut_at_tabs, width=WIDTH, token=1, tag=None, exact=True, comment="#", hint=HINT)
     sentences = sentence_rows(lines, layout)
     head = list(islice(sentences, HEAD))
-    _refuse_other_columns(head, file)
+    _refuse_other_columns(head, file, labelled=labelled)
     for numbers, rows in chain(head, sentences):
         faults = row_faults(rows, numbers, layout, file)
         # Multi-word tokens and empty nodes are no words; an id of any other form is checked as a word's.
@@ -127,7 +151,7 @@ def _pos(words: list[tuple[Cells, int]], column: int) -> list[str] | None:
     return None if any(each in MISSING for each in pos) else pos
 
 
-def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str) -> None:
+def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str, *, labelled: bool) -> None:
     """CorpusError for a file of other columns: every row of its first sentences has too few."""
     rows = [
         (number, row)
@@ -142,7 +166,10 @@ def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str) ->
     cells = row if len(row) > 1 else row[0].split()
     first = int(len(cells) > 2 and cells[0].isdecimal())
     problem = f"{counted(len(row), 'column')} between tabs where CoNLL-U has {WIDTH}: {'  '.join(row)[:60]!r}"
-    if len(cells) > 1:
+    if not labelled:
+        hint = "name it in corpus.unlabelled, and set corpus.unlabelled_form: columns"
+        hint += ", sentences or documents" if len(row) == 1 else ""
+    elif len(cells) > 1:
         hint = f"set corpus.source: conll and corpus.columns: {{token: {first}, tag: {len(cells) - 1}}}"
     else:
         hint = "for words without tags set corpus.source: conll"

@@ -13,6 +13,7 @@ from raykd.corpora.chunks import bounds_of, on_disk
 from raykd.corpora.faults import Faults, Tally
 from raykd.corpora.hashes import first_of_each
 from raykd.corpora.pool import Pool
+from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Faulty, Unit
 from raykd.corpora.source import SourceConfig, for_language
 from raykd.corpora.tag_faults import fault_at, unknown_tags
@@ -52,8 +53,14 @@ class Converted:
         return self.repaired.counts
 
 
-def convert(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> Converted:
+def convert(
+    pool: Pool,
+    selected: Mapping[str, np.ndarray],
+    config: SourceConfig,
+    taggers: PosTaggers | None = None,
+) -> Converted:
     """Tables of the `selected` rows of all parts, mapped. The tag set is all tags of train, dev and test together.
+    `taggers` predict the parts of speech of a treebank.
 
     Raises:
         CorpusError: tags do not fit the scheme of their language, some files tag words and others whole
@@ -63,15 +70,16 @@ def convert(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig
     tags = {language: _tags(pool, rows) for language, rows in by_language.items()}
     schemes = _schemes(pool, by_language, tags, config)
     unit = _unit(pool, np.concatenate([*selected.values()]))
-    pos = _pos(pool, by_language, selected)
+    pos = _pos(pool, by_language, selected, taggers)
     converted = Converted(_tag_set(tags, schemes), {}, schemes, unit=unit, pos=pos)
     faults = Faults(config.on_error)
     for part, rows in selected.items():
         conversion = _Conversion(pool, part, converted, faults)
         converted.repairs[part] = {}
-        converted.tables[part] = on_disk(
-            converted.schema, conversion.batches(rows, labelled=part != "unlabelled")
-        )
+        batches = conversion.batches(rows, labelled=part != "unlabelled")
+        if taggers is not None:
+            batches = taggers.filled(batches, part, converted.pos)
+        converted.tables[part] = on_disk(converted.schema, batches)
     faults.refuse()
     return converted
 
@@ -91,9 +99,12 @@ def _unit(pool: Pool, rows: np.ndarray) -> Unit:
 
 
 def _pos(
-    pool: Pool, by_language: Mapping[str, np.ndarray], selected: Mapping[str, np.ndarray]
+    pool: Pool,
+    by_language: Mapping[str, np.ndarray],
+    selected: Mapping[str, np.ndarray],
+    taggers: PosTaggers | None,
 ) -> tuple[str, ...]:
-    """The parts of speech of all parts in alphabetical order; of no treebank none."""
+    """The parts of speech of all parts and those that may be predicted, in alphabetical order; of no treebank none."""
     labelled = np.concatenate([np.zeros(0, np.int64), *by_language.values()])
     without = labelled[~pool.trees[labelled]]
     if len(without) == len(labelled):
@@ -105,7 +116,8 @@ def _pos(
     for rows in selected.values():
         for _, batch in pool.batches(rows, ["pos"]):
             found.update(np.unique(batch["pos"].flatten().to_numpy()).tolist())
-    return tuple(sorted(pool.pos[number] for number in found))
+    predicted = () if taggers is None else taggers.names(pool.pos)
+    return tuple(sorted({*(pool.pos[number] for number in found), *predicted}))
 
 
 def _labelled(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

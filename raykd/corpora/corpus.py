@@ -19,6 +19,7 @@ from raykd.corpora.conversion import convert
 from raykd.corpora.digest import table_digest
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.pool import Pool, read_pool
+from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words, unseen_labels
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import PARTS, Sentence, Unit
@@ -91,8 +92,8 @@ def read_corpus(config: CorpusConfig) -> Corpus:
     """Read, select and convert the corpus that `config` describes.
 
     Raises:
-        CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, or no sentence is left to
-            train on; of several faults the first ones together.
+        CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, no sentence is left to train
+            on, or a model of parts of speech cannot be used; of several faults of files the first ones together.
     """
     return corpus_from(READERS[config.source](config), config)
 
@@ -104,7 +105,7 @@ def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -
 
 def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
     """A corpus of the sentences of `stream`, its tables mapped from temporary files; see `read_corpus`."""
-    faults = Faults(config.on_error)
+    faults, taggers = Faults(config.on_error), PosTaggers.of(config)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
         pool = read_pool(stream, Path(folder), faults)
         columns = pool.columns
@@ -112,7 +113,7 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
             columns = without_unknown_tags(pool, config, faults)
         selected, dropped = select(columns, config)
         _refuse_empty(pool, selected, config)
-        converted = convert(pool, selected, config)
+        converted = convert(pool, selected, config, taggers)
         overlaps = _tally(pool, dropped.rows["overlaps"])
         if config.overlaps == "keep":
             overlaps = _tally(pool, _kept_overlaps(pool, selected))
@@ -132,7 +133,7 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
         roles={language: config.role(language) for language in config.languages},
         overlaps_kept=config.overlaps == "keep",
         spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
-        pos=pos_report(converted.tables, config) if converted.pos else None,
+        pos=pos_report(converted.tables, config, taggers) if converted.pos else None,
         examples={name: tally.examples for name, tally in found.items() if tally.examples},
         **{name: tally.counts for name, tally in found.items()},
     )

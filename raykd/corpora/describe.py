@@ -23,8 +23,8 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     `parts` has one entry per part and language with sentences: how many sentences and tokens, the mean
     and the largest length in tokens, and how often each label occurs (spans by type, words by tag, or
     sentences by class). `tags` are in the order of their numbers. Of a treebank `trees` says where its parts of speech
-    are from, and of each encoding of heads how many labels train has and which share of dev's words needs another one;
-    its `parts` count projective trees.
+    are from and how often predicted ones are right, and of each encoding of heads how many labels train has and which
+    share of dev's words needs another one; its `parts` count projective trees.
     """
     return {
         "corpus_id": corpus_id(corpus),
@@ -49,7 +49,7 @@ def _trees(corpus: Corpus) -> dict[str, Any]:
         known = {label for labels in _encoded(corpus, "train", encoding) for label in labels}
         dev = [label in known for labels in _encoded(corpus, "dev", encoding) for label in labels]
         encodings[encoding] = {"labels": len(known), "not_in_train": 1 - sum(dev) / max(len(dev), 1)}
-    return {"pos": corpus.report.pos and corpus.report.pos.origin, "encodings": encodings}
+    return {"pos": corpus.report.parts_of_speech(), "encodings": encodings}
 
 
 def _encoded(corpus: Corpus, part: str, encoding: Encoding) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""A look at the files of a corpus: they are there, and their beginnings can be read."""
+"""A look at the files of a corpus: they are there, and their beginnings can be read; so are its models."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import files_of
+from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.report import Spaced
 from raykd.corpora.source import FilesConfig
 
@@ -27,10 +28,12 @@ def glance(config: CorpusConfig) -> Glance:
     """Read the first sentences of every file of `config`; nothing of a source without files.
 
     Raises:
-        CorpusError: files are missing, or sentences have faults that may not be skipped; the first ones together.
+        CorpusError: files are missing, or sentences have faults that may not be skipped; the first ones together. Or a
+            model of parts of speech cannot be used.
     """
     if not isinstance(config, FilesConfig):
         return Glance()
+    PosTaggers.of(config)
     found: dict[str, Spaced] = {}
     for part, sentence in Faults(config.on_error).sentences(READERS[config.source](config, most=FIRST)):
         if part == "train" and sentence.unit == "word":

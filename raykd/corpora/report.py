@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.faults import MOST_EXAMPLES
+from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
 from raykd.corpora.tags import OUTSIDE, TagSet
 from raykd.counted import counted
@@ -58,7 +59,42 @@ class PosReport:
     origin: str
     """Where they are from, in words: `gold, column UPOS`."""
     sentences: Counts
-    """Sentences whose parts of speech are known."""
+    """Sentences whose parts of speech are known, from the files or a model."""
+    predicted: Counts = field(default_factory=dict)
+    """Those of them whose parts of speech a model predicted."""
+    compared: Counts = field(default_factory=dict)
+    """Words that have a part of speech in the files and one that the model predicted, used or not."""
+    agreeing: Counts = field(default_factory=dict)
+    """Those of them that have the same one."""
+
+    @property
+    def accuracy(self) -> dict[str, dict[str, float]]:
+        """Part → language → the share of words for which the model predicts what the files have."""
+        return {
+            part: {
+                language: self.agreeing[part][language] / count for language, count in own.items() if count
+            }
+            for part, own in self.compared.items()
+            if any(own.values())
+        }
+
+    def message(self) -> str:
+        """Where they are from, how many are predicted, and how often these are right, in words."""
+        several = max(map(len, (*self.sentences.values(), *self.predicted.values())), default=0) > 1
+        said = [f"parts of speech: {self.origin}"]
+        if self.predicted:
+            counts = [(place, count) for place, count in _by_place(self.predicted, several) if count]
+            some = ", ".join(f"{counted(int(count), 'sentence')} of {place}" for place, count in counts)
+            said.append(f"predicted for {some or 'no sentence'}")
+        if right := _by_place(self.accuracy, several):
+            shares = ", ".join(f"{100 * share:.1f} % of the words of {place}" for place, share in right)
+            said.append(f"what the model predicts is the treebank's for {shares}")
+        return "; ".join(said)
+
+    def restricted(self, languages: set[str]) -> PosReport:
+        """The counts for these languages alone."""
+        names = ("sentences", "predicted", "compared", "agreeing")
+        return replace(self, **{name: _only(getattr(self, name), languages) for name in names})
 
 
 @dataclass(frozen=True)
@@ -103,6 +139,10 @@ class CorpusReport:
             *self.spaced_words(),
             *self._without_pos(),
         ]
+
+    def parts_of_speech(self) -> list[str]:
+        """One sentence of a treebank: where its parts of speech are from, and how often predicted ones are right."""
+        return [] if self.pos is None else [self.pos.message()]
 
     def spaced_words(self) -> list[str]:
         """One sentence for each language in which many words have white space inside."""
@@ -196,7 +236,7 @@ class CorpusReport:
             unseen={label: counts for label, counts in unseen.items() if any(counts.values())},
             roles={language: role for language, role in self.roles.items() if language in kept},
             spaced={language: own for language, own in self.spaced.items() if language in kept},
-            pos=self.pos and replace(self.pos, sentences=_only(self.pos.sentences, kept)),
+            pos=self.pos and self.pos.restricted(kept),
             **{
                 name: _only(getattr(self, name), kept)
                 for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates")
@@ -222,12 +262,24 @@ class CorpusReport:
         return cls(**{**plain, **earlier, "spaced": spaced, **pos})
 
 
-def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig) -> PosReport:
+def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig, taggers: PosTaggers | None) -> PosReport:
     """Which parts of speech the tables of a treebank have."""
     known = {
         part: table.select(["language"]).filter(table["pos"].is_valid()) for part, table in tables.items()
     }
-    return PosReport(config.pos_origin, sentence_counts(known, config.languages))
+    counts = sentence_counts(known, config.languages)
+    if taggers is None:
+        return PosReport(config.pos_origin, counts)
+    return PosReport(config.pos_origin, counts, taggers.predicted, taggers.compared, taggers.agreeing)
+
+
+def _by_place(values: Mapping[str, Mapping[str, float]], several: bool) -> list[tuple[str, float]]:
+    """(`dev en`, value) of every part and language; without the language where there is one alone."""
+    return [
+        (f"{part} {language}" if several else part, value)
+        for part, own in values.items()
+        for language, value in own.items()
+    ]
 
 
 def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) -> dict[str, dict[str, int]]:

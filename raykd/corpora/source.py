@@ -27,7 +27,7 @@ Cap = Sentences | dict[str, Sentences]
 Name = Annotated[str, Field(min_length=1)]
 Pattern = Name | dict[str, Name]
 """A file pattern or split name: one for all languages, or a mapping from languages with `default` for the others."""
-TextForm = Literal["same", "sentences", "documents"]
+TextForm = Literal["same", "columns", "sentences", "documents"]
 Role = Literal["labelled", "unlabelled", "zero-shot"]
 """What a language gives to training: sentences with tags, sentences without, nothing."""
 
@@ -250,9 +250,10 @@ class TextConfig(FilesConfig):
 
     encoding: Name | dict[str, Name] = "utf-8"
     unlabelled_form: TextForm | dict[str, TextForm] = "same"
-    """How the files of `unlabelled` are written: `same` as the others; `sentences`: plain text, a sentence in each
-    line; `documents`: plain text, empty lines between paragraphs, which is split into sentences (needs the package
-    sentencex, `pip install 'raykd[text]'`). Plain text is split into words as `raykd predict` splits it."""
+    """How the files of `unlabelled` are written: `same` as the others; `columns`: a word in each line, in the first
+    column or behind its number, other columns are not read; `sentences`: plain text, a sentence in each line;
+    `documents`: plain text, empty lines between paragraphs, which is split into sentences (needs the package sentencex,
+    `pip install 'raykd[text]'`). Plain text is split into words as `raykd predict` splits it."""
 
     @model_validator(mode="after")
     def _every_language_has_its_files(self) -> TextConfig:

@@ -2,9 +2,9 @@
 
     <store>/corpora/sources/<key>.json      the id of the corpus that was read from there
 
-A key is over the configuration and the size and time of last change of every file that it names, so a changed, added or
-removed file has another key. A file that was replaced by one of the same size and time is not noticed: then remove
-`corpora/sources`. Two keys may lead to one corpus.
+A key is over the configuration, the size and time of last change of every file that it names, and the checksums of its
+models of parts of speech, so a changed, added or removed file has another key. A file that was replaced by one of the
+same size and time is not noticed: then remove `corpora/sources`. Two keys may lead to one corpus.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from raykd.corpora.corpus import FORMAT, MANIFEST, Corpus, open_corpus, read_corpus, write_corpus
 from raykd.corpora.files import files_of
+from raykd.corpora.predicted_pos import model_checksums
 from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.identity import identity
 from raykd.storage import Storage
@@ -61,7 +62,7 @@ def source_key(config: SourceConfig) -> str | None:
     """The key of the files that `config` describes; None for a source without files.
 
     Raises:
-        CorpusError: a file is missing.
+        CorpusError: a file is missing, or a model of parts of speech.
     """
     if not isinstance(config, FilesConfig):
         return None
@@ -69,7 +70,9 @@ def source_key(config: SourceConfig) -> str | None:
     files = [[part, language, name, *storage.stamp(name)] for part, language, name in files_of(config)]
     # How languages are sampled has no effect on what is read.
     plain = config.model_dump(mode="json", exclude={"sampling_alpha"}) | {"root": storage.uri}
-    return identity("source", {"format": FORMAT, "reading": READING, "config": plain, "files": files})
+    decides = {"format": FORMAT, "reading": READING, "config": plain, "files": files}
+    models = model_checksums(config)
+    return identity("source", decides | ({"models": models} if models else {}))
 
 
 def known_corpus(storage: Storage, key: str) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from types import MappingProxyType
 
-from raykd.corpora import plain_text
+from raykd.corpora import plain_text, word_columns
 from raykd.corpora.files import files_of, place, read_lines
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language
@@ -13,17 +14,21 @@ from raykd.errors import CorpusError
 from raykd.storage import Storage
 
 Parse = Callable[..., Iterator[Sentence | Faulty]]
+FORMS: Mapping[str, Parse] = MappingProxyType(
+    {"sentences": plain_text.parse, "documents": plain_text.parse, "columns": word_columns.parse}
+)
+"""The parser of each form of unlabelled text that is not that of the other files."""
 
 
 def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None) -> Stream:
-    """Every file of `config` through `parse(config, lines, file, language, labelled)`, where it is not plain text, one
+    """Every file of `config` through `parse(config, lines, file, language, labelled)`, or the parser of its form, one
     after the other; of each the first `most` sentences."""
     storage = Storage(config.root)
     for part, language, name in files_of(config):
         lines = read_lines(storage, name, for_language(config.encoding, language) or "utf-8")
         file = place(storage, name)
         form = for_language(config.unlabelled_form, language) if part == "unlabelled" else "same"
-        sentences = (parse if form in ("same", None) else plain_text.parse)(
+        sentences = FORMS.get(form or "same", parse)(
             config, lines, file=file, language=language, labelled=config.reads_tags(part, language)
         )
         empty = True

@@ -5,7 +5,7 @@ Shapes: N sentences, B of a batch, T words of the longest of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from raykd.corpora.chunks import on_disk
 from raykd.corpora.head_codes import TreeLabels
 from raykd.corpora.ragged import RaggedBlocks
 from raykd.corpora.targets import Targets, ragged_of
@@ -125,37 +124,6 @@ class TreeColumn:
     def texts(self) -> Iterator[list[str]]:
         """The words of every sentence."""
         return (words for chunk in self.tokens.chunks for words in chunk.to_pylist())
-
-
-def with_pos(
-    table: pa.Table,
-    pos: Sequence[str],
-    tagger: Callable[[list[list[str]]], Sequence[Sequence[str]]],
-    *,
-    replace: bool = False,
-) -> pa.Table:
-    """A treebank's part, mapped anew, with the parts of speech that `tagger` gives the words of many sentences.
-
-    Args:
-        pos: the names of all parts of speech, in the order of their numbers.
-        replace: also in the place of those that are known.
-
-    Raises ValueError for a part of speech that is not among `pos`, or another number of them than of words.
-    """
-    numbers = {name: number for number, name in enumerate(pos)}
-
-    def filled(batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = batch["pos"].to_pylist()
-        asked = [row for row, own in enumerate(rows) if own is None or replace]
-        sentences = batch["tokens"].take(pa.array(asked, pa.int64())).to_pylist()
-        for row, words, names in zip(asked, sentences, tagger(sentences), strict=True):
-            if len(names) != len(words) or not numbers.keys() >= set(names):
-                raise ValueError(f"expected {len(words)} of {', '.join(pos)} for {words}, got {list(names)}")
-            rows[row] = [numbers[name] for name in names]
-        place = batch.schema.get_field_index("pos")
-        return batch.set_column(place, batch.schema.field(place), pa.array(rows, pa.list_(pa.int16())))
-
-    return on_disk(table.schema, map(filled, table.to_batches()))
 
 
 def _rows(blocks: RaggedBlocks) -> Iterator[np.ndarray]:

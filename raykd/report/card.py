@@ -187,6 +187,7 @@ def _data(exported: Exported) -> Iterator[str]:
         ["language", *used],
         [[name, *(f"{parts[part].get(name, 0):,}" for part in used)] for name in names],
     )
+    yield from (f"- {message}" for message in exported.corpus.parts_of_speech())
     # Raw text does not show such words, and the model learnt them.
     yield from (f"- {message}" for message in exported.corpus.spaced_words())
 

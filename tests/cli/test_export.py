@@ -7,7 +7,7 @@ import re
 import pytest
 from ruamel.yaml import YAML
 
-from raykd.corpora.report import CorpusReport, Spaced
+from raykd.corpora.report import CorpusReport, PosReport, Spaced
 from raykd.errors import StoreError
 from raykd.runs.execute import find_result
 from raykd.runs.export import FILES
@@ -130,6 +130,15 @@ def test_a_card_says_which_words_raw_text_does_not_show(swept, export, tmp_path,
     assert export(runs[0].id, tmp_path, "--store", storage.uri)[1] == 0
     _, text = card_of(tmp_path)
     assert "- 25.0 % of the words of en have a space inside (for example 'New York')" in text
+
+
+def test_a_card_says_where_parts_of_speech_are_from(swept, export, tmp_path, monkeypatch):
+    storage, runs = swept
+    pos = PosReport("predicted by upos_en", {}, {"dev": {"en": 4}}, {"dev": {"en": 50}}, {"dev": {"en": 49}})
+    monkeypatch.setattr(CorpusReport, "parts_of_speech", lambda report: [pos.message()])
+    assert export(runs[0].id, tmp_path, "--store", storage.uri)[1] == 0
+    said = "predicted for 4 sentences of dev; what the model predicts is the treebank's for 98.0 % of the words of dev"
+    assert f"- parts of speech: predicted by upos_en; {said}\n" in card_of(tmp_path)[1]
 
 
 def test_another_seed_is_chosen(swept, export, tmp_path):

@@ -1,8 +1,8 @@
-"""Batches of trees against plain lists, and parts of speech that are put into a table."""
+"""Batches of trees against plain lists."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
+import pyarrow as pa
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from raykd.corpora.conversion import TREES
 from raykd.corpora.head_codes import TreeLabels, encoded, encoded_part
 from raykd.corpora.tags import TagSet
-from raykd.corpora.tree_targets import TreeColumn, with_pos
+from raykd.corpora.tree_targets import TreeColumn
 
 POS = ("NOUN", "VERB", "X")
 RELATIONS = TagSet.flat([f"r{number}" for number in range(7)])
@@ -105,23 +105,3 @@ def test_rows_also_of_chunked_and_sliced_tables(rows, chunks, start):
     assert trees == [(row["heads"] or [], row["tags"] or []) for row in expected]
     assert [own.tolist() for own in column.parts_of_speech()] == [row["pos"] or [] for row in expected]
     assert list(column.texts()) == [row["tokens"] for row in expected]
-
-
-@pytest.mark.parametrize(("replace", "expected"), [(False, [[0], [1, 2]]), (True, [[1], [1, 2]])])
-def test_parts_of_speech_are_put_where_there_are_none(replace, expected):
-    base = {"tags": None, "language": "en", "heads": None}
-    rows = [{"tokens": ["a"], "pos": [0], **base}, {"tokens": ["b", "c"], "pos": None, **base}]
-    asked = []
-
-    def tagger(words):
-        asked.extend(words)
-        return [["VERB", "X"][: len(own)] for own in words]
-
-    table = with_pos(table_of(rows, 2), POS, tagger, replace=replace)
-    assert table["pos"].to_pylist() == expected
-    assert asked == ([["a"], ["b", "c"]] if replace else [["b", "c"]])
-    assert table.schema == TREES
-    assert table.drop_columns("pos").equals(table_of(rows).drop_columns("pos"))
-    for wrong in (["VERB"], ["VERB", "ADJ"]):
-        with pytest.raises(ValueError, match=r"expected 2 of NOUN, VERB, X for \['b', 'c'\]"):
-            with_pos(table_of(rows), POS, lambda words, wrong=wrong: [wrong] * len(words))

@@ -44,7 +44,7 @@ def parsing(root, kind="biaffine_parser", **changes):
 @pytest.fixture(scope="module", params=TEACHERS)
 def bank(request, tmp_path_factory):
     """The kind of teacher, the files, and a store in which it is trained and its signals are."""
-    root = write_treebank(tmp_path_factory.mktemp("bank"), train=80)
+    root = write_treebank(tmp_path_factory.mktemp("bank"))
     store = str(tmp_path_factory.mktemp("store"))
     return request.param, root, prepared(store, parsing(root, request.param))
 
@@ -56,7 +56,7 @@ def test_what_is_read_is_what_the_parser_says_of_every_pair_in_the_students_labe
     labels = labels_of(ready.storage.uri, run)
     assert isinstance(labels, TreeLabels)
     assert run.labels_id.startswith("labels-")
-    data, rows = stage_data(ready.storage, run), np.array([3, 0, 130, 17])
+    data, rows = stage_data(ready.storage, run), np.array([3, 0, 30, 17])
     batch = data.gather(rows, torch.device("cpu"))
     parts = corpus_of(ready.storage.uri, run.corpus_id).parts
     sentences = parts["train"].to_pylist() + parts["unlabelled"].to_pylist()
@@ -106,23 +106,26 @@ def test_a_student_is_distilled_from_it(bank, objective):
     assert first.get("unexpressed_words", 0) < 5
 
 
-def test_a_student_learns_the_trees_and_is_loaded_with_its_labels(bank):
+def test_a_student_that_is_loaded_parses_as_it_was_scored(bank):
     kind, root, ready = bank
-    asked = parsing(
-        root, kind, objective={"kind": "structural"}, schedule={"epochs": 25, "anneal_horizon": 25},
-        training={"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0},
-    )  # fmt: skip
-    run = student_of(ready, asked)
+    run = student_of(ready, parsing(root, kind, objective={"kind": "structural"}))
     result = executed(ready, run)
-    assert result.scores.mean("test") > 0.9
-    assert result.scores.mean("test", beside="repairs") < 0.1
     loaded = raykd.load(ready.storage.child(*run.folder).uri)
-    words, pos = ["the", "dog", "sees", "a", "town", "."], ["DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT"]
-    tree = [(2, "det"), (3, "nsubj"), (0, "root"), (5, "det"), (3, "obj"), (3, "punct")]
-    assert loaded.parse([words, words[:3]], [pos, pos[:3]]) == [tree, tree[:3]]
-    assert loaded.label([words[:3]])[0][1] == "+1@VERB@nsubj"
+    corpus = corpus_of(ready.storage.uri, run.corpus_id)
+    rows = corpus.parts["test"].to_pylist()
+    words, pos = [row["tokens"] for row in rows], [[corpus.pos[p] for p in row["pos"]] for row in rows]
+    gold = [
+        (head, corpus.tag_set.tags[tag])
+        for row in rows
+        for head, tag in zip(row["heads"], row["tags"], strict=True)
+    ]
+    found = [word for tree in loaded.parse(words, pos) for word in tree]
+    right = sum(own == other for own, other in zip(found, gold, strict=True))
+    assert right / len(gold) == pytest.approx(result.scores.mean("test"))
+    assert right
+    assert all(label in loaded.labels for label in loaded.label(words)[0])
     with pytest.raises(ValueError, match="give pos, one for every word"):
-        loaded.parse([words])
+        loaded.parse(words)
     with pytest.raises(ValueError, match="unknown part of speech 'N'"):
         loaded.parse([["rain"]], [["N"]])
     with pytest.raises(ValueError, match="expected 1 part of speech"):

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from raykd.corpora.predicted_pos import UPOS
+
 Kind = Literal["index", "words", "spans", "runs", "flat", "sentence", "constant", "other"]
 Rows = list[list[str]]
 
 SPAN = re.compile(r"[BIESLUM]-.+")
 WORD_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
-_UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
-UPOS = frozenset(_UPOS.split())
 _CHUNKS = "NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP PC NC VC"
 CHUNKS = frozenset(_CHUNKS.split())
 MOST_FLAT, MOST_TYPES = 300, 60

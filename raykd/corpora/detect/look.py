@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 
-from raykd.corpora.conll import DOCUMENT_START, cut_at_tabs
+from raykd.corpora.column_files import DOCUMENT_START, cut_at_tabs
 from raykd.corpora.conllu import COLUMNS as CONLLU_COLUMNS
 from raykd.corpora.detect.columns import ALMOST, Column, Rows, columns_of, text_columns
 from raykd.corpora.detect.seen import LABEL_WORDS, MOST_CLASSES, TEXT_WORDS, Seen, Unclear
