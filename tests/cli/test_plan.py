@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from raykd.corpora.report import CorpusReport
 from raykd.report.form import FORMS
 from raykd.runs.cost import find_cost
 from raykd.spec import load
@@ -53,6 +54,12 @@ def test_the_trials_of_another_corpus_are_not_done_and_the_sweep_gets_a_name(pla
     assert "trials 0 s" not in out
     call(*words)
     assert planned("--set", "corpus.train=20")[1][-1] == "name=own-3"
+
+
+def test_a_treebank_says_where_its_parts_of_speech_are_from(planned, monkeypatch):
+    assert "parts of speech" not in planned()[0]
+    monkeypatch.setattr(CorpusReport, "parts_of_speech", lambda report: ["parts of speech: gold"])
+    assert "\nparts of speech: gold\n" in planned()[0]
 
 
 def test_what_would_be_taken_over_is_done(planned):

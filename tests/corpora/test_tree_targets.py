@@ -1,8 +1,8 @@
 """Batches of trees against plain lists."""
 
 import numpy as np
-import pytest
 import pyarrow as pa
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
