@@ -13,13 +13,21 @@ from types import MappingProxyType
 from raykd.signals import SIGNALS, Need
 
 CHAIN = ("emissions", "transitions")
+ARCS = ("arcs", "relations")
 
 # name -> what it is computed from: the first alternative that a teacher offers. "marginals" (of tokens), "pairs" (of
 # neighbouring tokens) and "softened" (either, of scores divided by a temperature) are computed inside the training
-# step and never stored, so that one transfer set serves every temperature; "kbest" is computed once and stored,
-# because decoding is expensive.
+# step and never stored, so that one transfer set serves every temperature; "kbest" of a chain is computed once and
+# stored, because decoding is expensive. A parser's arcs are read in the labels of the student, which differ from one
+# student to the next: so its best labels are found inside the training step too, and of any number. Its words are
+# independent of each other: it has no pairs.
 DERIVED: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
-    {"kbest": (CHAIN,), "marginals": (CHAIN, ("token_marginals",)), "pairs": (CHAIN,), "softened": (CHAIN,)}
+    {
+        "kbest": (CHAIN, ARCS),
+        "marginals": (CHAIN, ("token_marginals",), ARCS),
+        "pairs": (CHAIN,),
+        "softened": (CHAIN, ARCS),
+    }
 )
 
 
@@ -28,6 +36,8 @@ def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
 
     Examples:
         >>> missing([Need("kbest", k=5)], ["emissions", "transitions"])
+        ''
+        >>> missing([Need("kbest", k=5)], ["arcs", "relations"])
         ''
         >>> missing([Need("emissions")], ["kbest"])
         "'emissions' is needed, and the teacher offers kbest only"
@@ -40,17 +50,25 @@ def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
 def to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
     """The stored signals that serve all `needs` together: each name once, K-best with the largest K, sources first.
 
-    K-best of a chain is computed from the stored (rounded) emissions, so it brings emissions and transitions.
+    K-best of a chain is computed from the stored (rounded) emissions, so it brings emissions and transitions. K-best of
+    a parser is not stored.
+
+    Examples:
+        >>> [need.name for need in to_store([Need("kbest", k=5)], ["emissions", "transitions"])]
+        ['emissions', 'transitions', 'kbest']
+        >>> [need.name for need in to_store([Need("kbest", k=5)], ["arcs", "relations"])]
+        ['arcs', 'relations']
     """
     offered = tuple(offers)
     return _largest(part for need in needs for part in _parts(need, offered) or ())
 
 
 def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
-    """The signals of those `stored` that a training step reads: K-best comes without what it derives from."""
+    """The signals of those `stored` that a training step reads: K-best that is stored comes without what it derives
+    from."""
     held = tuple(stored)
-    direct = ((need,) if need.signal in SIGNALS else _parts(need, held) or () for need in needs)
-    return _largest(part for parts in direct for part in parts)
+    parts = ((need, _parts(need, held) or ()) for need in needs)
+    return _largest(part for need, own in parts for part in ((need,) if need in own else own))
 
 
 def derives(need: Need, offers: Iterable[str]) -> bool:
@@ -71,7 +89,8 @@ def _parts(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
     own = (need,) if need.signal in SIGNALS else ()
     for parts in DERIVED.get(need.signal, ()):
         if all(part in offered for part in parts):
-            return (*(Need(part) for part in parts), *own)
+            stored = own if own and parts == SIGNALS[need.signal].sources else ()
+            return (*(Need(part) for part in parts), *stored)
     # Best paths that do not derive are those that a teacher finds itself: its best one and no more.
     given = need.signal in offered and (need.signal != "kbest" or need.k <= 1)
     return own if given else None

@@ -4,16 +4,17 @@ The transfer store and the training loop loop over these entries and name none o
 to `SIGNALS`, and a field to `TeacherBatch` for what is read back. `needs.py` says which signals serve an objective.
 
 A chain teacher offers its scores, from which all else derives. A non-chain teacher (spans, several teachers averaged)
-offers `token_marginals` and its best path.
+offers `token_marginals` and its best path. A parser offers what it says of every arc and of its relations.
 
-Shapes: B batch, T labels of a sentence (one per word, or one), W words, P pieces, Y tags, K best, D size; N sentences
-and R rows of a shard, V values of one row.
+Shapes: B batch, T labels of a sentence (one per word, or one), W words, P pieces, Y tags, K best, D size, H heads (of
+n words n + 1, head 0 the root); N sentences and R rows of a shard, V values of one row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import isqrt
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,7 @@ import torch
 
 from raykd.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
 from raykd.structures import Chain, kbest, token_marginals, viterbi
+from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
     from raykd.corpora.encoding import TokenBatch
     from raykd.layers import Output
 
-Rows = Literal["label", "word", "sentence", "teacher"]
-"""What one row of a column belongs to; a `teacher` column is stored once per teacher, not per text."""
+Rows = Literal["label", "word", "arc", "sentence", "teacher"]
+"""What one row of a column belongs to: `Column` says how many a sentence has, and which. An arc is a word and a head:
+row t · (n + 1) + h of a sentence of n words is its word t under head h. A `teacher` column is stored once per teacher,
+not per text."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +87,34 @@ class Column:
         """Bytes of one row; Arrow's own bookkeeping is not counted."""
         return np.dtype(self.dtype(sizes)).itemsize * self.width(sizes, need)
 
+    @property
+    def is_list(self) -> bool:
+        """Whether the number of a sentence's rows depends on its words."""
+        return self.rows in ("label", "word", "arc")
+
+    def rows_of(self, words_N: np.ndarray, unit: str) -> np.ndarray:
+        """How many rows sentences of so many words have [N]. `unit` is what gets one label: a word, or a sentence."""
+        if self.rows == "arc":
+            return words_N * (words_N + 1)
+        per_word = self.rows == "word" or (self.rows == "label" and unit == "word")
+        return words_N if per_word else np.ones_like(words_N)
+
+    def cut(self, padded: np.ndarray, words: int, unit: str) -> np.ndarray:
+        """The rows [R, V] of one sentence of a batch, without padding: [T, V], of arcs [T, H, V], else [V]."""
+        if self.rows == "arc":
+            padded = padded[:words, : words + 1]
+        return padded.reshape(-1, padded.shape[-1])[: int(self.rows_of(np.array(words), unit))]
+
 
 @dataclass(frozen=True)
 class Signal:
     """One kind of thing that a teacher gives.
 
-    `take` gives one tensor per column for a batch: [B, rows, V] for label and word columns, [B, V] for sentence
-    columns, [V] for teacher columns. `derive` computes the columns of a shard from the stored columns of `sources`
-    instead, where a teacher offers them: stored values are rounded, so a later derivation gives the same bytes.
-    `read` turns gathered columns, padded with 0 and on the device of the batch, and the lengths [B] of the first
-    column's rows into what an objective uses.
+    `take` gives one tensor per column for a batch: [B, rows, V] for label and word columns, [B, T, H, V] for those of
+    arcs, [B, V] for sentence columns, [V] for teacher columns. `derive` computes the columns of a shard from the stored
+    columns of `sources` instead, where a teacher offers them: stored values are rounded, so a later derivation gives
+    the same bytes. `read` turns gathered columns, padded with 0 and on the device of the batch, and the lengths [B] of
+    the first column's rows into what an objective uses.
     """
 
     name: str
@@ -119,7 +141,8 @@ class TeacherBatch:
     K best paths, best first, with their scores under the chain, −∞ where a sentence has fewer than K paths.
     `marginals` is what non-chain teachers give: independent tags with their token marginals, as a chain without
     transitions. `hidden` holds, by layer and precision, the states that labels are predicted from, and how many each
-    sentence has. `features` are what a frozen encoder gives for each word, in float16.
+    sentence has. `features` are what a frozen encoder gives for each word, in float16. `arcs` is what a parser says of
+    each word, heads and relations, in float32.
     """
 
     chain: Chain | None = None
@@ -130,6 +153,7 @@ class TeacherBatch:
         default_factory=dict
     )
     features: Float[Tensor, "batch word size"] | None = None
+    arcs: LabelledArcs | None = None
 
     @staticmethod
     def of(values: Mapping[Need, Any]) -> TeacherBatch:
@@ -144,7 +168,15 @@ class TeacherBatch:
             marginals=by_signal.get("token_marginals"),
             hidden={need: value for need, value in values.items() if need.layer is not None},
             features=by_signal.get("features"),
+            arcs=_labelled_arcs(by_signal),
         )
+
+
+def _labelled_arcs(by_signal: Mapping[str, Any]) -> LabelledArcs | None:
+    if not {"arcs", "relations"} <= by_signal.keys():
+        return None
+    arcs_BTH, words_B = by_signal["arcs"]
+    return LabelledArcs(arcs_BTH, by_signal["relations"], words_B)
 
 
 def path_dtype(tags: int) -> np.dtype:
@@ -202,6 +234,16 @@ def _take_scaled(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor,
 
 def _take_features(output: EncoderOutput, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
     return (output.features_BTD,)
+
+
+def _take_arcs(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    arcs_BTH = LabelledArcs.of(_chain_of(output)).arcs_BTH
+    # What may not be is exactly NEVER, or its rounding would be the largest error of the signal.
+    return (torch.where(arcs_BTH < NEVER / 2, NEVER, arcs_BTH)[..., None],)
+
+
+def _take_relations(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    return (LabelledArcs.of(_chain_of(output)).relations_BTHR,)
 
 
 def _derive_paths(
@@ -262,6 +304,32 @@ def _read_scaled(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> 
     return steps_BTD * scales_BT1, lengths_B
 
 
+def _read_arcs(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
+    # Rounded, so renormalised where they are read.
+    rows_BTH1, inside_BTH, words_B = _spread(columns[0], lengths_B)
+    arcs_BTH = rows_BTH1[..., 0].float().masked_fill(~inside_BTH, NEVER).log_softmax(2)
+    return arcs_BTH.masked_fill(~inside_BTH, NEVER), words_B
+
+
+def _read_relations(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> Tensor:
+    rows_BTHR, inside_BTH, _ = _spread(columns[0], lengths_B)
+    return rows_BTHR.float().log_softmax(3).masked_fill(~inside_BTH[..., None], 0)
+
+
+def _spread(rows_BRV: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows of arcs, n(n + 1) for a sentence of n words, by word and head: [B, T, H, V] with T the words of the
+    longest; which of them are inside their sentence; and the words of each sentence."""
+    # n² < n(n + 1) < (n + 1)²
+    words_B, time = lengths_B.double().sqrt().long(), isqrt(rows_BRV.shape[1])
+    heads_H = torch.arange(time + 1, device=rows_BRV.device)
+    words_T = heads_H[:-1, None]
+    last_B11 = words_B[:, None, None]
+    inside_BTH = (words_T < last_B11) & (heads_H <= last_B11)
+    row_BTH = torch.where(inside_BTH, words_T * (last_B11 + 1) + heads_H, 0)
+    sentence_B = torch.arange(len(rows_BRV), device=rows_BRV.device)
+    return rows_BRV[sentence_B[:, None, None], row_BTH], inside_BTH, words_B
+
+
 def _float16(sizes: Sizes) -> Any:
     return np.float16
 
@@ -274,8 +342,8 @@ def _float32(sizes: Sizes) -> Any:
     return np.float32
 
 
-def _log_scores(name: str) -> Column:
-    return Column(name, "label", _float16, lambda sizes, need: sizes.tags, encode_log_scores)
+def _log_scores(name: str, rows: Rows = "label") -> Column:
+    return Column(name, rows, _float16, lambda sizes, need: sizes.tags, encode_log_scores)
 
 
 def _state_size(sizes: Sizes, need: Need) -> int:
@@ -328,6 +396,15 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
                 _read_scaled,
             ),
             Signal("features", (_states("features", "word"),), _take_features, _read_features),
+            # log P(head): a row is one number of a word's distribution, so its best is not taken off. And
+            # log P(relation | head) of each word at every head, not at its best one (Wang et al., ACL 2021, Eq. 5).
+            Signal(
+                "arcs",
+                (Column("arcs", "arc", _float16, lambda sizes, need: 1, encode_float16),),
+                _take_arcs,
+                _read_arcs,
+            ),
+            Signal("relations", (_log_scores("relations", "arc"),), _take_relations, _read_relations),
         )
     }
 )

@@ -1,6 +1,6 @@
 import pytest
 
-from raykd.needs import CHAIN, DERIVED, derives, missing, to_read, to_store
+from raykd.needs import ARCS, CHAIN, DERIVED, derives, missing, to_read, to_store
 from raykd.signals import SIGNALS, Need
 
 NON_CHAIN = ("token_marginals", "kbest")
@@ -38,6 +38,32 @@ def test_what_is_stored_is_what_the_teacher_offers():
     assert to_store(wanted, CHAIN) == (Need("emissions"), Need("transitions"), Need("kbest", 1))
     assert to_read(wanted, NON_CHAIN) == to_store(wanted, NON_CHAIN)
     assert to_read(wanted, (*SIGNALS,)) == (Need("emissions"), Need("transitions"), Need("kbest", 1))
+
+
+def test_a_parser_serves_all_but_pairs_from_its_arcs_and_relations():
+    wanted = [Need("kbest", 7), Need("marginals"), Need("softened")]
+    assert missing(wanted, ARCS) == ""
+    assert to_store(wanted, ARCS) == to_read(wanted, ARCS) == (Need("arcs"), Need("relations"))
+    for name in ("marginals", "softened"):
+        assert (
+            to_store([Need(name)], ARCS) == to_read([Need(name)], ARCS) == (Need("arcs"), Need("relations"))
+        )
+    message = missing([Need("pairs")], ARCS)
+    assert message == (
+        "'pairs' is needed: it derives from emissions and transitions, and the teacher offers arcs and relations only"
+    )
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_best_labels_of_a_parser_are_not_stored(k):
+    """They are found in the student's labels: nothing that is stored of the teacher has them."""
+    assert (
+        to_store([Need("kbest", k)], ARCS)
+        == to_read([Need("kbest", k)], ARCS)
+        == (Need("arcs"), Need("relations"))
+    )
+    assert not derives(Need("kbest", k), ARCS)
+    assert "'kbest' is needed" in missing([Need("kbest", k)], ["arcs"])
 
 
 def test_best_paths_derive_only_where_a_teacher_offers_scores():

@@ -1,5 +1,7 @@
 """What single signals do: encoding of scores, K best paths from stored scores, the batch that objectives read."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -26,8 +28,45 @@ def test_bytes_are_those_of_the_arrays():
     assert bytes_of("emissions") == [np.zeros(tags, np.float16).nbytes]
     assert bytes_of("token_marginals") == [np.zeros(tags, np.float16).nbytes]
     assert bytes_of("kbest", k) == [np.zeros(k, np.uint8).nbytes, np.zeros(k, np.float32).nbytes]
+    assert bytes_of("arcs") == [np.zeros(1, np.float16).nbytes]
+    assert bytes_of("relations") == [np.zeros(tags, np.float16).nbytes]
     assert bytes_of("transitions") == [np.zeros(n, np.float32).nbytes for n in (tags**2, tags, tags)]
     assert [name for name, signal in SIGNALS.items() if signal.once] == ["transitions"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "unit", "expected"),
+    [
+        ("label", "word", [1, 2, 7]), ("label", "sentence", [1, 1, 1]), ("word", "sentence", [1, 2, 7]),
+        ("arc", "word", [2, 6, 56]), ("sentence", "word", [1, 1, 1]),
+    ],
+)  # fmt: skip
+def test_how_many_rows_a_sentence_has_follows_from_what_a_row_belongs_to(rows, unit, expected):
+    column = replace(SIGNALS["arcs"].columns[0], rows=rows)
+    assert column.rows_of(np.array([1, 2, 7]), unit).tolist() == expected
+    assert column.is_list == (rows != "sentence")
+
+
+def test_a_sentences_rows_are_cut_out_of_a_batch_by_its_own_words():
+    relations, emissions = SIGNALS["relations"].columns[0], SIGNALS["emissions"].columns[0]
+    padded_THV = np.arange(3 * 4 * 5).reshape(3, 4, 5)
+    assert np.array_equal(
+        relations.cut(padded_THV, 2, "word"), [padded_THV[t, h] for t in range(2) for h in range(3)]
+    )
+    assert np.array_equal(emissions.cut(padded_THV[0], 2, "word"), padded_THV[0, :2])
+    assert np.array_equal(emissions.cut(padded_THV[0], 2, "sentence"), padded_THV[0, :1])
+    assert np.array_equal(KBEST.columns[1].cut(padded_THV[0, 0], 2, "word"), padded_THV[0, :1])
+
+
+@pytest.mark.parametrize("words", [1, 2, 31, 512])
+def test_words_are_found_again_from_the_rows_of_their_arcs(words):
+    lengths_B = torch.tensor([words * (words + 1), 2])
+    arcs_BTH, words_B = SIGNALS["arcs"].read(
+        (torch.zeros(2, words * (words + 1), 1),), lengths_B, Need("arcs")
+    )
+    assert arcs_BTH.shape == (2, words, words + 1)
+    assert words_B.tolist() == [words, 1]
+    assert torch.equal(arcs_BTH[1].exp().sum(), torch.tensor(1.0))
 
 
 @pytest.mark.parametrize("tags", [256, 257])

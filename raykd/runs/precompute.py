@@ -57,8 +57,7 @@ class PrecomputeTask:
 
     def rows_of(self, column: Column) -> np.ndarray:
         """How many rows each sentence has in a column [N]."""
-        per_word = column.rows == "word" or (column.rows == "label" and self.teacher.unit == "word")
-        return self.text.lengths if per_word else np.ones_like(self.text.lengths)
+        return column.rows_of(self.text.lengths, self.teacher.unit)
 
     def bytes_of(self, need: Need) -> np.ndarray:
         """Bytes of each sentence in a shard of the signal [N]; those of the file itself are not counted."""

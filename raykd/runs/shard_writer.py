@@ -21,7 +21,7 @@ import torch
 from raykd import errors
 from raykd.errors import RaykdError, RunError
 from raykd.needs import CHAIN, derives
-from raykd.signals import SIGNALS, Column, Need, Signal, Sizes, buckets
+from raykd.signals import SIGNALS, Column, Need, Sizes, buckets
 from raykd.storage import Storage
 from raykd.transfer import (
     Origin,
@@ -168,12 +168,11 @@ class ShardWriter:
         lengths_N = text.lengths[rows.first : rows.last]
         order_N = shard_order(lengths_N)
         values = self._outputs(job, text, order_N + rows.first, lengths_N[order_N], lacking)
-        labels_N = lengths_N[order_N] if job.teacher.unit == "word" else np.ones(len(order_N), np.int64)
         for need in lacking:
-            signal = SIGNALS[need.signal]
+            first = SIGNALS[need.signal].columns[0]
             columns, error = encode_columns(
                 need, job.teacher.sizes, order_N + rows.first,
-                lengths_N[order_N] if signal.columns[0].rows == "word" else labels_N,
+                first.rows_of(lengths_N[order_N], job.teacher.unit),
                 [np.concatenate(part) for part in values[need]],
             )  # fmt: skip
             entries[need] = write_shard(
@@ -196,7 +195,7 @@ class ShardWriter:
                 sentences, self._token_budget, layers=layers
             ):
                 for need in needs:
-                    collected |= _per_sentence(SIGNALS[need.signal], need, places, batch, output)
+                    collected |= _per_sentence(job, need, places, batch, output)
             for need in needs:
                 for number, column in enumerate(SIGNALS[need.signal].columns):
                     own = [collected.get((need, number, place)) for place in range(len(sentences))]
@@ -234,20 +233,14 @@ def _is_derived(job: ShardJob, need: Need) -> bool:
 
 
 def _per_sentence(
-    signal: Signal, need: Need, places: Sequence[int], batch: TokenBatch, output: Output
+    job: ShardJob, need: Need, places: Sequence[int], batch: TokenBatch, output: Output
 ) -> dict[tuple[Need, int, int], np.ndarray]:
     """(need, column, sentence) → its values [rows, V], padding removed."""
-    lengths = {"word": batch.lengths_B.tolist()}
-    if any(column.rows == "label" for column in signal.columns):
-        lengths["label"] = output.distribution.lengths_B.tolist()
-    found = {}
-    for number, (column, part) in enumerate(
-        zip(signal.columns, signal.take(output, batch, need), strict=True)
-    ):
-        values = _array(part)
-        for i, place in enumerate(places):
-            rows = lengths[column.rows][i] if column.rows in lengths else None
-            found[need, number, place] = values[i : i + 1] if rows is None else values[i, :rows]
+    signal, words, found = SIGNALS[need.signal], batch.lengths_B.tolist(), {}
+    parts = zip(signal.columns, signal.take(output, batch, need), strict=True)
+    for number, (column, part) in enumerate(parts):
+        for place, padded, own in zip(places, _array(part), words, strict=True):
+            found[need, number, place] = column.cut(padded, own, job.teacher.unit)
     return found
 
 
@@ -255,8 +248,7 @@ def _check_shapes(
     job: ShardJob, need: Need, column: Column, own: Sequence[np.ndarray | None], lengths_B: np.ndarray
 ) -> None:
     width = column.width(job.teacher.sizes, need)
-    per_word = column.rows == "word" or (column.rows == "label" and job.teacher.unit == "word")
-    expected = [(int(length) if per_word else 1, width) for length in lengths_B]
+    expected = [(rows, width) for rows in column.rows_of(lengths_B, job.teacher.unit).tolist()]
     got = [None if values is None else values.shape for values in own]
     wrong = next((pair for pair in zip(got, expected, strict=True) if pair[0] != pair[1]), None)
     if wrong is not None:

@@ -1,10 +1,10 @@
 """One shard: an Arrow IPC file with one record batch, uncompressed, so that reading is mapping.
 
 Columns: `sentence` int64 (row of the text), `length` int32 (rows of the sentence's list columns), and those of the
-signal (`signals.py`): a list<fixed_size_list<dtype>[V]> for what is stored per label or word, a fixed_size_list for
-what is stored per sentence. A signal that is stored once per teacher has its own columns only, and one row. Rows are
-sorted by the sentences' length. The schema's metadata holds what the shard is and the hash of its columns, so that a
-shard left by a killed precompute can be checked before a manifest exists.
+signal (`signals.py`): a list<fixed_size_list<dtype>[V]> for what is stored per label, word or arc, a fixed_size_list
+for what is stored per sentence. A signal that is stored once per teacher has its own columns only, and one row. Rows
+are sorted by the sentences' length. The schema's metadata holds what the shard is and the hash of its columns, so that
+a shard left by a killed precompute can be checked before a manifest exists.
 
 Shapes: N sentences of the shard, R list rows of all of them, V values of one row.
 """
@@ -64,7 +64,7 @@ def encode_columns(
     for column, given in zip(signal.columns, values, strict=True):
         stored, error = _encoded(need, column, sizes, given, sentences_N, lengths_N)
         largest = max(largest, error)
-        columns[column.name] = ragged(lengths_N, stored) if is_list(column) else fixed(stored)
+        columns[column.name] = ragged(lengths_N, stored) if column.is_list else fixed(stored)
     return pa.record_batch(columns), largest
 
 
@@ -89,14 +89,9 @@ def _encoded(
 def decode_columns(need: Need, batch: pa.RecordBatch) -> tuple[np.ndarray, ...]:
     """The columns of a shard as they are stored: [R, V], [N, V] or [1, V] each, mapped without a copy."""
     return tuple(
-        (tokens_of if is_list(column) else rows_of)(batch, column.name)
+        (tokens_of if column.is_list else rows_of)(batch, column.name)
         for column in SIGNALS[need.signal].columns
     )
-
-
-def is_list(column: Column) -> bool:
-    """Whether a sentence has several rows of the column."""
-    return column.rows in ("label", "word")
 
 
 def write_shard(

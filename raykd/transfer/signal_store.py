@@ -16,7 +16,7 @@ from raykd.storage import Storage
 from raykd.transfer.index import Index, read_index
 from raykd.transfer.manifest import AGAIN, Manifest, damaged, read_manifest
 from raykd.transfer.names import signal_folder, stored_ks
-from raykd.transfer.shard import decode_columns, is_list, open_shard
+from raykd.transfer.shard import decode_columns, open_shard
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class SignalStore:
         if not SIGNALS[need.signal].once:
             sentence_N, length_N = batch["sentence"].to_numpy(), batch["length"].to_numpy()
             wanted = [
-                int(length_N.sum()) if is_list(column) else len(sentence_N)
+                int(length_N.sum()) if column.is_list else len(sentence_N)
                 for column in SIGNALS[need.signal].columns
             ]
             agrees = self._indexed().agrees(entry.rows, sentence_N, length_N)

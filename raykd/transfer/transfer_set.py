@@ -22,7 +22,6 @@ from raykd.storage import Storage
 from raykd.transfer.names import signal_folder
 from raykd.transfer.prefetch import Prefetched
 from raykd.transfer.ragged import gather
-from raykd.transfer.shard import is_list
 from raykd.transfer.signal_store import SignalStore, open_kbest
 from raykd.transfer.windows import ShardKey, Units, windows_of
 
@@ -166,12 +165,12 @@ class TransferSet:
         parts = []
         for number, column in enumerate(signal.columns):
             block_of = partial(self._block, need, number)
-            if is_list(column):
+            if column.is_list:
                 parts.append(gather(block_of, block_B, start_B, length_B))
             else:
                 parts.append(gather(block_of, block_B, place_B, np.ones_like(place_B))[:, 0])
         padded = tuple(torch.from_numpy(part).to(device) for part in parts)
-        lengths_B = torch.from_numpy(length_B if is_list(signal.columns[0]) else np.ones_like(length_B))
+        lengths_B = torch.from_numpy(length_B if signal.columns[0].is_list else np.ones_like(length_B))
         return signal.read(padded, lengths_B.to(device), need)
 
     def _block(self, need: Need, column: int, block: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raykd.corpora.encoding import TokenBatch
 from raykd.layers import Output
-from raykd.needs import CHAIN
+from raykd.needs import ARCS, CHAIN
 from raykd.rounding import encode_int8, encode_log_scores
-from raykd.signals import SIGNALS, Column, Need, Sizes, TeacherBatch
+from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch
 from raykd.storage import Storage
 from raykd.structures import Chain
 from raykd.transfer import (
@@ -35,12 +36,13 @@ from raykd.transfer import (
     origin_folder,
     write_shard,
 )
-from raykd.transfer.shard import is_list
-from tests.transfer.samples import TAGS, FakeTeacher, Source, sentences
+from tests.transfer.samples import TAGS, FakeParser, FakeTeacher, Source, sentences
 
 NEEDS = {
     "kbest": Need("kbest", 1), "hidden": Need("hidden", layer=1), "hidden_int8": Need("hidden_int8", layer=1)
 }  # fmt: skip
+# What has no place of its own in a batch is read beside this signal.
+BESIDE = {"transitions": "emissions", "arcs": "relations", "relations": "arcs"}
 TAKEN = [NEEDS.get(name, Need(name)) for name in SIGNALS]
 DERIVED = [Need(name, 3) for name, signal in SIGNALS.items() if signal.derive is not None]
 TAKEN_ONES = pytest.mark.parametrize("need", TAKEN, ids=lambda need: need.name)
@@ -58,8 +60,9 @@ class Given(Output):
     features_BTD: Tensor | None = None
 
 
-def outputs(given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[TokenBatch, Output]:
-    """What a chain teacher gives for the sentences, one label per word or one for each sentence, with more padding."""
+def outputs(need: Need, given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[TokenBatch, Output]:
+    """What a chain teacher gives for the sentences, one label per word or one for each sentence, with more padding; or
+    a parser, where what is needed is of arcs."""
     _, batch, output = next(FakeTeacher("t").outputs(given, 1, layers=tuple(SIZES.hidden)))
     chain, lengths_B = output.distribution, batch.lengths_B
     emissions_BTY = torch.nn.functional.pad(chain.emissions_BTY, (0, 0, 0, padding), value=-3.0)
@@ -70,42 +73,41 @@ def outputs(given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[Tok
         for n, states in output.hidden.items()
     }
     own = Chain(emissions_BTY, lengths_B, chain.transitions, chain.start, chain.end)
+    if need.signal in ARCS:
+        parser = FakeParser("p")
+        own = parser.labelled_arcs([parser.scores(words) for words in given], padding=padding).chain()
     words_BTD = hidden[0]
     if unit == "sentence":
         hidden = {layer: states[:, :1] for layer, states in hidden.items()}
     return batch, Given(own, hidden, words_BTD)
 
 
-def taken(need: Need, batch: TokenBatch, output: Output) -> list[list[np.ndarray]]:
+def taken(need: Need, batch: TokenBatch, output: Output, unit: str) -> list[list[np.ndarray]]:
     """For each column the values [rows, V] of every sentence, padding removed; of a teacher's column one [1, V]."""
-    lengths = {"label": output.distribution.lengths_B.tolist(), "word": batch.lengths_B.tolist()}
-    signal, found = SIGNALS[need.signal], []
+    signal, words, found = SIGNALS[need.signal], batch.lengths_B.tolist(), []
     for column, part in zip(signal.columns, signal.take(output, batch, need), strict=True):
+        values = part.numpy()
         if column.rows == "teacher":
-            own = [part[None]]
-        elif column.rows == "sentence":
-            own = list(part[:, None])
+            found.append([values[None]])
         else:
-            own = [values[:length] for values, length in zip(part, lengths[column.rows], strict=True)]
-        found.append([values.numpy() for values in own])
+            found.append([column.cut(own, n, unit) for own, n in zip(values, words, strict=True)])
     return found
 
 
-def rows_of(column: Column, unit: str, given: list[list[str]]) -> np.ndarray:
-    """How many rows each sentence has in a column [N]."""
-    per_word = column.rows == "word" or (column.rows == "label" and unit == "word")
-    return np.array([len(words) if per_word else 1 for words in given])
+def words_of(given: list[list[str]]) -> np.ndarray:
+    """How many words each sentence has [N]."""
+    return np.array([len(words) for words in given])
 
 
 def values_of(need: Need, given: list[list[str]], unit: str) -> list[np.ndarray]:
     """The values [R, V] of each column: taken from the outputs, or derived from stored columns."""
     if need not in DERIVED:
-        return [np.concatenate(part) for part in taken(need, *outputs(given, unit))]
+        return [np.concatenate(part) for part in taken(need, *outputs(need, given, unit), unit)]
     signal = SIGNALS[need.signal]
     stored = {
         name: decode_columns(Need(name), encoded(Need(name), given, unit)[0]) for name in signal.sources
     }
-    return list(signal.derive(stored, rows_of(signal.columns[0], unit, given), need, 20))
+    return list(signal.derive(stored, signal.columns[0].rows_of(words_of(given), unit), need, 20))
 
 
 def encoded(
@@ -114,7 +116,7 @@ def encoded(
     """The shard's content for sentences that are sorted by length."""
     signal = SIGNALS[need.signal]
     rows_N = np.arange(len(given)) if rows_N is None else rows_N
-    lengths_N = rows_of(signal.columns[0], unit, given)
+    lengths_N = signal.columns[0].rows_of(words_of(given), unit)
     if signal.once:
         rows_N, lengths_N = rows_N[:0], lengths_N[:0]
     return encode_columns(need, SIZES, rows_N, lengths_N, values_of(need, given, unit))
@@ -137,8 +139,8 @@ def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEn
         content, error = shard_of(need, unit, rows)
         where = origin_folder(store, origin)
         entries.append(write_shard(where, content, origin=origin, rows=rows, largest_error=error))
-    words_N = np.array([len(words) for words in SENTENCES])
-    rows_N = rows_of(SIGNALS[need.signal].columns[0], unit, SENTENCES)
+    words_N = words_of(SENTENCES)
+    rows_N = SIGNALS[need.signal].columns[0].rows_of(words_N, unit)
     cover_signal(store, origin, SHARDS).commit(entries, words_N, rows_N)
     return store, origin, entries
 
@@ -164,17 +166,18 @@ def test_what_is_stored_is_what_was_taken_within_the_stated_error(need, unit):
     assert error <= most * (1 + 1e-4)
 
 
-def expected_batch(need: Need, unit: str, rows: list[int]) -> TeacherBatch:
-    """What the batch of these rows must hold, from each sentence's own shard."""
+def expected_value(need: Need, unit: str, rows: list[int]) -> Any:
+    """What of the signal the batch of these rows must hold, from each sentence's own shard."""
     signal, own = SIGNALS[need.signal], []
     for row in rows:
         own.append(decode_columns(need, encoded(need, [SENTENCES[row]], unit)[0]))
     columns = []
     for column, parts in zip(signal.columns, zip(*own, strict=True), strict=True):
         tensors = [torch.from_numpy(np.array(part)) for part in parts]
-        columns.append(pad_sequence(tensors, batch_first=True) if is_list(column) else torch.cat(tensors))
-    lengths_B = torch.from_numpy(rows_of(signal.columns[0], unit, [SENTENCES[row] for row in rows]))
-    return TeacherBatch.of({need: signal.read(tuple(columns), lengths_B, need)})
+        columns.append(pad_sequence(tensors, batch_first=True) if column.is_list else torch.cat(tensors))
+    words_B = words_of([SENTENCES[row] for row in rows])
+    lengths_B = torch.from_numpy(signal.columns[0].rows_of(words_B, unit))
+    return signal.read(tuple(columns), lengths_B, need)
 
 
 def parts_of(value) -> list[Tensor]:
@@ -191,8 +194,7 @@ def parts_of(value) -> list[Tensor]:
 @EVERY
 @UNITS
 def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
-    """A signal that is stored once per teacher has no batch of its own: it is read beside emissions."""
-    beside = [Need("emissions")] if SIGNALS[need.signal].once else []
+    beside = [Need(BESIDE[need.signal])] if need.signal in BESIDE else []
     stores = [stored(tmp_path, each, unit)[0] for each in (need, *beside)]
     source = Source.of("t", Text.of(SENTENCES), [need, *beside], offers=(*SIGNALS,))
     opened = TransferSet.open(stores[0], [Covered(source, np.arange(14))], [need, *beside])
@@ -204,7 +206,8 @@ def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
         expected = SIGNALS[need.signal].read(tuple(columns), torch.ones(len(rows)), need)
         assert all(torch.equal(a, b) for a, b in zip(batch.chain.parts()[2:], expected, strict=True))
         return
-    found, expected = parts_of(batch), parts_of(expected_batch(need, unit, rows))
+    values = {each: expected_value(each, unit, rows) for each in (need, *beside)}
+    found, expected = parts_of(batch), parts_of(TeacherBatch.of(values))
     assert found
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
@@ -220,7 +223,8 @@ def test_stated_bytes_are_those_of_the_file_within_arrows_bookkeeping(tmp_path, 
     for entry in entries:
         given = SENTENCES[:1] if once else SENTENCES[entry.first : entry.last]
         stated = sum(
-            column.bytes_per_row(SIZES, need) * (1 if once else int(rows_of(column, unit, given).sum()))
+            column.bytes_per_row(SIZES, need)
+            * (1 if once else int(column.rows_of(words_of(given), unit).sum()))
             for column in signal.columns
         )
         columns = decode_columns(need, shard_of(need, unit, RowRange(entry.first, entry.last))[0])
@@ -234,8 +238,8 @@ def test_stated_bytes_are_those_of_the_file_within_arrows_bookkeeping(tmp_path, 
 @UNITS
 def test_padding_and_neighbours_change_nothing(need, unit):
     given = SENTENCES[:5]
-    together, padded = (taken(need, *outputs(given, unit, padding=n)) for n in (0, 2))
-    alone = [taken(need, *outputs([words], unit)) for words in given]
+    together, padded = (taken(need, *outputs(need, given, unit, padding=n), unit) for n in (0, 2))
+    alone = [taken(need, *outputs(need, [words], unit), unit) for words in given]
     for number, column in enumerate(SIGNALS[need.signal].columns):
         for place in range(1 if column.rows == "teacher" else len(given)):
             for other in (padded[number][place], alone[place][number][0]):
@@ -244,7 +248,7 @@ def test_padding_and_neighbours_change_nothing(need, unit):
 
 def test_only_a_chain_teacher_gives_scores():
     _, batch, output = next(FakeTeacher("t", chain=False).outputs(SENTENCES[:2], 1))
-    for name in CHAIN:
+    for name in (*CHAIN, *ARCS):
         with pytest.raises(TypeError, match="a chain teacher gives a Chain, got Mixture"):
             SIGNALS[name].take(output, batch, Need(name))
     for need in (Need("token_marginals"), Need("kbest", 1)):

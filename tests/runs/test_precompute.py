@@ -13,6 +13,7 @@ import torch
 from ray.exceptions import ActorDiedError, RayError
 
 from raykd.errors import RunError, StoreError
+from raykd.needs import ARCS
 from raykd.runs import pipeline as module
 from raykd.runs.pipeline import Placement, launch_on_ray
 from raykd.runs.precompute import PrecomputePlan, estimate, precompute
@@ -21,9 +22,19 @@ from raykd.runs.topology import Node, Topology
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage
 from raykd.structures import token_marginals, viterbi
+from raykd.structures.labelled_arcs import NEVER
 from raykd.transfer import Covered, Text, TransferSet, read_manifest, signal_id
 from tests.stored import changed
-from tests.transfer.samples import NON_CHAIN, FakeTeacher, School, Source, compute, sentences
+from tests.transfer.samples import (
+    NON_CHAIN,
+    TAGS,
+    FakeParser,
+    FakeTeacher,
+    School,
+    Source,
+    compute,
+    sentences,
+)
 
 ENGLISH, GERMAN = Text.of(sentences(35, seed=1)), Text.of(sentences(21, seed=2))
 
@@ -246,6 +257,68 @@ def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school
         )
 
 
+def test_the_estimate_of_arcs_counts_every_pair_of_a_word_and_a_head(tmp_path):
+    given = sentences(120, seed=3, longest=30)
+    plan = _parser(tmp_path, Text.of(given), shard_sentences=100, shard_bytes=2**17)
+    before, done = estimate(plan), compute(plan)
+    pairs = sum(len(words) * (len(words) + 1) for words in given)
+    for name, per_pair in {"arcs": 2, "relations": 2 * TAGS}.items():
+        # What a file takes beside its values, of which arcs have few, is estimated for each file.
+        assert before.signals[name].bytes == pytest.approx(estimate(plan).signals[name].bytes, rel=0.05)
+        assert before.signals[name].bytes > pairs * per_pair
+    assert before.missing_bytes == pytest.approx(done.bytes, rel=0.05)
+    assert before.missing_shards == done.shards
+    # Cut by bytes: the larger signal does not fit into one shard of each hundred sentences.
+    sizes = [
+        shard.bytes
+        for shard in read_manifest(
+            Storage(str(folder_of(tmp_path, "en", Text.of(given), "relations")))
+        ).shards
+    ]
+    assert len(sizes) > 2
+    assert max(sizes) < 2**17 + 2500
+    assert done.tokens == sum(map(len, given))
+
+
+def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
+    given = [["w"] * n for n in (1, 2, 7, 3, 1, 12, 2)] + sentences(20, seed=5)
+    text = Text.of(given)
+    compute(_parser(tmp_path, text))
+    source = Source.of("en", text, [Need("marginals")], offers=ARCS)
+    assert source.folders.keys() == {"arcs", "relations"}
+    opened = TransferSet.open(Storage(str(tmp_path)), [Covered(source, np.arange(27))], [Need("kbest", 4)])
+    parser = FakeParser("en")
+    for rows in ([2, 0, 1], [26, 5, 5, 4, 11], [0, 4], [6]):
+        found = opened.gather(np.array(rows)).arcs
+        own = parser.labelled_arcs([parser.scores(given[row]) for row in rows])
+        assert found.lengths_B.tolist() == own.lengths_B.tolist() == [len(given[row]) for row in rows]
+        assert found.arcs_BTH.shape == own.arcs_BTH.shape
+        assert found.arcs_BTH.dtype == found.relations_BTHR.dtype == torch.float32
+        for place, words in enumerate(own.lengths_B.tolist()):
+            # Of every word and every head it may have; under itself a word has no relations.
+            other = ~torch.eye(words + 1, dtype=torch.bool)[1:]
+            for one, expected in (
+                (found.arcs_BTH, own.arcs_BTH), (found.relations_BTHR, own.relations_BTHR)
+            ):  # fmt: skip
+                one, expected = (part[place, :words, : words + 1][other] for part in (one, expected))
+                torch.testing.assert_close(one, expected, atol=2e-2, rtol=0)
+            beyond = torch.ones(found.arcs_BTH.shape[1:], dtype=torch.bool)
+            beyond[:words, : words + 1] = False
+            assert (found.arcs_BTH[place][beyond] == NEVER).all()
+            assert (found.arcs_BTH[place, :words, : words + 1][~other] < NEVER / 2).all()
+        assert torch.isfinite(found.relations_BTHR).all()
+        inside_BT = found.chain().mask_BT
+        torch.testing.assert_close(found.arcs_BTH.exp().sum(2)[inside_BT], torch.ones(int(inside_BT.sum())))
+
+
+def test_the_error_of_arcs_is_that_of_heads_a_word_may_have(tmp_path):
+    text = Text.of(sentences(20, seed=5))
+    compute(_parser(tmp_path, text))
+    for name in ARCS:
+        manifest = read_manifest(Storage(str(folder_of(tmp_path, "en", text, name))))
+        assert 0 < manifest.largest_error < 0.01
+
+
 @pytest.mark.parametrize(
     ("emit", "message"),
     [
@@ -337,6 +410,11 @@ def test_a_lost_best_path_is_asked_for_again_and_the_marginals_stay(tmp_path):
 def _non_chain(school: School, store: Path) -> PrecomputePlan:
     task = school.task(store, "en", ENGLISH, k=1, offers=NON_CHAIN)
     return PrecomputePlan(str(store), (task,), shard_sentences=10, token_budget=40)
+
+
+def _parser(store: Path, text: Text, **changes) -> PrecomputePlan:
+    task = School(FakeParser("en")).task(store, "en", text, offers=ARCS)
+    return PrecomputePlan(str(store), (task,), **{"shard_sentences": 10, "token_budget": 40, **changes})
 
 
 @pytest.fixture

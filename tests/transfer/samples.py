@@ -19,6 +19,7 @@ from raykd.runs.shard_writer import ShardWriter, TeacherHandle
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage
 from raykd.structures import Chain, Mixture
+from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 from raykd.transfer import Text, signal_id
 
 TAGS = 5
@@ -77,6 +78,41 @@ class FakeTeacher:
         draw = np.random.default_rng(len(self.name))
         shapes = ((self.tags, self.tags), (self.tags,), (self.tags,))
         return tuple(draw.normal(size=shape).astype(np.float32) for shape in shapes)
+
+
+class FakeParser(FakeTeacher):
+    """Arcs and relations that depend on the parser and the sentence, at each head other relations; `tags` are these."""
+
+    def scores(self, sentence: list[str]) -> np.ndarray:
+        """Of each word and head [n, n + 1, 1 + relations]: the arc, then its relations."""
+        seed = hashlib.sha256(f"{self.name}/{' '.join(sentence)}".encode()).digest()
+        shape = len(sentence), len(sentence) + 1, 1 + self.tags
+        drawn = np.random.default_rng(int.from_bytes(seed[:4])).normal(size=shape)
+        return (self.scale * drawn).astype(np.float32)
+
+    def labelled_arcs(self, given: Sequence[np.ndarray], *, padding: int = 0) -> LabelledArcs:
+        """All sentences as one batch; what is beyond a sentence's end is not 0."""
+        lengths_B = torch.tensor([len(scores) for scores in given])
+        time = int(lengths_B.max()) + padding
+        arcs_BTH = torch.full((len(given), time, time + 1), 7.0)
+        relations_BTHR = torch.full((*arcs_BTH.shape, self.tags), 7.0)
+        for i, scores in enumerate(given):
+            n, drawn = len(scores), torch.from_numpy(scores)
+            arcs_BTH[i, :n], relations_BTHR[i, :n, : n + 1] = NEVER, drawn[..., 1:]
+            itself = torch.eye(n + 1, dtype=torch.bool)[1:]
+            arcs_BTH[i, :n, : n + 1] = drawn[..., 0].masked_fill(itself, NEVER)
+        return LabelledArcs(arcs_BTH.log_softmax(2), relations_BTHR.log_softmax(3), lengths_B)
+
+    def outputs(
+        self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
+    ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
+        """All sentences as one batch, one piece a word, with more padding than the longest of them needs."""
+        arcs = self.labelled_arcs(
+            self.emit([list(words) for words in sentences], token_budget), padding=len(self.asked) % 3
+        )
+        places_BT = torch.arange(arcs.arcs_BTH.shape[1]).expand(len(sentences), -1)
+        batch = TokenBatch(places_BT, arcs.lengths_B, places_BT, arcs.lengths_B)
+        yield list(range(len(sentences))), batch, Output(arcs.chain())
 
 
 @dataclass(frozen=True)
