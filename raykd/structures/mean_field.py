@@ -47,9 +47,12 @@ def mean_field(
     Raises ValueError for arcs that are not independent heads, shapes that do not fit them or iterations below one.
     """
     _check(arcs, siblings_BHTT, grandparents_BTTH, iterations)
+    if siblings_BHTT is None and grandparents_BTTH is None:
+        return arcs
     other_TT = ~torch.eye(arcs.time, dtype=torch.bool, device=arcs.device)
     if siblings_BHTT is not None:
-        under_BHT = arcs.mask_BTH.transpose(1, 2)
+        # In its own order: `where` takes the mask's, and every product would copy the pairs.
+        under_BHT = arcs.mask_BTH.transpose(1, 2).contiguous()
         together_BHTT = under_BHT[:, :, :, None] & under_BHT[:, :, None] & other_TT
         siblings_BHTT = torch.where(together_BHTT, siblings_BHTT.to(arcs.dtype), 0)
     if grandparents_BTTH is not None:
@@ -57,45 +60,90 @@ def mean_field(
         grandparents_BTTH = torch.where(above_BTTH, grandparents_BTTH.to(arcs.dtype), 0)
     scores_BTH = arcs.possible()
     none_BT1 = (scores_BTH == float("-inf")).all(2, keepdim=True)
-    scores_BTH = torch.where(
-        none_BT1, 0, scores_BTH
-    )  # a word without a head: no NaN, its sentence has no analysis
-    logits_BTH = added_BTH = scores_BTH
-    for _ in range(iterations):
-        q_BTH = torch.softmax(logits_BTH, 2)
-        added_BTH = _expected_pairs(q_BTH, siblings_BHTT, grandparents_BTTH)
-        logits_BTH = scores_BTH + added_BTH
-    return replace(arcs, scores_BTH=arcs.scores_BTH + added_BTH)
+    # A word without a head: no NaN, its sentence has no analysis.
+    scores_BTH = torch.where(none_BT1, 0, scores_BTH)
+    added_BTH = _Iterated.apply(scores_BTH, siblings_BHTT, grandparents_BTTH, iterations)
+    return replace(arcs, scores_BTH=arcs.scores_BTH + added_BTH)  # type: ignore[operator]
 
 
-def _expected_pairs(q_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None) -> Tensor:
+def _iterated(
+    scores_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None, count: int
+) -> tuple[Tensor, list[Tensor]]:
+    """What the pairs add to the scores in the last iteration, and Q before each."""
+    added_BTH, found = torch.zeros_like(scores_BTH), []
+    for _ in range(count):
+        found.append(torch.softmax(scores_BTH + added_BTH, 2))
+        added_BTH = _expected(found[-1], siblings_BHTT, grandparents_BTTH)
+    return added_BTH, found
+
+
+class _Iterated(Function):
+    """The iterations. Their gradient in a kind of pairs is one product over all of them, of T³ numbers: autograd would
+    make one for each iteration, and add them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, siblings: Tensor | None, grandparents: Tensor | None, count: int
+    ) -> Tensor:
+        added, found = _iterated(scores, siblings, grandparents, count)
+        ctx.save_for_backward(scores, siblings, grandparents, *found)
+        return added
+
+    @staticmethod
+    def backward(ctx: Any, gradient_BTH: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        scores, siblings, grandparents, *found = ctx.saved_tensors
+        if torch.is_grad_enabled():  # it will be differentiated again
+            parts, asked = (scores, siblings, grandparents), ctx.needs_input_grad[:3]
+            added, _ = _iterated(*parts, len(found))
+            wanted = [part for part, each in zip(parts, asked, strict=True) if each]
+            given = iter(torch.autograd.grad(added, wanted, gradient_BTH, create_graph=True))
+            return *(next(given) if each else None for each in asked), None
+        of_scores, of_added = torch.zeros_like(scores), []
+        for q_BTH in reversed(found):
+            of_added.append(gradient_BTH)
+            of_q_BTH = _expected_backward(gradient_BTH, siblings, grandparents)
+            gradient_BTH = q_BTH * (of_q_BTH - (q_BTH * of_q_BTH).sum(2, keepdim=True))
+            of_scores = of_scores + gradient_BTH
+        q_BTHN, added_BTHN = torch.stack(found, 3), torch.stack(of_added[::-1], 3)
+        of_siblings = of_grandparents = None
+        if siblings is not None:
+            of_siblings = q_BTHN.transpose(1, 2) @ added_BTHN.permute(0, 2, 3, 1)
+        if grandparents is not None:
+            of_word = torch.cat([added_BTHN, q_BTHN], 3)[:, :, 1:].transpose(1, 2)
+            of_middle = torch.cat([q_BTHN, added_BTHN], 3).transpose(2, 3)
+            of_grandparents = of_word @ of_middle
+        return of_scores, of_siblings, of_grandparents, None
+
+
+def _expected(q_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None) -> Tensor:
     """What the pairs of each arc are expected to score [B, T, H], given the other words' Q."""
     found_BTH = torch.zeros_like(q_BTH)
     if siblings_BHTT is not None:
-        found_BTH = found_BTH + _weighted(q_BTH.transpose(1, 2), siblings_BHTT).transpose(1, 2)
+        found_BTH = found_BTH + _from_left(q_BTH.transpose(1, 2), siblings_BHTT).transpose(1, 2)
     if grandparents_BTTH is not None:
-        above_BTT = (grandparents_BTTH * q_BTH[:, :, None]).sum(3).transpose(1, 2)
+        above_BTT = (grandparents_BTTH @ q_BTH[..., None]).squeeze(-1).transpose(1, 2)
         found_BTH = found_BTH + torch.nn.functional.pad(above_BTT, (1, 0))
-        found_BTH = found_BTH + _weighted(q_BTH[:, :, 1:].transpose(1, 2), grandparents_BTTH)
+        found_BTH = found_BTH + _from_left(q_BTH[:, :, 1:].transpose(1, 2), grandparents_BTTH)
     return found_BTH
 
 
-class _Weighted(Function):
-    """Σ_u weights[.., u] rows[.., u, t]. The gradients as products of elements take half the time of autograd's bmm."""
+def _expected_backward(
+    of_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None
+) -> Tensor:
+    """The gradient in Q of what `_expected` gives, from that in its result: its transpose."""
+    found_BTH = torch.zeros_like(of_BTH)
+    if siblings_BHTT is not None:
+        of_heads_BHT1 = siblings_BHTT @ of_BTH.transpose(1, 2)[..., None]
+        found_BTH = found_BTH + of_heads_BHT1.squeeze(-1).transpose(1, 2)
+    if grandparents_BTTH is not None:
+        # Each of its two terms is the other's transpose.
+        found_BTH = found_BTH + _expected(of_BTH, None, grandparents_BTTH)
+    return found_BTH
 
-    @staticmethod
-    def forward(ctx: Any, weights: Tensor, rows: Tensor) -> Tensor:
-        ctx.save_for_backward(weights, rows)
-        return (weights[..., None, :] @ rows).squeeze(-2)
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        weights, rows = ctx.saved_tensors
-        return (rows * gradient[..., None, :]).sum(-1), weights[..., None] * gradient[..., None, :]
-
-
-def _weighted(weights: Tensor, rows: Tensor) -> Tensor:
-    return _Weighted.apply(weights, rows)  # type: ignore[return-value]
+def _from_left(weights: Tensor, rows: Tensor) -> Tensor:
+    """Σ_u weights[.., u] rows[.., u, t]."""
+    return (weights[..., None, :] @ rows).squeeze(-2)
 
 
 def _check(arcs: Arcs, siblings: Tensor | None, grandparents: Tensor | None, iterations: int) -> None:
