@@ -20,7 +20,8 @@ def load(folder: str | Path, *, device: str = "cpu") -> Tagger | Labeller:
         tagger = raykd.load(".raykd/runs/run-…")
         tagger.label([["Ada", "Lovelace", "lives", "in", "London"]])
 
-    A sentence is a list of words, and gets one label per word, or one label where the task labels whole sentences.
+    A sentence is a list of words, and gets one label per word, or one label where the task labels whole sentences. A
+    model that parses is asked by `parse`: of each word its head and its relation.
 
     Args:
         folder: a student's (`…/runs/run-…`) or a teacher's (`…/teachers/teacher-…`), on this machine, as s3://… or
@@ -58,7 +59,7 @@ def pipeline(task: str, model: str | Path, **options: Any) -> Pipeline:
             `int8=True` for the file of 8 bits, `threads`, `batch_size`.
 
     Raises:
-        LabellerError: a file of the model is missing or damaged, or the model is for the other task.
+        LabellerError: a file of the model is missing or damaged, or the model is for the other task, or parses.
         ValueError: the task or the strategy is unknown.
     """
     from raykd.serving.pipeline import Pipeline

@@ -20,7 +20,7 @@ from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
 from raykd.counted import counted
-from raykd.errors import CorpusError
+from raykd.errors import CorpusError, StoreError
 from raykd.report.form import gain, percent
 from raykd.serving.labeller import CARD
 from raykd.storage import Storage
@@ -28,7 +28,7 @@ from raykd.storage import Storage
 if TYPE_CHECKING:
     from raykd.metrics.by_label import ByLabel, Counted
     from raykd.metrics.confusions import Confusion, Example, Place
-    from raykd.runs.exported import Evaluated
+    from raykd.runs.exported import Evaluated, LoadedExport
 
 LANGUAGE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)=(.+)")
 SHOWN = 10
@@ -55,6 +55,14 @@ def evaluate(
             metavar="DIR", help="Another export, shown beside it: the teacher's, the gold twin's. May be repeated."
         ),
     ] = None,
+    pos: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", show_default=False,
+            help="Of parsers: an export of a student of task pos, which gives the parts of speech. Default: those of "
+            "the files.",
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,9 +79,10 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Write the JSON there too.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:  # fmt: skip
-    """Score the exported model in DIR on labelled files: figures by label and language, and its errors."""
+    """Score the exported model in DIR on labelled files: figures by label (of a parser, by relation) and language, and
+    its errors."""
     refuse_existing(out, overwrite)
-    for each in (folder, *(against or ())):
+    for each in (folder, *(against or ()), *([pos] if pos else ())):
         if not any(each.glob(f"*/{CARD}")):  # one for each language is read together
             refuse_no_export(each, f"raykd evaluate {{}} {shlex.join(files)}")
     with stderr.status("reading …") as status:
@@ -81,16 +90,17 @@ def evaluate(
         from raykd.runs.exported import evaluate as evaluated
 
         models = [LoadedExport(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
-        task = models[0].task
+        task, tagger = models[0].task, pos and LoadedExport(pos, int8=int8, threads=threads)
+        _refuse_other_tasks(models, tagger)
         text = read_labelled(
             [_file(each, language) for each in files],
             unit=task.unit, scheme="flat" if task.scheme == "flat" else "auto", labels=models[0].known,
-            overrides=set_ or (),
+            settings=models[0].tree_settings if task.structure == "trees" else {}, overrides=set_ or (),
         )  # fmt: skip
         total = f"{len(text.sentences):,}"
         found = [
             evaluated(
-                model, text, batch=batch, examples=examples,
+                model, text, pos=tagger, batch=batch, examples=examples,
                 each=lambda done, model=model: status.update(f"{model.folder}: {done:,} of {total} sentences"),
             )
             for model in models
@@ -103,6 +113,19 @@ def evaluate(
             print(written, end="")
             return
     _print(found, text, task.score_label)
+
+
+def _refuse_other_tasks(models: Sequence[LoadedExport], tagger: LoadedExport | None) -> None:
+    """Raise StoreError where some models parse and others do not, or a tagger has no effect."""
+    for model in models:
+        if model.task.structure != models[0].task.structure:
+            problem = f"it is of task {model.task.name!r}, and {models[0].folder} of {models[0].task.name!r}"
+            raise StoreError(str(model.folder), problem, "give models that predict the same to --against")
+    if tagger is not None and not any(model.reads_pos for model in models):
+        problem = (
+            f"--pos has no effect: {models[0].folder} (task {models[0].task.name}) reads no parts of speech"
+        )
+        raise StoreError(str(tagger.folder), problem, "omit --pos")
 
 
 def _file(written: str, languages: str | None) -> LabelledFile:
@@ -120,7 +143,11 @@ def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> 
     first, words = found[0], sum(map(len, text.sentences))
     for read_as in text.read_as:
         _line(f"read: {read_as}")
-    stdout.print(_table(found))
+    stdout.print(_table(found, "relation" if text.heads else "label"))
+    if text.heads:
+        stdout.print(_attachment(found, score_label))
+    for origin in dict.fromkeys(each.pos for each in found if each.pos):
+        _line(f"parts of speech: {origin}")
     if text.skipped:
         _warn(f"{text.skipped:,} sentences could not be read and were left out")
     if text.repairs:
@@ -130,16 +157,19 @@ def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> 
             named = ", ".join(f"{label} {count:,}" for label, count in each.unknown.items())
             _warn(f"{each.address} does not know labels of the files, so these count as not found: {named}")
     _print_confusions(first.confusions, text)
-    other = (
-        ""
-        if len(found) > 1
-        else " Next: --against DIR shows the export of its teacher or gold twin beside it"
-    )
+    twin = "its gold twin" if text.heads else "its teacher or gold twin"
+    other = "" if len(found) > 1 else f" Next: --against DIR shows the export of {twin} beside it"
     for each in found:
         _line(
-            f"{each.address} ({', '.join(each.run_ids)}): {score_label} {percent(each.score.mean)}{_over(each)}"
+            f"{each.address} ({', '.join(each.run_ids)}): {score_label} {percent(each.score.mean)}"
+            f"{_beside(each)}{_over(each)}"
         )
     _line(f"evaluate: {counted(len(text.sentences), 'sentence')}, {counted(words, 'word')}.{other}")
+
+
+def _beside(found: Evaluated) -> str:
+    own = [f"{BESIDE[name]} {percent(score.mean)}" for name, score in found.score.beside.items()]
+    return "".join(f", {each}" for each in own)
 
 
 def _over(found: Evaluated) -> str:
@@ -147,13 +177,31 @@ def _over(found: Evaluated) -> str:
     return f", mean over {count} languages" if count > 1 else ""
 
 
-def _table(found: Sequence[Evaluated]) -> Table:
+def _attachment(found: Sequence[Evaluated], score_label: str) -> Table:
+    """The attachment scores of every language and export."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("language", no_wrap=True)
+    several = len(found) > 1
+    for each in found:
+        names = (score_label, *(BESIDE[name] for name in each.score.beside))
+        for name in names:
+            table.add_column(f"{name} of {Path(each.address).name}" if several else name, justify="right")
+    scores = [score for each in found for score in (each.score, *each.score.beside.values())]
+    for language in found[0].by_language:
+        table.add_row(language, *(percent(score.by_language[language]) for score in scores))
+    if len(found[0].by_language) > 1:
+        table.add_section()
+        table.add_row("mean of languages", *(percent(score.mean) for score in scores))
+    return table
+
+
+def _table(found: Sequence[Evaluated], label: str) -> Table:
     """Every language with its labels and averages, the figures of the first export, and F1 of the others."""
     several = len(found[0].by_language) > 1
     table = Table(box=box.SIMPLE_HEAD)
     if several:
         table.add_column("language", no_wrap=True)
-    table.add_column("label", overflow="fold")
+    table.add_column(label, overflow="fold")
     for title in ("support", "precision", "recall", "F1"):
         table.add_column(title, justify="right", no_wrap=True)
     for other in found[1:]:
@@ -163,7 +211,8 @@ def _table(found: Sequence[Evaluated]) -> Table:
         _add(table, [each.by_language[language] for each in found], [language] if several else [])
     if several:
         _add(table, [each.together for each in found], ["all sentences"])
-        _add_means(table, found)
+        if label == "label":  # of trees the next table has them
+            _add_means(table, found)
     return table
 
 
@@ -213,15 +262,22 @@ def _print_confusions(confusions: Sequence[Confusion], text: LabelledText) -> No
 
 KINDS: Mapping[str, str] = {
     "type": "wrong type", "boundary": "wrong boundary", "both": "wrong type and boundary", "missed": "missed",
-    "spurious": "spurious", "label": "wrong label",
+    "spurious": "spurious", "label": "wrong label", "head": "wrong head", "relation": "wrong relation",
+    "arc": "wrong head and relation",
 }  # fmt: skip
+BESIDE: Mapping[str, str] = {"uas": "UAS", "repairs": "repaired heads"}
+"""What is shown beside a parser's score."""
 
 
 def _shown(example: Example, confusion: Confusion, text: LabelledText) -> str:
     """File and line, the gold span and the predicted one, and the words around."""
     words = text.sentences[example.sentence]
     sides = []
-    if text.unit == "word":
+    if example.heads is not None:
+        heads = (words[head - 1] if head else "the root" for head in example.heads)
+        labels = (confusion.gold, confusion.predicted)
+        sides = [f"{label} of {head}" for label, head in zip(labels, heads, strict=True)]
+    elif text.unit == "word":
         for place, label in ((example.gold, confusion.gold), (example.predicted, confusion.predicted)):
             sides.append(f"{' '.join(words[place.start : place.end])} ({label})" if place else "nothing")
     own = [place for place in (example.gold, example.predicted) if place and text.unit == "word"]
@@ -229,6 +285,8 @@ def _shown(example: Example, confusion: Confusion, text: LabelledText) -> str:
     end = max((place.end for place in own), default=2 * AROUND) + AROUND
     around = f"{'… ' if start else ''}{' '.join(words[start:end])}{' …' if end < len(words) else ''}"
     said = f"gold {sides[0]}, predicted {sides[1]}: " if sides else ""
+    if example.heads is not None and example.gold is not None:
+        said = f"{words[example.gold.start]}: {said}"
     return f"{_origin(text, example.sentence)}: {said}{around}"
 
 
@@ -251,8 +309,14 @@ def _plain_one(found: Evaluated, text: LabelledText) -> dict[str, Any]:
         "folder": found.address,
         "runs": list(found.run_ids),
         "mean": found.score.mean,
+        **{name: score.mean for name, score in found.score.beside.items()},
+        **({"pos": found.pos} if found.pos else {}),
         "by_language": {
-            language: {"score": found.score.by_language[language], **_plain_labels(own)}
+            language: {
+                "score": found.score.by_language[language],
+                **{name: score.by_language[language] for name, score in found.score.beside.items()},
+                **_plain_labels(own),
+            }
             for language, own in found.by_language.items()
         },
         "together": _plain_labels(found.together),
@@ -279,6 +343,7 @@ def _plain_examples(examples: Sequence[Example], text: LabelledText) -> Iterator
         yield {
             "file": file, "line": line, "tokens": list(text.sentences[each.sentence]),
             "gold": _ends(each.gold), "predicted": _ends(each.predicted),
+            **({"heads": list(each.heads)} if each.heads else {}),
         }  # fmt: skip
 
 

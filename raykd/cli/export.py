@@ -228,6 +228,9 @@ def _print(exported: Exported) -> None:
             f"compared on {counted(agreement.sentences, 'sentence')} of {agreement.part}, "
             f"{counted(agreement.labels, 'label')}"
         )
+    if (trees := exported.trees) is not None:
+        read = f"; parts of speech: {trees.pos_origin or f'column {trees.pos.upper()}'}" if trees.pos else ""
+        _line(f"trees: heads are labels ({trees.encoding}){read}")
     if agreement is not None and agreement.too_long:
         _warn(
             f"{agreement.too_long} sentences were left out: they have more pieces than the graph reads at once "

@@ -1,4 +1,8 @@
-"""`raykd predict`: label a file with an exported model."""
+"""`raykd predict`: label a file with an exported model, or parse it.
+
+A parser fills HEAD and DEPREL of CoNLL-U; other columns get two more. It reads parts of speech in the column of CoNLL-U
+that its export names, in "pos" of JSON Lines, or what another export predicts.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ import typer
 from raykd.cli.console import stderr
 from raykd.cli.options import refuse_existing
 from raykd.corpora.column_files import starts_document
-from raykd.corpora.conllu import NO_WORD
+from raykd.corpora.conllu import COLUMNS, HEAD_COLUMN, MISSING, NO_WORD, WIDTH
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import CARD, READ_AHEAD, Labelled, Labeller, LabellerError, load, model_file
@@ -27,8 +31,11 @@ from raykd.storage import Storage
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 """The name of a run's folder."""
+GIVE_POS = "give --pos DIR, an export of a student of task pos"
 Numbered = Iterator[tuple[int, str]]
 """(line from 1, its text without the line end)."""
+Rows = tuple[list[tuple[int, str, bool]], list[str]]
+"""Each line of a sentence with its number and whether it is a word's, and the words."""
 
 
 def predict(
@@ -43,13 +50,21 @@ def predict(
         typer.Option(
             "--format",
             help="text: one text a line. tsv: one text a line, in the --column. conll: a word a line, an empty line "
-            'after a sentence. jsonl: lines of {"text": …} or {"tokens": […]}. auto: by the end of the name, else by '
-            "how the file begins; text for -.",
+            'after a sentence. jsonl: lines of {"text": …} or {"tokens": […]}, with "pos" for a parser. auto: by the '
+            "end of the name, else by how the file begins; text for -.",
         ),
     ] = "auto",
     column: Annotated[
         int | None,
         typer.Option(min=0, help="Of the words (CoNLL) or of the text (TSV), from 0. Default: 0; 1 after numbers."),
+    ] = None,
+    pos: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", show_default=False,
+            help="Of a parser: an export of a student of task pos, which gives the parts of speech. Default: those of "
+            "the file.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
@@ -57,13 +72,14 @@ def predict(
     batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
 ) -> None:  # fmt: skip
-    """Label FILE with the exported model in DIR: CoNLL gets a column of labels, other lines become JSON Lines."""
+    """Label FILE with the exported model in DIR: CoNLL gets a column of labels, of a parser CoNLL-U its heads and
+    relations; other lines become JSON Lines."""
     refuse_no_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
     refuse_existing(out, overwrite)
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
         raise StoreError(str(out), "is the file to label", "give another name with --out")
     try:
-        labeller = load(folder, file=model_file(int8=int8), threads=threads)
+        labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
     form = _format(file, labeller) if format_ == "auto" else format_
@@ -128,11 +144,13 @@ def _decoded(source: Iterable[bytes], name: str) -> Numbered:
 
 
 def _of_text(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
+    _refuse_without_pos(labeller, file)
     for said in labeller((text for _, text in lines), batch=batch):
         yield _json_line(said)
 
 
 def _of_tsv(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
+    _refuse_without_pos(labeller, file)
     for said in labeller(_cells(lines, file, column or 0), batch=batch):
         yield _json_line(said)
 
@@ -151,31 +169,62 @@ def _cells(lines: Numbered, file: str, column: int) -> Iterator[str]:
 
 def _of_json(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
     """Each object with what the model says laid over it, in their order."""
-    read = (_parsed(text, file, number) for number, text in lines if text.strip())
+    read = (_parsed(text, file, number, labeller) for number, text in lines if text.strip())
     while own := list(islice(read, READ_AHEAD * batch)):
         of_text = labeller((plain["text"] for plain in own if "text" in plain), batch=batch)
-        of_words = iter(
-            labeller.label([plain["tokens"] for plain in own if "text" not in plain], batch=batch)
-        )
+        of_words = iter(_of_words(labeller, [plain for plain in own if "text" not in plain], batch))
         for plain in own:
             if "text" in plain:
                 yield _json_line(next(of_text), plain)
             else:
-                yield json.dumps({**plain, "labels": next(of_words)}, ensure_ascii=False) + "\n"
+                yield json.dumps({**plain, **next(of_words)}, ensure_ascii=False) + "\n"
 
 
-def _parsed(text: str, file: str, number: int) -> dict[str, Any]:
+def _of_words(labeller: Labeller, given: list[dict[str, Any]], batch: int) -> list[dict[str, Any]]:
+    """What the model says of the words of each object."""
+    words = [plain["tokens"] for plain in given]
+    if labeller.trees is None:
+        return [{"labels": labels} for labels in labeller.label(words, batch=batch)]
+    pos = None if labeller.tagger else [plain.get("pos") for plain in given]
+    trees = labeller.parse(words, pos, batch=batch)
+    return [
+        {"heads": [head for head, _ in tree], "relations": [relation for _, relation in tree]}
+        for tree in trees
+    ]
+
+
+def _parsed(text: str, file: str, number: int, labeller: Labeller) -> dict[str, Any]:
     expected = 'expected {"text": "…"} or {"tokens": ["…", …]}, with one word at least'
     try:
         plain = json.loads(text)
     except ValueError as error:
         raise CorpusError(file, number, f"the line is not JSON ({error})", expected) from None
-    if isinstance(plain, dict):
-        tokens = plain.get("tokens")
-        words = isinstance(tokens, list) and bool(tokens) and all(isinstance(word, str) for word in tokens)
-        if isinstance(plain["text"], str) if "text" in plain else words:
-            return plain
-    raise CorpusError(file, number, f"got {text[:60]!r}", expected)
+    if not isinstance(plain, dict) or not (
+        isinstance(plain["text"], str) if "text" in plain else _strings(plain.get("tokens"))
+    ):
+        raise CorpusError(file, number, f"got {text[:60]!r}", expected)
+    if labeller.trees is not None and labeller.needs_pos:
+        if "text" in plain:
+            _refuse_without_pos(labeller, file, number)
+        if not _strings(plain.get("pos")):
+            problem = 'the model reads parts of speech, and the line has none in "pos"'
+            raise CorpusError(file, number, problem, GIVE_POS)
+        try:
+            labeller.trees.check_pos(plain["tokens"], plain["pos"], tagged=False)
+        except ValueError as error:
+            raise CorpusError(file, number, str(error), GIVE_POS) from None
+    return plain
+
+
+def _strings(given: Any) -> bool:
+    return isinstance(given, list) and bool(given) and all(isinstance(each, str) for each in given)
+
+
+def _refuse_without_pos(labeller: Labeller, file: str, line: int | None = None) -> None:
+    """Raise CorpusError where the model reads parts of speech, which text does not have."""
+    if labeller.needs_pos:
+        problem = "text has no parts of speech, which the model reads"
+        raise CorpusError(file, line, problem, f"{GIVE_POS}, or a file of CoNLL-U")
 
 
 def _json_line(said: Labelled, plain: dict[str, Any] | None = None) -> str:
@@ -188,13 +237,62 @@ def _of_conll(
 ) -> Iterator[str]:
     """Each sentence with a last column of labels; comments stay where they are."""
     read = _sentences(lines, file, column)
+    if labeller.trees is not None:
+        yield from _of_trees(labeller, read, file, batch)
+        return
     while own := list(islice(read, READ_AHEAD * batch)):
         labels = iter(labeller.label([words for _, words in own if words], batch=batch))
         for rows, words in own:
             found = iter(_for_each(next(labels), words) if words else ())
             yield (
-                "".join(f"{row}\t{next(found)}\n" if is_word else f"{row}\n" for row, is_word in rows) + "\n"
+                "".join(f"{row}\t{next(found)}\n" if is_word else f"{row}\n" for _, row, is_word in rows)
+                + "\n"
             )
+
+
+def _of_trees(labeller: Labeller, read: Iterator[Rows], file: str, batch: int) -> Iterator[str]:
+    """Each sentence with its tree, in HEAD and DEPREL of CoNLL-U, else in two more columns."""
+    while own := list(islice(read, READ_AHEAD * batch)):
+        pos = [_pos_of(labeller, rows, file) for rows, words in own if words]
+        trees = iter(labeller.parse([words for _, words in own if words], pos, batch=batch))
+        for rows, words in own:
+            arcs = iter(next(trees) if words else ())
+            yield (
+                "".join(f"{_with_arc(row, next(arcs)) if is_word else row}\n" for _, row, is_word in rows)
+                + "\n"
+            )
+
+
+def _pos_of(labeller: Labeller, rows: list[tuple[int, str, bool]], file: str) -> list[str] | None:
+    """The parts of speech of a sentence's words, where the model must be given them: a column of CoNLL-U."""
+    if labeller.trees is None or not labeller.needs_pos:
+        return None
+    name: Any = labeller.card["trees"]["pos"]
+    found = []
+    for number, row, is_word in rows:
+        cells, problem = row.split("\t"), ""
+        if not is_word:
+            continue
+        if len(cells) != WIDTH:
+            problem = f"the model reads parts of speech, {name.upper()} of CoNLL-U's {WIDTH} columns, and the line has "
+            raise CorpusError(file, number, f"{problem}{counted(len(cells), 'column')}", GIVE_POS)
+        if (pos := cells[COLUMNS[name]]) not in labeller.trees.pos:
+            known = ", ".join(labeller.trees.own_pos)
+            problem = f"unknown {name.upper()} {pos!r} ({known})"
+            if pos in MISSING:
+                problem = f"{cells[1]!r} has no {name.upper()}, which the model reads"
+            raise CorpusError(file, number, problem, f"annotate it, or {GIVE_POS}")
+        found.append(pos)
+    return found
+
+
+def _with_arc(row: str, arc: tuple[int, str]) -> str:
+    head, relation = arc
+    cells = row.split("\t")
+    if len(cells) != WIDTH:
+        return f"{row}\t{head}\t{relation}"
+    cells[HEAD_COLUMN], cells[COLUMNS["deprel"]] = str(head), relation
+    return "\t".join(cells)
 
 
 def _for_each(labels: list[str], words: list[str]) -> list[str]:
@@ -202,10 +300,8 @@ def _for_each(labels: list[str], words: list[str]) -> list[str]:
     return labels if len(labels) == len(words) else labels * len(words)
 
 
-def _sentences(
-    lines: Numbered, file: str, column: int | None
-) -> Iterator[tuple[list[tuple[str, bool]], list[str]]]:
-    """(lines and whether each is a word's, the words) of each sentence."""
+def _sentences(lines: Numbered, file: str, column: int | None) -> Iterator[Rows]:
+    """The lines and the words of each sentence."""
     for block in _blocks(lines):
         separator = "\t" if any("\t" in text for _, text in block) else None
         cells = [(number, text, text.split(separator)) for number, text in block]
@@ -222,7 +318,7 @@ def _sentences(
         rows, words = [], []
         for (number, text, own), of_word in zip(cells, lines_of_words, strict=True):
             is_word = of_word and not (column and NO_WORD.fullmatch(own[0]))
-            rows.append((text, is_word))
+            rows.append((number, text, is_word))
             if is_word and len(own) <= (column or 0):
                 problem = (
                     f"the line has {counted(len(own), 'column')}, and words are expected in column {column}"

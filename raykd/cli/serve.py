@@ -23,6 +23,14 @@ def serve(
     ],
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    pos: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", show_default=False,
+            help="Of a parser: an export of a student of task pos, which gives the parts of speech of what comes "
+            "without them.",
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
     int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
     max_batch: Annotated[int, typer.Option(min=1, help="Texts that are labelled together.")] = MAX_BATCH,
@@ -38,7 +46,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise RaykdError(f"serving needs {error.name}; run pip install 'raykd[serve]'") from None
     try:
-        labeller = load(folder, file=model_file(int8=int8), threads=threads)
+        labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/SERVING.md") from None
     app = create_app(labeller, max_batch=max_batch, max_wait_ms=max_wait_ms)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,10 @@ class LabelledText:
     """Sentences that could not be read and were left out, with `corpus.on_error=skip`."""
     read_as: Sequence[str] = ()
     """How each file was read."""
+    heads: Sequence[Sequence[int]] = ()
+    """Of each sentence of a treebank, 0 for the root; its labels are relations then. Empty where there are no trees."""
+    pos: Sequence[Sequence[str] | None] = ()
+    """Parts of speech of each sentence of a treebank; None where they are not known."""
 
 
 class _File(Frozen):
@@ -80,6 +85,7 @@ def read_labelled(
     unit: Unit,
     scheme: FileScheme = "auto",
     labels: Collection[str] = (),
+    settings: Mapping[str, str] = MappingProxyType({}),
     overrides: Sequence[str] = (),
 ) -> LabelledText:
     """All sentences of `files`, in their order.
@@ -88,6 +94,7 @@ def read_labelled(
         unit: what one label belongs to, in files that do not say it.
         scheme: how the files write spans.
         labels: those that are expected: of several columns of tags the one that has most of them is read.
+        settings: of the corpus' source, in the place of what would be recognised: trees are read with `tag: tree`.
         overrides: settings of the corpus' source as in a sweep file, `corpus.columns.token=1`, laid over what was
             recognised.
 
@@ -96,7 +103,7 @@ def read_labelled(
         CorpusError: a file is missing, empty or malformed.
     """
     _refuse_without_effect(overrides)
-    found = [_recognised(file, labels, overrides) for file in files]
+    found = [_laid_over(_recognised(file, labels, overrides), settings) for file in files]
     schemes = {str(own.pop("scheme", "auto")) for own in found}
     if scheme == "auto" and len(schemes) == 1:
         scheme = schemes.pop()  # type: ignore[assignment]
@@ -125,6 +132,10 @@ def read_labelled(
         sum(converted.repairs["test"].values()),
         sum(sum(own.values()) for own in faults.skipped.counts.values()),
         [_in_words(file, config) for file, config in zip(files, configs, strict=True)],
+        table["heads"].to_pylist() if converted.pos else (),
+        [own and [converted.pos[number] for number in own] for own in table["pos"].to_pylist()]
+        if converted.pos
+        else (),
     )
 
 
@@ -155,6 +166,12 @@ def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence
     return settings
 
 
+def _laid_over(found: dict[str, Any], settings: Mapping[str, str]) -> dict[str, Any]:
+    """Of what was recognised nothing stays where `settings` have another source."""
+    same = settings.get("source") in (None, found.get("source"))
+    return {**(found if same else {}), **settings}
+
+
 def _in_words(file: LabelledFile, config: Any) -> str:
     """`test.conll: conll, columns token 1, tag 3`."""
     columns = getattr(config, "columns", None)
@@ -163,6 +180,9 @@ def _in_words(file: LabelledFile, config: Any) -> str:
         named = {key: value for key, value in named.items() if key not in ("token", "tag")}
     elif "token" in named:
         named.pop("label", None)
+    if getattr(config, "tag", None) == "tree":
+        named = {"trees": config.relations + " relations", "parts of speech": config.pos.upper()}
+        return f"{file.name}: {config.source}, {', '.join(f'{key}: {value}' for key, value in named.items())}"
     said = ", ".join(f"{key} {value}" for key, value in named.items())
     return f"{file.name}: {config.source}{f', columns: {said}' if said else ''}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 from operator import eq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
     return correct / words if words else 0.0
 
 
-def check_aligned(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
+def check_aligned(gold: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> None:
     """Raise ValueError unless there is one predicted tag for every gold tag."""
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones")

@@ -21,6 +21,10 @@ MACRO, MICRO = "macro avg", "micro avg"
 """seqeval's names of its averages."""
 
 
+Arc = tuple[int, str]
+"""A word's head, 0 the root, and its relation."""
+
+
 class Counted(NamedTuple):
     """Precision, recall and F1, each in 0..1, and how many there are to find."""
 
@@ -77,13 +81,36 @@ def words_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
         there.update(one)
         said.update(other)
         right.update(label for label, answer in zip(one, other, strict=True) if label == answer)
-    rows = {name: _of_counts(right[name], said[name], there[name]) for name in sorted({*there, *said})}
-    micro = _of_counts(right.total(), said.total(), there.total())
-    return ByLabel(rows, micro, _macro(rows, there.total()))
+    return _by_counts(right, said, there)
+
+
+def arcs_by_relation(
+    gold: Sequence[Sequence[Arc]], predicted: Sequence[Sequence[Arc]], scored: Sequence[Sequence[bool]]
+) -> ByLabel:
+    """Of the (head, relation) of each word, by relation, over the words that are `scored`: right where both are. The
+    micro average is LAS. 0 where a figure is not defined.
+
+    Raises ValueError when the sentences differ in number or length.
+    """
+    check_aligned(gold, predicted)
+    right, there, said = Counter[str](), Counter[str](), Counter[str]()
+    for one, other, counts in zip(gold, predicted, scored, strict=True):
+        for arc, answer, counted in zip(one, other, counts, strict=True):
+            if counted:
+                there[arc[1]] += 1
+                said[answer[1]] += 1
+                right[arc[1]] += arc == answer
+    return _by_counts(right, said, there)
 
 
 def _counted(row: Mapping[str, Any]) -> Counted:
     return Counted(float(row["precision"]), float(row["recall"]), float(row["f1-score"]), int(row["support"]))
+
+
+def _by_counts(right: Counter[str], said: Counter[str], there: Counter[str]) -> ByLabel:
+    rows = {name: _of_counts(right[name], said[name], there[name]) for name in sorted({*there, *said})}
+    micro = _of_counts(right.total(), said.total(), there.total())
+    return ByLabel(rows, micro, _macro(rows, there.total()))
 
 
 def _of_counts(right: int, said: int, there: int) -> Counted:

@@ -10,21 +10,27 @@ Of spans, which seqeval counts as in `entities.py`, every error is of one kind:
 
 So all errors but `spurious` add up to the gold spans that were not found. Of several predicted spans that share words
 with a gold one, the one with its label counts, then the one that shares most words, then the first. Of words (and of
-sentences with one label) every error is of the kind `label`.
+sentences with one label) every error is of the kind `label`; of the arcs of a parse:
+
+    head       the same relation to another head
+    relation   another relation to the same head
+    arc        another relation to another head
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from raykd.metrics.accuracy import check_aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Kind = Literal["type", "boundary", "both", "missed", "spurious", "label"]
+    from raykd.metrics.by_label import Arc
+
+Kind = Literal["type", "boundary", "both", "missed", "spurious", "label", "head", "relation", "arc"]
 OUTSIDE = "O"
 
 
@@ -42,6 +48,8 @@ class Example(NamedTuple):
     sentence: int
     gold: Place | None
     predicted: Place | None
+    heads: tuple[int, int] | None = None
+    """Of a word of a parse, its gold head and the predicted one."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,26 @@ def label_confusions(
     return _counted(found, examples)
 
 
+def arc_confusions(
+    gold: Sequence[Sequence[Arc]],
+    predicted: Sequence[Sequence[Arc]],
+    scored: Sequence[Sequence[bool]],
+    *,
+    examples: int,
+) -> list[Confusion]:
+    """The errors in the (head, relation) of each word that is `scored`; see `span_confusions`."""
+    check_aligned(gold, predicted)
+    found: list[Any] = []
+    for number, (one, other, counts) in enumerate(zip(gold, predicted, scored, strict=True)):
+        for word, (arc, answer, counted) in enumerate(zip(one, other, counts, strict=True)):
+            if counted and arc != answer:
+                heads, relations = arc[0] != answer[0], arc[1] != answer[1]
+                kind: Kind = "arc" if heads and relations else "head" if heads else "relation"
+                place = Place(word, word + 1)
+                found.append((number, arc[1], answer[1], kind, place, place, (arc[0], answer[0])))
+    return _counted(found, examples)
+
+
 _Span = tuple[int, int, str]
 _Error = tuple[str, str, Kind, Place | None, Place | None]
 
@@ -120,7 +148,7 @@ def _errors(gold: list[_Span], predicted: list[_Span]) -> Iterator[_Error]:
 
 def _counted(found: list[tuple], examples: int) -> list[Confusion]:
     places: dict[tuple[str, str, Kind], list[Example]] = defaultdict(list)
-    for number, gold, predicted, kind, own, said in found:
-        places[gold, predicted, kind].append(Example(number, own, said))
+    for number, gold, predicted, kind, *place in found:
+        places[gold, predicted, kind].append(Example(number, *place))
     confusions = [Confusion(*names, len(own), tuple(own[:examples])) for names, own in places.items()]
     return sorted(confusions, key=lambda each: (-each.count, each.gold, each.predicted, each.kind))

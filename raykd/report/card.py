@@ -102,9 +102,11 @@ def _summary(exported: Exported, origin: Origin | None) -> str:
     run, task = exported.run, TASKS[exported.run.task]
     kind = f"{run.model['kind']} {run.role}"
     where = "" if origin is None else f" It is trial {origin.trial.number} of the sweep {origin.sweep}."
-    label = "each text" if task.unit == "sentence" else "words"
+    label = "labels each text" if task.unit == "sentence" else "labels words"
+    if exported.trees is not None:
+        label = "finds the head of each word and its relation"
     languages = ", ".join(exported.languages)
-    return f"A {kind} that labels {label} ({run.task}) in {languages or 'text'}, made by raykd.{where}"
+    return f"A {kind} that {label} ({run.task}) in {languages or 'text'}, made by raykd.{where}"
 
 
 def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
@@ -199,6 +201,10 @@ def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:
     names = origin.teachers[0].name if origin and len(origin.teachers) == 1 else sources
     yield f"- Teacher: {names if run.sources else 'none, it learnt from labels alone'}"
     yield f"- Model: {run.model['kind']} {shape_name(run.model)}".rstrip()
+    if (trees := exported.trees) is not None:
+        yield f"- Heads as labels: {trees.encoding}"
+        if trees.pos is not None:
+            yield f"- Parts of speech that it read: {trees.pos_origin or f'column {trees.pos.upper()}'}"
     if origin is not None:
         yield f"- Method: {origin.trial.method}"
     for number, stage in enumerate(run.stages, 1):
@@ -222,11 +228,15 @@ def _plain(run: Run) -> list[tuple[str, Any]]:
 
 
 def _use(exported: Exported) -> Iterator[str]:
+    call = 'label("Ada Lovelace lives in London.")'
+    if exported.trees is not None:
+        pos = "" if exported.trees.pos is None else ', pos=[["PRON", "VERB"]]'
+        call = f'label.parse([["She", "sleeps"]]{pos})'
     yield from (
         "```python",
         "import raykd",
         'label = raykd.load("DIR")   # the folder of this file',
-        'print(label("Ada Lovelace lives in London."))',
+        f"print({call})",
         "```",
         "",
         "Without raykd, on onnxruntime and numpy alone, in this folder: `from labeller import load` and `load(\".\")`.",

@@ -76,6 +76,17 @@ class Session:
 
     def labels(self, batch: TokenBatch) -> np.ndarray:
         """The best labels int64 [B, T], 0 on padding. Raises ValueError where the batch lacks what the model reads."""
-        from raykd.layers.graph import LABELS, numbers_of
+        from raykd.layers.graph import LABELS
 
-        return self._session.run([LABELS], numbers_of(batch, self.inputs))[0]
+        return self._run(LABELS, batch)
+
+    def scores(self, batch: TokenBatch) -> np.ndarray:
+        """Each label's score before decoding, float32 [B, T, Y]; it raises what `labels` raises."""
+        from raykd.layers.graph import SCORES
+
+        return self._run(SCORES, batch)
+
+    def _run(self, output: str, batch: TokenBatch) -> np.ndarray:
+        from raykd.layers.graph import numbers_of
+
+        return self._session.run([output], numbers_of(batch, self.inputs))[0]

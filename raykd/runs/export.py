@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -21,24 +22,30 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import torch
 
 from raykd.corpora.batching import plan_batches
+from raykd.corpora.conllu import Pos
 from raykd.corpora.corpus import Corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch
+from raykd.corpora.head_codes import READ_POS, Encoding, TreeLabels
 from raykd.corpora.report import CorpusReport
 from raykd.corpora.vocabulary import words_of
 from raykd.errors import ExportError
-from raykd.layers import save_weights
+from raykd.layers import Output, save_weights
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of, languages_of
 from raykd.runs.deployed import Session, deployed
 from raykd.runs.distil import Worker
-from raykd.runs.evaluate import EVALUATION_TOKENS, predict
+from raykd.runs.evaluate import EVALUATION_TOKENS, Decode, predict
 from raykd.runs.load import Tagger, load_tagger
 from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS, model_config
 from raykd.runs.run import RESULT, Run
 from raykd.serving import labeller
 from raykd.storage import Storage
+from raykd.structures import Chain
+from raykd.tasks import ParsingTask
+from raykd.tasks.labels import best_labels
 from raykd.teachers.hf_tagger import HFTagger
 
 ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
@@ -66,6 +73,17 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class Trees:
+    """How the labels of a parser say trees."""
+
+    encoding: Encoding
+    pos: Pos | None
+    """The column of CoNLL-U that has the parts of speech which it reads; None where it reads none."""
+    pos_origin: str | None
+    """Where those of its training were from, in words; None where the corpus is not at hand."""
+
+
+@dataclass(frozen=True)
 class Exported:
     """What was written."""
 
@@ -78,6 +96,8 @@ class Exported:
     """File → bytes."""
     agreement: Agreement | None
     """None where the sentences of the run are not at hand."""
+    trees: Trees | None = None
+    """Of a parser."""
 
     @property
     def languages(self) -> list[str]:
@@ -113,7 +133,7 @@ def export_run(
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
     corpus = None if store is None else _corpus(store, run)
     table = None if corpus is None else _sentences(corpus)
-    agreement = None if table is None else _compared(tagger, sessions, *table)
+    agreement = None if corpus is None or table is None else _compared(tagger, sessions, corpus, *table)
     if agreement is not None and agreement.differing[ONNX]:
         wrong = f"{agreement.differing[ONNX]} of {agreement.labels} labels of {ONNX} differ from the model's"
         raise ExportError(
@@ -131,13 +151,24 @@ def export_run(
         target.write(name, content)
     sizes = {name: len(content) for name, content in contents.items()}
     report = None if corpus is None else corpus.report
-    exported = Exported(run, result, report, target.address, sizes, agreement)
+    trees = _trees(tagger.tag_set, report) if isinstance(tagger.tag_set, TreeLabels) else None
+    exported = Exported(run, result, report, target.address, sizes, agreement, trees)
     if card is not None:
         target.write(README, card(exported).encode())
     words = [] if table is None else sorted(set(words_of(table[1])))
     about = {"tokenizer": _tokenizer(tagger, words), "decoder": model_config(run).decoder}
+    about |= {} if exported.trees is None else {"trees": asdict(exported.trees)}
     target.write_json(CARD, about | _card(run, result, tagger, sessions[ONNX], contents, agreement))
     return exported
+
+
+def _trees(labels: TreeLabels, report: CorpusReport | None) -> Trees:
+    if labels.encoding not in READ_POS:
+        return Trees(labels.encoding, None, None)
+    # Files of universal parts of speech may have one or the other of their own.
+    universal = sum(name in labeller.UPOS for name in labels.pos)
+    column: Pos = "upos" if 2 * universal > len(labels.pos) else "xpos"
+    return Trees(labels.encoding, column, report.pos.origin if report and report.pos else None)
 
 
 def _corpus(store: Storage, run: Run) -> Corpus | None:
@@ -150,7 +181,7 @@ def _sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
         count = corpus.parts[name].num_rows
         if count:
             rows = np.unique(np.linspace(0, count - 1, min(count, SENTENCES)).astype(np.int64))
-            return name, corpus.parts[name].select(["tokens", "tags", "language"]).take(rows)
+            return name, corpus.parts[name].take(rows)
     return None
 
 
@@ -171,23 +202,27 @@ def _tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
 
 
 def _compared(
-    tagger: Tagger, sessions: Mapping[str, Session], part: str, every: pa.Table
+    tagger: Tagger, sessions: Mapping[str, Session], corpus: Corpus, part: str, every: pa.Table
 ) -> Agreement | None:
     table, limit = every, tagger.model.piece_limit
     if limit is not None:
         table = every.take(np.flatnonzero(tagger.vocabulary.encode(every).piece_lengths <= limit))
     if table.num_rows == 0:
         return None
-    text = tagger.vocabulary.encode(table)
-    own = predict(
-        tagger.model, text, lambda output, rows: best_labels(output), worker=Worker(device=tagger.device)
-    )
+    text, worker = tagger.vocabulary.encode(table), Worker(device=tagger.device)
+    own = predict(tagger.model, text, lambda output, rows: best_labels(output), worker=worker)
     found = {name: _labelled(session.labels, text, own) for name, session in sessions.items()}
-    task, languages = tagger.task, list(languages_of(table))
+    task: Any = tagger.task
+    gold = task.targets(table, pos=corpus.pos, labels=tagger.tag_set)
+    answers: dict[str, Sequence[Any]] = {WEIGHTS: own, **found}
+    if isinstance(task, ParsingTask):  # the trees that the labels say
+        decode = partial(task.decode, gold)
+        answers = {WEIGHTS: predict(tagger.model, text, decode, worker=worker)}
+        answers |= {name: _parsed(session, text, decode) for name, session in sessions.items()}
 
-    def score(paths: Sequence[np.ndarray]) -> float:
-        groups = task.score(task.targets(table), paths, tag_set=tagger.tag_set, languages=languages)
-        return groups["source"].mean
+    def score(answer: Sequence[Any]) -> float:
+        languages = list(languages_of(table))
+        return task.score(gold, answer, tag_set=corpus.tag_set, languages=languages)["source"].mean
 
     return Agreement(
         part=part,
@@ -198,21 +233,35 @@ def _compared(
             name: sum(int((a != b).sum()) for a, b in zip(own, paths, strict=True))
             for name, paths in found.items()
         },
-        scores={WEIGHTS: score(own)} | {name: score(paths) for name, paths in found.items()},
+        scores={name: score(answer) for name, answer in answers.items()},
         score_label=task.score_label,
     )
+
+
+def _parsed(session: Session, text: EncodedText, decode: Decode) -> list[Any]:
+    """The trees of every sentence."""
+    found: list[Any] = [None] * len(text)
+    for rows in _plan(text):
+        batch = text.gather(rows)
+        scores = Chain(torch.from_numpy(session.scores(batch)), batch.lengths_B)
+        for row, tree in zip(rows, decode(Output(scores), rows), strict=True):
+            found[row] = tree
+    return found
 
 
 def _labelled(
     label: Callable[[TokenBatch], np.ndarray], text: EncodedText, like: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """The labels of every sentence, as long as those in `like`."""
-    plan = plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
     found = list(like)
-    for rows in plan:
+    for rows in _plan(text):
         for row, path in zip(rows, label(text.gather(rows)), strict=True):
             found[row] = path[: len(like[row])]
     return found
+
+
+def _plan(text: EncodedText) -> list[np.ndarray]:
+    return plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
 
 
 def _card(

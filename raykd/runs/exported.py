@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from raykd.corpora.conversion import TREES
 from raykd.corpora.labelled import LabelledText
 from raykd.corpora.tags import OUTSIDE, TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.metrics import score_languages
-from raykd.metrics.by_label import ByLabel, entities_by_label, words_by_label
-from raykd.metrics.confusions import Confusion, label_confusions, span_confusions
+from raykd.metrics.by_label import ByLabel, arcs_by_relation, entities_by_label, words_by_label
+from raykd.metrics.confusions import Confusion, arc_confusions, label_confusions, span_confusions
 from raykd.results import Score
-from raykd.serving.labeller import CARD, READ_AHEAD, Labeller, LabellerError, load, model_file
-from raykd.tasks import TASKS, Task
+from raykd.serving.labeller import CARD, READ_AHEAD, Arc, Labeller, LabellerError, load, model_file
+from raykd.tasks import TASKS, LabelTask, ParsingTask, Task
+from raykd.tasks.parsing import Parse
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,8 @@ class Evaluated:
     """Their examples count the sentences of the text."""
     unknown: Mapping[str, int]
     """Span types, or labels, of the text that the model does not know, with how many there are: it cannot find them."""
+    pos: str = ""
+    """Where the parts of speech that a parser read are from, in words; empty where it read none."""
 
 
 class LoadedExport:
@@ -76,25 +85,86 @@ class LoadedExport:
             raise StoreError(str(self.folder), f"has no model of {language!r}, only of {languages}", hint)
         return self._models[names[0]]
 
-    def label(self, text: LabelledText, *, batch: int, each: Callable[[int], None]) -> list[list[str]]:
+    def label(
+        self, text: LabelledText, *, batch: int = 32, each: Callable[[int], None] = lambda done: None
+    ) -> list[list[str]]:
         """The labels of every sentence; `each` is called with how many sentences are labelled."""
-        found: list[list[str]] = [[] for _ in text.sentences]
+        return self._read(
+            text,
+            lambda model, rows: model.label([text.sentences[row] for row in rows], batch=batch),
+            READ_AHEAD * batch,
+            each,
+        )
+
+    def arcs(
+        self,
+        text: LabelledText,
+        pos: Sequence[Sequence[str] | None],
+        *,
+        batch: int = 32,
+        each: Callable[[int], None] = lambda done: None,
+    ) -> list[list[Arc]]:
+        """What parsers say of every word, given the parts of speech of every sentence; `each` as of `label`.
+
+        Raises CorpusError where parts of speech that a model reads are missing or unknown to it.
+        """
+
+        def parsed(model: Labeller, rows: Sequence[int]) -> list[list[Arc]]:
+            for row in rows:
+                _check_pos(model, text, row, pos[row])
+            return model.arcs([text.sentences[row] for row in rows], [pos[row] for row in rows], batch=batch)
+
+        return self._read(text, parsed, READ_AHEAD * batch, each)
+
+    def _read(
+        self,
+        text: LabelledText,
+        call: Callable[[Labeller, Sequence[int]], Sequence[list[Any]]],
+        at_once: int,
+        each: Callable[[int], None],
+    ) -> list[list[Any]]:
+        """What `call` gives of some sentences with the model of their language, of every sentence."""
+        found: list[list[Any]] = [[] for _ in text.sentences]
         done = 0
         for language in dict.fromkeys(text.languages):
             model = self.model(language)
             rows = [row for row, own in enumerate(text.languages) if own == language]
-            for first in range(0, len(rows), READ_AHEAD * batch):
-                some = rows[first : first + READ_AHEAD * batch]
-                labels = model.label([text.sentences[row] for row in some], batch=batch)
-                for row, own in zip(some, labels, strict=True):
+            for first in range(0, len(rows), at_once):
+                some = rows[first : first + at_once]
+                for row, own in zip(some, call(model, some), strict=True):
                     found[row] = own
                 done += len(some)
                 each(done)
         return found
 
+    def check_tagger(self, tagger: LoadedExport) -> None:
+        """Raise StoreError where the models of `tagger` do not give the parts of speech that these parsers read."""
+        for model in self._models.values():
+            for own in tagger._models.values():
+                try:
+                    model.check_tagger(own)
+                except LabellerError as error:
+                    raise StoreError(str(tagger.folder), str(error), "see docs/EXPORT.md") from None
+
+    @property
+    def tree_settings(self) -> dict[str, str]:
+        """How files of trees are read for these parsers: which part of speech they read, and whether relations have
+        subtypes."""
+        columns = [model.card["trees"]["pos"] or "upos" for model in self._models.values()]
+        subtypes = any(":" in relation for relation in self.known)
+        relations = "full" if subtypes else "universal"
+        return {"source": "conllu", "tag": "tree", "pos": columns[0], "relations": relations}
+
+    @property
+    def reads_pos(self) -> bool:
+        """Whether one of them is a parser whose labels name parts of speech."""
+        return any(model.needs_pos for model in self._models.values())
+
     @property
     def known(self) -> set[str]:
-        """The span types, or labels, that the models know."""
+        """The span types, labels or relations that the models know."""
+        if self.task.structure == "trees":
+            return {name for model in self._models.values() if model.trees for name in model.trees.relations}
         sets = (TagSet(model.labels, self.task.scheme) for model in self._models.values())
         return {label for tags in sets for label in tags.labels} | {OUTSIDE}
 
@@ -103,27 +173,30 @@ def evaluate(
     exported: LoadedExport,
     text: LabelledText,
     *,
+    pos: LoadedExport | None = None,
     batch: int = 32,
     examples: int = 2,
     each: Callable[[int], None] = lambda done: None,
 ) -> Evaluated:
-    """Label `text` and compare; `examples` of each confusion, and `each` as in `LoadedExport.label`.
+    """Label `text` and compare; `examples` of each confusion, and `each` as in `LoadedExport.label`. `pos` gives a
+    parser its parts of speech, in the place of those of the text.
 
     Raises:
         CorpusError: the labels of the text are not of the kind that the model predicts.
-        StoreError: there is no model of one of its languages.
+        StoreError: there is no model of one of its languages, or `pos` does not give the parser's parts of speech.
     """
-    task = exported.task
+    task, rows = exported.task, _rows_of(text)
+    if isinstance(task, ParsingTask):
+        return _evaluated_trees(task, exported, text, pos, batch=batch, examples=examples, each=each)
     _refuse_other_labels(task, text)
     predicted = exported.label(text, batch=batch, each=each)
     spans = task.scheme == "bioes"
     count, confuse = (entities_by_label, span_confusions) if spans else (words_by_label, label_confusions)
-    by_language = {}
-    for language in sorted(set(text.languages)):
-        rows = [row for row, own in enumerate(text.languages) if own == language]
-        by_language[language] = count([text.labels[row] for row in rows], [predicted[row] for row in rows])
-    one = next(iter(by_language.values())) if len(by_language) == 1 else None
-    together = one or count(text.labels, predicted)
+    by_language = {
+        language: count([text.labels[row] for row in own], [predicted[row] for row in own])
+        for language, own in rows.items()
+    }
+    together = _only(by_language) or count(text.labels, predicted)
     return Evaluated(
         str(exported.folder),
         exported.run_ids,
@@ -135,11 +208,102 @@ def evaluate(
     )
 
 
+def _evaluated_trees(
+    task: ParsingTask,
+    exported: LoadedExport,
+    text: LabelledText,
+    pos: LoadedExport | None,
+    *,
+    batch: int,
+    examples: int,
+    each: Callable[[int], None],
+) -> Evaluated:
+    """The task's score of a parser's trees, and figures and errors by relation over the words that it scores."""
+    if not text.heads:
+        raise CorpusError(*text.origins[0], "it has no trees", "give a file of CoNLL-U with HEAD and DEPREL")
+    given = text.pos
+    if pos is not None and exported.reads_pos:
+        exported.check_tagger(pos)
+        given = pos.label(text, batch=batch)
+    found = exported.arcs(text, given, batch=batch, each=each)
+    names = sorted({name for own in text.pos if own for name in own})
+    relations = TagSet.flat({*chain(*text.labels), *(arc.relation for own in found for arc in own)})
+    gold = task.targets(_table(text, names, relations), pos=names, labels=relations)
+    parses = [
+        Parse(
+            np.array([arc.head for arc in own]),
+            np.array([relations.index(arc.relation) for arc in own]),
+            np.array([arc.repaired for arc in own]),
+        )
+        for own in found
+    ]
+    own = [list(zip(*each, strict=True)) for each in zip(text.heads, text.labels, strict=True)]
+    predicted = [[(arc.head, arc.relation) for arc in each] for each in found]
+    scored = [words.tolist() for words in task.scored(gold)]
+    by_language = {
+        language: arcs_by_relation(
+            [own[row] for row in rows], [predicted[row] for row in rows], [scored[row] for row in rows]
+        )
+        for language, rows in _rows_of(text).items()
+    }
+    together = _only(by_language) or arcs_by_relation(own, predicted, scored)
+    origin = "of the files" if pos is None else f"predicted by {pos.folder}"
+    return Evaluated(
+        str(exported.folder),
+        exported.run_ids,
+        task.score(gold, parses, tag_set=relations, languages=text.languages)["source"],
+        by_language,
+        together,
+        tuple(arc_confusions(own, predicted, scored, examples=examples)),
+        _unknown(together, exported.known),
+        origin if exported.reads_pos else "",
+    )
+
+
+def _rows_of(text: LabelledText) -> dict[str, list[int]]:
+    """Language → its sentences."""
+    return {
+        language: [row for row, own in enumerate(text.languages) if own == language]
+        for language in sorted(set(text.languages))
+    }
+
+
+def _only(by_language: Mapping[str, ByLabel]) -> ByLabel | None:
+    """The figures of the one language there is."""
+    return next(iter(by_language.values())) if len(by_language) == 1 else None
+
+
+def _table(text: LabelledText, pos: Sequence[str], relations: TagSet) -> pa.Table:
+    """The text as a part of a treebank."""
+    number = {name: place for place, name in enumerate(pos)}
+    rows = zip(text.sentences, text.labels, text.languages, text.heads, text.pos, strict=True)
+    return pa.Table.from_pylist(
+        [
+            {
+                "tokens": words, "tags": relations.encode(tags).tolist(), "language": language, "heads": heads,
+                "pos": own and [number[name] for name in own],
+            }
+            for words, tags, language, heads, own in rows
+        ],
+        schema=TREES,
+    )  # fmt: skip
+
+
+def _check_pos(model: Labeller, text: LabelledText, row: int, pos: Sequence[str] | None) -> None:
+    if model.trees is None or not model.needs_pos:
+        return
+    try:
+        model.trees.check_pos(text.sentences[row], pos, tagged=False)
+    except ValueError as error:
+        hint = "annotate it, or give --pos DIR, an export of a student of task pos"
+        raise CorpusError(*text.origins[row], str(error), hint) from None
+
+
 def _unknown(found: ByLabel, known: Iterable[str]) -> dict[str, int]:
     return {name: row.support for name, row in found.labels.items() if row.support and name not in set(known)}
 
 
-def _refuse_other_labels(task: Task, text: LabelledText) -> None:
+def _refuse_other_labels(task: LabelTask, text: LabelledText) -> None:
     file, line = text.origins[0]
     if text.unit != task.unit:
         problem = (

@@ -9,10 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from raykd.serving.labeller import Labelled, Labeller
+from raykd.serving.labeller import Labelled, Labeller, Text
 
-Text = str | Sequence[str]
-"""A text, or its words."""
 MAX_BATCH, MAX_WAIT_MS = 32, 2.0
 """Texts that are labelled together, and how many milliseconds one may wait for others."""
 WAITING, WAITING_CHARACTERS = 10_000, 2**20
@@ -52,7 +50,7 @@ class Batcher:
     async def label(self, texts: Sequence[Text]) -> list[Labelled]:
         """What the model says of each text. Raises BusyError where too many wait."""
         loop = asyncio.get_running_loop()
-        own = [_Waiting(text, sum(map(len, text)), loop.time(), loop.create_future()) for text in texts]
+        own = [_Waiting(text, _characters(text), loop.time(), loop.create_future()) for text in texts]
         together = [*self._waiting, *own]
         if len(together) > WAITING or sum(each.characters for each in together) > WAITING_CHARACTERS:
             raise BusyError
@@ -114,3 +112,7 @@ class Batcher:
                 return [error]
             # One request's fault must not be another's.
             return [self._labelled([text])[0] for text in texts]
+
+
+def _characters(text: Text) -> int:
+    return len(text) if isinstance(text, str) else sum(len("".join(word)) for word in text)

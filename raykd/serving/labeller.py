@@ -6,7 +6,8 @@ file lies beside the model too.
     for span in label("Ada Lovelace lives in London.").spans:
         print(span.label, span.text, span.start, span.end, span.probability)
 
-Shapes: B sentences of a batch, P pieces, T words, C characters of a word, Y labels.
+Shapes: B sentences of a batch, P pieces, T words, C characters of a word, Y labels, H = T + 1 heads that a word may
+have (0 the root, h the h-th word).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +44,13 @@ PADDED = 2**9
 """Pieces that are read at once, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
 LONG = 2**11
 """A text of more pieces is read alone, and its memory is then given back."""
+UPOS = frozenset((
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+))  # fmt: skip
+"""The parts of speech of Universal Dependencies."""
+NEVER = -1e4
+"""Log-probability of a head that no label means."""
 
 
 class LabellerError(Exception):
@@ -54,7 +62,8 @@ class Span:
     """A word of a text with its label, or a span of words. `start` and `end` count characters of the text.
 
     `probability`, between 0 and 1, is under the model, of a CRF over all labellings: of a word its label's marginal, of
-    a span that of exactly its words, its label and its two ends.
+    a span that of exactly its words, its label and its two ends. Of a word of a parse `label` is its relation, and
+    `probability` that of its head and its relation.
     """
 
     text: str
@@ -66,13 +75,31 @@ class Span:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A text with what the model says of it: words and spans, or one label where the task labels whole texts."""
+    """A text with what the model says of it: words and spans, words and their heads where the model parses (0 the root,
+    h the h-th word), or one label where the task labels whole texts."""
 
     text: str
     words: tuple[Span, ...] = ()
     spans: tuple[Span, ...] = ()
     label: str | None = None
     probability: float | None = None
+    heads: tuple[int, ...] | None = None
+
+
+class Arc(NamedTuple):
+    """What a parser says of a word."""
+
+    head: int
+    """0 the root, h the h-th word."""
+    relation: str
+    probability: float
+    """Of head and relation together; 0 where only the tree needs this head, and no label means it."""
+    repaired: bool
+    """Whether another head is the best for this word alone, and the best heads together are no tree."""
+
+
+Text = str | Sequence[str] | Sequence[tuple[str, str]]
+"""A text, its words, or its words with their parts of speech."""
 
 
 def model_file(*, int8: bool) -> str:
@@ -80,7 +107,9 @@ def model_file(*, int8: bool) -> str:
     return INT8 if int8 else FLOAT32
 
 
-def load(folder: str | Path, *, file: str = FLOAT32, threads: int = 1) -> Labeller:
+def load(
+    folder: str | Path, *, file: str = FLOAT32, threads: int = 1, pos: str | Path | None = None
+) -> Labeller:
     """The model in a folder that `raykd export` wrote.
 
     Args:
@@ -88,11 +117,17 @@ def load(folder: str | Path, *, file: str = FLOAT32, threads: int = 1) -> Labell
         file: `model.onnx`, or `model-int8.onnx`: a quarter of the size, some labels differ (`export.json` says how
             many).
         threads: of the processor.
+        pos: of a model that parses, the folder of one of task `pos`: it gives the parts of speech of what comes
+            without them.
 
     Raises:
-        LabellerError: a file is missing or another than was exported, or a package is.
+        LabellerError: a file is missing or another than was exported, or a package is; or `pos` is not such a model, or
+            of no use.
     """
-    return Labeller(Path(folder), file=file, threads=threads)
+    own = Labeller(Path(folder), file=file, threads=threads)
+    if pos is not None:
+        own.tag_with(Labeller(Path(pos), file=file, threads=threads))
+    return own
 
 
 class Labeller:
@@ -106,7 +141,10 @@ class Labeller:
             raise LabellerError(f"file: {file!r} is no model; use {FLOAT32!r} or {INT8!r}")
         labels = _json(folder, LABELS)
         self.labels: tuple[str, ...] = tuple(labels["tags"])
-        self.has_spans = labels["scheme"] == "bioes"
+        self.has_spans = labels.get("scheme") == "bioes"
+        self.trees = TreeLabels(labels) if "encoding" in labels else None
+        """Of a model that parses: what its labels mean."""
+        self.tagger: Labeller | None = None
         self.unit: str = self.card["unit"]
         self._session = _session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
         self._giving_back = _giving_back()
@@ -119,19 +157,77 @@ class Labeller:
         self._chain = _chain(folder) if self.card["decoder"] == "crf" else None
         self._known: dict[str, list[int]] = {}
 
-    def __call__(self, text: str | Iterable[str | Sequence[str]], *, batch: int = 32) -> Any:
+    @property
+    def needs_pos(self) -> bool:
+        """Whether sentences must come with parts of speech: it parses, its labels name them, and it has no tagger."""
+        return self.trees is not None and self.trees.reads_pos and self.tagger is None
+
+    def tag_with(self, tagger: Labeller) -> None:
+        """Have `tagger` give the parts of speech of what comes without; it raises what `check_tagger` raises."""
+        self.check_tagger(tagger)
+        self.tagger = tagger
+
+    def check_tagger(self, tagger: Labeller) -> None:
+        """Raise LabellerError where `tagger` does not give the parts of speech that the labels name."""
+        if self.trees is None or not self.trees.reads_pos:
+            problem = "its labels name no parts of speech, so that a model of these has no effect"
+            raise LabellerError(f"{self.folder}: {problem}; leave it out")
+        if tagger.card["task"] != "pos":
+            problem = f"it is a model of task {tagger.card['task']!r}, and one of task 'pos' is needed"
+            raise LabellerError(f"{tagger.folder}: {problem}; export a student of that task")
+        if unknown := sorted(set(tagger.labels) - set(self.trees.pos)):
+            problem = f"it gives the parts of speech {', '.join(unknown[:5])}, which the labels of {self.folder} do not"
+            hint = f"give a model of {', '.join(self.trees.own_pos)}"
+            raise LabellerError(f"{tagger.folder}: {problem} have; {hint}")
+
+    def __call__(self, text: str | Iterable[Text], *, batch: int = 32) -> Any:
         """What the model says of a text (`Labelled`), or of each of several (an iterator, in their order).
 
         Texts are read in batches of similar length, `batch` at once, as they come: any number of them. A text has one
-        sentence or a few; it is split into words at white space and signs. A text among several may also be a list of
-        its words, which are then taken as they are: its `text` has a space between them.
+        sentence or a few (to a parser one); it is split into words at white space and signs. A text among several may
+        also be a list of its words, which are then taken as they are: its `text` has a space between them. Where a
+        parser needs parts of speech and has no model of them, it is a list of pairs, a word and its part of speech.
+
+        Raises what `parse` raises where the model parses.
         """
         if isinstance(text, str):
             return next(self._of_texts([text], batch))
         return self._of_texts(text, batch)
 
+    def parse(
+        self,
+        sentences: Sequence[Sequence[str]],
+        pos: Sequence[Sequence[str] | None] | None = None,
+        *,
+        batch: int = 32,
+    ) -> list[list[tuple[int, str]]]:
+        """The tree of each sentence, a list of words: of every word its head (0 the root, h the h-th word) and its
+        relation. It has one root. A model whose labels name parts of speech needs these, `pos`: one for every word.
+
+        Raises:
+            TypeError: a sentence is a string, not a list of words; or the model does not parse.
+            ValueError: a sentence has no words, or parts of speech are missing or unknown.
+        """
+        return [[(arc.head, arc.relation) for arc in own] for own in self.arcs(sentences, pos, batch=batch)]
+
+    def arcs(
+        self,
+        sentences: Sequence[Sequence[str]],
+        pos: Sequence[Sequence[str] | None] | None = None,
+        *,
+        batch: int = 32,
+    ) -> list[list[Arc]]:
+        """What `parse` gives, with probabilities, and whether a head was changed to make a tree."""
+        if self.trees is None:
+            raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no trees; call label")
+        words = _checked(sentences)
+        given = self._pos_of(words, [None] * len(words) if pos is None else pos, batch)
+        found = self._sorted(words, batch)
+        return [self.trees.arcs(scores_TY, own) for (_, scores_TY), own in zip(found, given, strict=True)]
+
     def label(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[list[str]]:
-        """The labels of each sentence, a list of words: one per word, or one for a task that labels whole texts.
+        """The labels of each sentence, a list of words: one per word, or one for a task that labels whole texts; of a
+        model that parses those that say its heads, which `parse` reads.
 
         Raises:
             TypeError: a sentence is a string, not a list of words.
@@ -145,19 +241,53 @@ class Labeller:
         found = self._sorted(_checked(sentences), batch)
         return [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in found]
 
-    def _of_texts(self, texts: Iterable[str | Sequence[str]], batch: int) -> Iterator[Labelled]:
+    def _of_texts(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
         texts = iter(texts)
         # Texts with one label each are split at white space in training too.
         word = re.compile(r"\S+") if self.unit == "sentence" else WORDS
-        while own := [_divided(text, word) for text in islice(texts, READ_AHEAD * batch)]:
-            words = [[text[a:b] for a, b in places] for text, places in own]
-            found = iter(self._sorted([each for each in words if each], batch))
-            for text, places in own:
-                yield self._said(text, places, *next(found)) if places else Labelled(text)
+        while block := [_with_pos(text) for text in islice(texts, READ_AHEAD * batch)]:
+            own = [(*_divided(text, word), pos) for text, pos in block]
+            words = [[text[a:b] for a, b in places] for text, places, _ in own]
+            given = [pos for _, places, pos in own if places]
+            read = [each for each in words if each]
+            parts = iter(self._pos_of(read, given, batch) if self.trees else given)
+            found = iter(self._sorted(read, batch))
+            for text, places, _ in own:
+                yield self._said(text, places, next(parts), *next(found)) if places else Labelled(text)
+
+    def _pos_of(
+        self, sentences: Sequence[Sequence[str]], given: Sequence[Sequence[str] | None], batch: int
+    ) -> list[Sequence[str] | None]:
+        """The parts of speech that a parser reads: those that are given, or else the tagger's."""
+        if len(given) != len(sentences):
+            raise ValueError(f"{len(sentences)} sentences, and parts of speech of {len(given)}")
+        if self.trees is None or not self.trees.reads_pos:
+            return [None] * len(sentences)
+        for words, own in zip(sentences, given, strict=True):
+            self.trees.check_pos(words, own, tagged=self.tagger is not None)
+        missing = [row for row, own in enumerate(given) if own is None]
+        found = list(given)
+        if self.tagger is not None and missing:
+            labels = self.tagger.label([sentences[row] for row in missing], batch=batch)
+            for row, own in zip(missing, labels, strict=True):
+                found[row] = own
+        return found
 
     def _said(
-        self, text: str, places: list[tuple[int, int]], best_T: np.ndarray, scores_TY: np.ndarray
+        self,
+        text: str,
+        places: list[tuple[int, int]],
+        pos: Sequence[str] | None,
+        best_T: np.ndarray,
+        scores_TY: np.ndarray,
     ) -> Labelled:
+        if self.trees is not None:
+            arcs = self.trees.arcs(scores_TY, pos)
+            words = [
+                Span(text[a:b], a, b, arc.relation, arc.probability)
+                for (a, b), arc in zip(places, arcs, strict=True)
+            ]
+            return Labelled(text, tuple(words), heads=tuple(arc.head for arc in arcs))
         chain = Lattice(scores_TY, self._chain)
         sure_TY = chain.marginals()
         if self.unit == "sentence":
@@ -175,7 +305,7 @@ class Labeller:
         ]  # fmt: skip
         return Labelled(text, tuple(words), tuple(spans))
 
-    def _sorted(self, sentences: list[Sequence[str]], batch: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _sorted(self, sentences: Sequence[Sequence[str]], batch: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """The best labels [T] and the scores [T, Y] of each sentence, read in batches of similar length."""
         rows = [[self._split(word) for word in words] for words in sentences]
         sizes = [sum(map(len, row)) for row in rows]
@@ -286,6 +416,144 @@ class Lattice:
         return float(np.exp(total - self._log_z))
 
 
+class TreeLabels:
+    """What the labels of a parser mean: a label `offset@POS@relation` names a head by its place, or by its part of
+    speech (Strzyz et al., NAACL 2019), and a relation. `stored` is what `labels.json` has."""
+
+    def __init__(self, stored: Mapping[str, Any]):
+        self.encoding: str = stored["encoding"]
+        self.own_pos: tuple[str, ...] = tuple(stored["pos"])
+        """The parts of speech of the treebank, some of which the labels name."""
+        # Of several languages' treebanks one has universal parts of speech that another lacks.
+        more = sorted(UPOS.difference(self.own_pos)) if UPOS.issuperset(self.own_pos) else ()
+        self.pos = (*self.own_pos, *more)
+        self._root = len(self.pos)
+        marks = {name: mark for mark, name in enumerate((*self.pos, "ROOT", ""))}
+        parts = [re.fullmatch("(.*?)@(.*)@(.*?)", tag, re.DOTALL) for tag in stored["tags"]]
+        keys = [self._keys(int(part[1]), marks[part[2]]) for part in parts if part]
+        self.relations = [part[3] for part in parts if part]
+        """Of each label."""
+        self._keys_C, self._code_Y = np.unique(keys, return_inverse=True)
+        self._by_code = np.argsort(self._code_Y, kind="stable")
+        self._first_C = np.searchsorted(self._code_Y[self._by_code], np.arange(len(self._keys_C)))
+
+    @property
+    def reads_pos(self) -> bool:
+        """Whether the heads that labels mean depend on parts of speech."""
+        return self.encoding == "relative_pos"
+
+    def check_pos(self, words: Sequence[str], pos: Sequence[str] | None, *, tagged: bool) -> None:
+        """Raise ValueError where they are not known parts of speech, one for each word; none may be there if
+        `tagged`."""
+        if pos is None:
+            if tagged:
+                return
+            raise ValueError("its labels name parts of speech: give pos, one for every word")
+        if len(pos) != len(words):
+            raise ValueError(f"{len(words)} words and {len(pos)} parts of speech: {list(words)}, {list(pos)}")
+        if unknown := [name for name in pos if name not in self.pos]:
+            raise ValueError(f"unknown part of speech {unknown[0]!r} ({', '.join(self.own_pos)})")
+
+    def arcs(self, scores_TY: np.ndarray, pos: Sequence[str] | None) -> list[Arc]:
+        """The tree that labels with these scores say: each word's best head where these are a tree with one root, else
+        the best tree. A head counts by the best label that means it."""
+        scores_TY = scores_TY.astype(np.float64)
+        scores_TY -= _log_sum(scores_TY, 1)[:, None]
+        codes_TH = self._codes(len(scores_TY), pos)
+        by_code_TC = np.maximum.reduceat(scores_TY[:, self._by_code], self._first_C, axis=1)
+        # What has no code is read behind the last one.
+        by_code_TC = np.pad(by_code_TC, ((0, 0), (0, 1)), constant_values=NEVER)
+        scores_TH = np.take_along_axis(by_code_TC, codes_TH, 1)
+        words_T = np.arange(len(scores_TH))
+        scores_TH[words_T, words_T + 1] = -np.inf
+        best_T = scores_TH.argmax(1)
+        heads_T = best_T if is_tree(best_T) else best_tree(scores_TH)
+        found = []
+        for t, head in enumerate(heads_T.tolist()):
+            code, label = codes_TH[t, head], int(scores_TY[t].argmax())
+            own_code = self._code_Y[label]
+            if code >= 0:
+                label = int(np.where(self._code_Y == code, scores_TY[t], -np.inf).argmax())
+            probability = float(np.exp(scores_TY[t, label])) if code >= 0 else 0.0
+            found.append(Arc(head, self.relations[label], probability, bool(own_code != code)))
+        return found
+
+    def _codes(self, words: int, pos: Sequence[str] | None) -> np.ndarray:
+        """The code of each head of each word [T, H]: the place in `_keys_C`, −1 where no label means it."""
+        t_T1, h_T = np.arange(words)[:, None], np.arange(words)
+        if self.reads_pos:
+            marks_T = np.array([self.pos.index(name) for name in pos or ()])
+            same_TT = marks_T[:, None] == marks_T
+            upto_TT = same_TT.cumsum(0)  # [t, h]: words up to t with the part of speech of h
+            at_T = upto_TT.diagonal()
+            offsets_TT = np.where(h_T > t_T1, at_T - upto_TT, at_T - 1 - (upto_TT - same_TT))
+            root = self._keys(-1, self._root)
+        else:
+            marks_T = np.full(words, self._root + 1)
+            offsets_TT = h_T - t_T1
+            root = self._keys(0, self._root)
+        keys_TH = np.concatenate([np.full((words, 1), root), self._keys(offsets_TT, marks_T)], 1)
+        places_TH = np.searchsorted(self._keys_C, keys_TH).clip(max=len(self._keys_C) - 1)
+        known_TH = self._keys_C[places_TH] == keys_TH
+        known_TH[h_T, h_T + 1] = False
+        return np.where(known_TH, places_TH, -1)
+
+    def _keys(self, offsets: Any, marks: Any) -> Any:
+        return offsets * (self._root + 2) + marks
+
+
+def is_tree(heads_T: np.ndarray) -> bool:
+    """Whether heads (0 the root) have one root, and every word leads to it."""
+    up_H = np.concatenate([[0], heads_T])
+    for _ in range(len(up_H).bit_length()):  # each pass doubles the number of arcs that are followed
+        up_H = up_H[up_H]
+    return bool((heads_T == 0).sum() == 1 and not up_H.any())
+
+
+def best_tree(scores_TH: np.ndarray) -> np.ndarray:
+    """The heads [T] of the tree with one root whose scores add up to most (Chu & Liu 1965; Edmonds 1967): −∞ for a word
+    under itself, else finite.
+
+    From a word along best heads: where the path comes back to itself, the cycle becomes a group, whose arc from a head
+    is worth what it adds to the cycle. In the end groups are opened, the last first. One more arc of the root costs
+    more than all other arcs can bring.
+    """
+    count = len(scores_TH)
+    finite = scores_TH[np.isfinite(scores_TH)]
+    gains_TH = scores_TH.astype(np.float64)
+    gains_TH[:, 0] -= count * (finite.max() - finite.min()) + 1
+    gains = dict(enumerate(gains_TH, start=1))
+    into = {word: np.full(count + 1, word) for word in gains}
+    group_H = np.arange(count + 1)
+    chosen: dict[int, int] = {}
+    parent: dict[int, int] = {}
+    done = {0}
+    for word in range(1, count + 1):
+        path: list[int] = []
+        x = int(group_H[word])
+        while x not in done:
+            if x not in path:
+                path.append(x)
+            chosen[x] = int(np.where(group_H == x, -np.inf, gains[x]).argmax())
+            x = int(group_H[chosen[x]])
+            if x in path:
+                cycle, path = path[path.index(x) :], path[: path.index(x)]
+                x = len(gains) + 1
+                added_XH = np.stack([gains[y] - gains[y][chosen[y]] for y in cycle])
+                best_H = added_XH.argmax(0)
+                gains[x] = added_XH.max(0)
+                into[x] = np.stack([into[y] for y in cycle])[best_H, np.arange(count + 1)]
+                parent.update(dict.fromkeys(cycle, x))
+                group_H[np.isin(group_H, cycle)] = x
+        done.update(path)
+    for x in range(len(gains), count, -1):
+        y = int(into[x][chosen[x]])
+        while y != x:
+            chosen[y] = chosen[x]
+            y = parent[y]
+    return np.array([chosen[word] for word in range(1, count + 1)])
+
+
 def spans_of(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     """(first word, last word, name) of each span in BIOES labels, in order. A span begins at B or S, after O, E or S,
     and where the name changes; it ends before the next beginning, at O, and after E or S."""
@@ -329,6 +597,13 @@ def _checked(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
         if not len(words):
             raise ValueError("a sentence has no words; remove it")
     return list(sentences)
+
+
+def _with_pos(text: Text) -> tuple[str | Sequence[str], Sequence[str] | None]:
+    """A text, or its words, and the parts of speech of these where each has one."""
+    if isinstance(text, str) or not text or isinstance(text[0], str):
+        return text, None  # type: ignore[return-value]
+    return [word for word, _ in text], [pos for _, pos in text]
 
 
 def _divided(text: str | Sequence[str], word: re.Pattern[str]) -> tuple[str, list[tuple[int, int]]]:

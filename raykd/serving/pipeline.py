@@ -34,6 +34,9 @@ class Pipeline:
             raise ValueError(f"unknown aggregation_strategy {aggregation_strategy!r} (none, simple)")
         self.task, self.batch_size = task, batch_size
         self.labeller = load(model, file=model_file(int8=int8), threads=threads)
+        if self.labeller.trees is not None:
+            problem = f"{model}: the model parses, and Transformers has no pipeline of trees"
+            raise LabellerError(f"{problem}; use raykd.load({str(model)!r}).parse")
         if TASKS[task] != self.labeller.unit:
             fitting = next(name for name, unit in TASKS.items() if unit == self.labeller.unit)
             problem = f"{model}: the model gives one label for each {self.labeller.unit}"

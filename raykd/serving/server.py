@@ -3,6 +3,7 @@ ASGI server:
 
     RAYKD_MODEL=student uvicorn --factory raykd.serving.server:create_app
 
+A parser whose labels name parts of speech gets these with the request, or from the model in RAYKD_POS.
 What is wrong with a request is answered with a status of 4xx and {"detail": one sentence}, too large a body with 413.
 """
 
@@ -10,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -24,13 +25,18 @@ from starlette.datastructures import Headers
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS, Batcher, BusyError
-from raykd.serving.labeller import Labelled, Labeller, LabellerError, load
+from raykd.serving.labeller import Labelled, Labeller, LabellerError, Text, load
 from raykd.serving.monitoring import Counted, Monitor
 
 MODEL = "RAYKD_MODEL"
 """The environment variable that has the folder of the model where `create_app` is given none."""
+POS = "RAYKD_POS"
+"""And of the model that gives a parser its parts of speech, where it needs one."""
 MAX_TEXTS, MAX_CHARACTERS, MAX_TOGETHER, MAX_BODY = 1000, 20_000, 200_000, 4 * 2**20
 """Of one request: texts, characters of each and of all, bytes of its body."""
+NEEDS_POS = (
+    "the model reads parts of speech: send tokens with pos, or start the server with a model of them (--pos)"
+)
 EXAMPLE: dict[str, Any] = {"texts": ["Ada Lovelace lives in London."]}
 
 
@@ -41,6 +47,9 @@ class Texts(BaseModel):
 
     texts: list[str] | None = Field(None, description="A sentence or a few each.")
     tokens: list[list[str]] | None = Field(None, description="The words of each sentence.")
+    pos: list[list[str]] | None = Field(
+        None, description="For a parser: the parts of speech of each sentence's words, beside tokens."
+    )
 
     @model_validator(mode="after")
     def _within_limits(self) -> Texts:
@@ -58,7 +67,34 @@ class Texts(BaseModel):
         if together > MAX_TOGETHER:
             problem = f"{together:,} characters, and one request may have {MAX_TOGETHER:,}"
             raise ValueError(f"{name}: {problem}; send several")
+        if self.pos is not None and [*map(len, self.pos)] != [*map(len, self.tokens or ())]:
+            raise ValueError("pos: give one part of speech for each word of tokens")
         return self
+
+    def for_labeller(self, labeller: Labeller) -> Sequence[Text]:
+        """What is given to `labeller`. Raises ValueError where a parser lacks parts of speech, or does not know one."""
+        given: Sequence[Text] = self.texts or self.tokens or ()
+        if labeller.trees is None or not labeller.trees.reads_pos:
+            if self.pos is not None:
+                raise ValueError("pos has no effect: the model reads words alone; leave it out")
+            return given
+        if self.pos is None or self.tokens is None:
+            if labeller.needs_pos:
+                raise ValueError(NEEDS_POS)
+            return given
+        for number, (words, own) in enumerate(zip(self.tokens, self.pos, strict=True)):
+            try:
+                labeller.trees.check_pos(words, own, tagged=False)
+            except ValueError as error:
+                raise ValueError(f"pos.{number}: {error}") from None
+        return [list(zip(words, own, strict=True)) for words, own in zip(self.tokens, self.pos, strict=True)]
+
+
+def _given(asked: Texts, labeller: Labeller) -> Sequence[Text]:
+    try:
+        return asked.for_labeller(labeller)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
 
 
 def _problem(text: str | list[str]) -> str | None:
@@ -93,6 +129,7 @@ class Health(BaseModel):
     task: str
     languages: list[str] = Field(description="Of its training; empty where the export does not say.")
     labels: list[str]
+    reads_pos: bool = Field(description="Whether requests must have parts of speech.")
     version: str = Field(description="Of raykd.")
 
 
@@ -115,7 +152,7 @@ def create_app(
     folder = os.environ.get(MODEL) if model is None else model
     if folder is None:
         raise LabellerError(f"no model: set {MODEL} to a folder that raykd export wrote")
-    labeller = folder if isinstance(folder, Labeller) else load(folder)
+    labeller = folder if isinstance(folder, Labeller) else load(folder, pos=os.environ.get(POS))
     monitor = Monitor()
 
     @asynccontextmanager
@@ -141,7 +178,7 @@ def create_app(
     @app.post("/predict", response_model_exclude_none=True)
     async def predict(asked: Texts) -> Answer:
         """Label texts, or sentences of words."""
-        results = await app.state.batcher.label(asked.texts or asked.tokens or ())
+        results = await app.state.batcher.label(_given(asked, labeller))
         return Answer(model=card["run"], results=results)
 
     @app.get("/health")
@@ -149,7 +186,8 @@ def create_app(
         """Whether the model answers, and which it is."""
         return Health(
             status="ok", model=card["run"], file=labeller.file, task=card["task"],
-            languages=card.get("languages") or [], labels=list(labeller.labels), version=app.version,
+            languages=card.get("languages") or [], labels=list(labeller.labels),
+            reads_pos=labeller.needs_pos, version=app.version,
         )  # fmt: skip
 
     @app.get("/metrics")

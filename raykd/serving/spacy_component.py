@@ -2,7 +2,9 @@
 
 The words are spaCy's own tokens. Span tasks set `doc.ents`; labels of words `token.tag_`, and `token.pos_` where all
 labels are universal parts of speech; labels of whole texts `doc.cats`. Where sentences are set (by `sentencizer`,
-`senter` or a parser before it), the model reads sentence by sentence.
+`senter` or a parser before it), the model reads sentence by sentence. Trees are `token.head` and `token.dep_`; a parser
+whose labels name parts of speech reads `token.pos_` (or `token.tag_`, where it learnt from those of a treebank of its
+own), or those that another exported model gives: `"pos": "tagger"`.
 """
 
 from __future__ import annotations
@@ -10,33 +12,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 
-from raykd.serving.labeller import load, model_file, spans_of
-
-UPOS = frozenset((
-    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
-    "VERB", "X",
-))  # fmt: skip
+from raykd.serving.labeller import UPOS, load, model_file, spans_of
 
 
 @Language.factory(
     "raykd",
-    default_config={"int8": False, "threads": 1},
-    assigns=["doc.ents", "token.tag", "token.pos", "doc.cats"],
+    default_config={"int8": False, "threads": 1, "pos": None},
+    assigns=["doc.ents", "token.tag", "token.pos", "doc.cats", "token.head", "token.dep"],
 )
-def make(nlp: Language, name: str, model: str, int8: bool, threads: int) -> Component:
-    """The component of the exported model in the folder `model`; the pipeline's configuration keeps its path."""
-    return Component(model, int8=int8, threads=threads)
+def make(nlp: Language, name: str, model: str, int8: bool, threads: int, pos: str | None) -> Component:
+    """The component of the exported model in the folder `model`, of a parser with that of parts of speech in `pos`; the
+    pipeline's configuration keeps their paths."""
+    return Component(model, int8=int8, threads=threads, pos=pos)
 
 
 class Component:
     """Labels documents; `make` is how spaCy gets one."""
 
-    def __init__(self, model: str, *, int8: bool = False, threads: int = 1):
-        self.labeller = load(model, file=model_file(int8=int8), threads=threads)
+    def __init__(self, model: str, *, int8: bool = False, threads: int = 1, pos: str | None = None):
+        self.labeller = load(model, file=model_file(int8=int8), threads=threads, pos=pos)
         self._universal = set(self.labeller.labels) <= UPOS
 
     def __call__(self, doc: Doc) -> Doc:
@@ -56,6 +55,9 @@ class Component:
         parts = [part for doc in docs for part in _sentences(doc)]
         tokens = [[token for token in part if not token.is_space] for part in parts]
         tokens = [own for own in tokens if own]
+        if self.labeller.trees is not None:
+            self._set_trees(docs, tokens)
+            return
         labels = self.labeller.label([_words(own) for own in tokens])
         if self.labeller.has_spans:
             ents: dict[Doc, list[Span]] = {doc: [] for doc in docs}
@@ -71,6 +73,36 @@ class Component:
                 token.tag_ = label
                 if self._universal:
                     token.pos_ = label
+
+    def _set_trees(self, docs: Sequence[Doc], tokens: Sequence[Sequence[Token]]) -> None:
+        """Heads and relations; a root is its own head, and white space hangs on the word before it."""
+        pos = [self._pos(own) for own in tokens] if self.labeller.needs_pos else None
+        heads: dict[Doc, list[int]] = {doc: [] for doc in docs}
+        relations: dict[Doc, list[str]] = {}
+        for doc in docs:
+            words = [token.i for token in doc if not token.is_space]
+            first = words[0] if words else 0
+            heads[doc] = [max((word for word in words if word < token.i), default=first) for token in doc]
+            relations[doc] = ["dep"] * len(doc)  # what spaCy's own parsers call that of white space
+        for own, tree in zip(tokens, self.labeller.parse([_words(own) for own in tokens], pos), strict=True):
+            doc = own[0].doc
+            for token, (head, relation) in zip(own, tree, strict=True):
+                heads[doc][token.i] = own[head - 1].i if head else token.i
+                relations[doc][token.i] = relation if head else "ROOT"
+        for doc in docs:
+            given = [(head - place) % 2**64 for place, head in enumerate(heads[doc])]
+            names = [doc.vocab.strings.add(name) for name in relations[doc]]
+            values: Any = np.array([given, names], np.uint64).T.reshape(-1, 2)
+            doc.from_array(["HEAD", "DEP"], values)
+
+    def _pos(self, tokens: Sequence[Token]) -> list[str]:
+        universal = self.labeller.card["trees"]["pos"] == "upos"
+        found = [token.pos_ if universal else token.tag_ for token in tokens]
+        if missing := [token.text for token, own in zip(tokens, found, strict=True) if not own]:
+            problem = f"{missing[0]!r} has no part of speech, which the model reads"
+            hint = 'set them by a component before it, or config={"pos": DIR}, an export of a student of task pos'
+            raise ValueError(f"{problem}; {hint}")
+        return found
 
     def _set_cats(self, docs: Sequence[Doc]) -> None:
         tokens = [[token for token in doc if not token.is_space] for doc in docs]

@@ -160,7 +160,7 @@ class ParsingTask:
 
         Raises ValueError where sentences differ in number or length.
         """
-        words = [(*tree, scored) for tree, scored in zip(gold.trees(), self._scored(gold), strict=True)]
+        words = [(*tree, scored) for tree, scored in zip(gold.trees(), self.scored(gold), strict=True)]
         las, *beside = (
             score_languages(metric, words, predicted, languages, targets=targets)
             for metric in (partial(_share, "las"), *BESIDE.values())
@@ -170,7 +170,7 @@ class ParsingTask:
             for group, score in las.items()
         }
 
-    def _scored(self, gold: TreeColumn) -> Iterator[np.ndarray]:
+    def scored(self, gold: TreeColumn) -> Iterator[np.ndarray]:
         """Which words are scored, bool [T] of each sentence."""
         if self.punctuation == "scored":
             return (np.ones(len(heads_T), bool) for heads_T, _ in gold.trees())

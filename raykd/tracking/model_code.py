@@ -19,10 +19,12 @@ from mlflow.models import set_model
 from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
 TEXT, LANGUAGE = "text", "language"
+TOKENS, POS = "tokens", "pos"
 
 
 class Student(PythonModel):
-    """Labels texts: a data frame with a column `text`, or a list of strings."""
+    """Labels texts: a data frame with a column `text`, or a list of strings. One that parses is given sentences: lists
+    of words in a column `tokens` and, where it reads them, their parts of speech in a column `pos`."""
 
     def load_context(self, context: PythonModelContext) -> None:
         """Read the files; `model_config` says which of `model.onnx` and `model-int8.onnx`, and how many threads."""
@@ -30,14 +32,19 @@ class Student(PythonModel):
         own = [folder] if (folder / "export.json").is_file() else sorted(folder.iterdir())
         self.several = own != [folder]
         self.labellers = {each.name: _load(each)(each, **config) for each in own}
+        first, *_ = self.labellers.values()
+        self.parses, self.needs_pos = first.trees is not None, first.needs_pos
 
     # The type of the input is for MLflow, which warns where there is none.
     def predict(
         self, context: PythonModelContext, model_input: pandas.DataFrame, params: Any = None
     ) -> list[dict[str, Any]]:
         """For each text an object with `text`, `words` and `spans`, or with `text`, `label` and `probability`: what
-        `raykd predict` writes."""
-        texts = _texts(model_input, several=self.several)
+        `raykd predict` writes. Of a parser `words` have relations as labels, and `heads` are beside them."""
+        if self.parses:
+            texts = _sentences(model_input, needs_pos=self.needs_pos, several=self.several)
+        else:
+            texts = _texts(model_input, several=self.several)
         if not self.several:
             (labeller,) = self.labellers.values()
             return [_plain(said) for said in labeller(texts)]
@@ -66,6 +73,23 @@ def _texts(given: Any, *, several: bool) -> list[str]:
         if not isinstance(text, str):
             raise ValueError(f"row {row}: a text is a string, got {text!r}")
     return texts
+
+
+def _sentences(given: Any, *, needs_pos: bool, several: bool) -> list[Any]:
+    """The words of each sentence, or pairs of a word and its part of speech."""
+    wanted = [TOKENS, *([POS] if needs_pos else []), *([LANGUAGE] if several else [])]
+    columns = list(getattr(given, "columns", []))
+    if missing := [name for name in wanted if name not in columns]:
+        problem = f"the model parses: give a data frame with the columns {', '.join(wanted)}"
+        raise ValueError(f"{problem}; {', '.join(missing)} is missing")
+    words = [list(map(str, own)) for own in given[TOKENS]]
+    if not needs_pos:
+        return words
+    pos = [list(map(str, own)) for own in given[POS]]
+    for row, (one, other) in enumerate(zip(words, pos, strict=True)):
+        if len(one) != len(other):
+            raise ValueError(f"row {row}: {len(one)} words and {len(other)} parts of speech")
+    return [list(zip(*each, strict=True)) for each in zip(words, pos, strict=True)]
 
 
 def _load(folder: Path) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from raykd.tracking.server import environment
 
-CARD, STUDENT = "export.json", "artifacts/student"
+CARD, LABELS, STUDENT = "export.json", "labels.json", "artifacts/student"
 CODE = Path(__file__).with_name("model_code.py")
 EXAMPLE = "Ada Lovelace lives in London."
 CONFIG = {"file": "model.onnx", "threads": 1}
@@ -42,8 +42,8 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
             path=str(to),
             python_model=str(CODE),
             mlflow_model=Model(model_id=model_id, run_id=run_id),
-            signature=_signature(cards[0]["unit"], several=several),
-            input_example=_example(export if several else None),
+            signature=_signature(cards[0], several=several),
+            input_example=_example(cards[0], export, several=several),
             pip_requirements=[f"{name}=={version(name)}" for name in names],
             model_config=CONFIG,
         )
@@ -68,28 +68,38 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _example(by_language: Path | None) -> Any:
+def _example(card: dict[str, Any], export: Path, *, several: bool) -> Any:
     import pandas
 
-    if by_language is None:
-        return pandas.DataFrame({"text": [EXAMPLE]})
-    first = min(folder.name for folder in by_language.iterdir())
-    return pandas.DataFrame({"text": [EXAMPLE], "language": [first]})
+    first = min(folder.name for folder in export.iterdir()) if several else "."
+    row: dict[str, Any] = {"text": EXAMPLE}
+    if trees := card.get("trees"):
+        row = {"tokens": EXAMPLE.split()}
+        if trees["pos"]:
+            known = json.loads((export / first / LABELS).read_text(encoding="utf-8"))["pos"]
+            row["pos"] = known[:1] * len(row["tokens"])
+    return pandas.DataFrame([row | ({"language": first} if several else {})])
 
 
-def _signature(unit: str, *, several: bool) -> Any:
+def _signature(card: dict[str, Any], *, several: bool) -> Any:
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, Schema
     from mlflow.types.schema import Array, Object, Property
 
     # One column without a name takes lists of strings too.
     columns = [ColSpec("string", "text"), ColSpec("string", "language")] if several else [ColSpec("string")]
+    trees = card.get("trees")
+    if trees:
+        names = ["tokens", "pos"] if trees["pos"] else ["tokens"]
+        columns = [ColSpec(Array(DataType.string), name) for name in names]
+        columns += [ColSpec("string", "language")] if several else []
     fields = {"text": DataType.string, "start": DataType.long, "end": DataType.long, "label": DataType.string}
     span = Object(
         [Property(name, kind) for name, kind in (fields | {"probability": DataType.double}).items()]
     )
-    if unit == "sentence":
+    if card["unit"] == "sentence":
         given = [ColSpec("string", "label"), ColSpec("double", "probability")]
     else:
         given = [ColSpec(Array(span), "words"), ColSpec(Array(span), "spans")]
+        given += [ColSpec(Array(DataType.long), "heads")] if trees else []
     return ModelSignature(Schema([*columns]), Schema([ColSpec("string", "text"), *given]))

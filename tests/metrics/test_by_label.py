@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.metrics import accuracy, entity_f1
-from raykd.metrics.by_label import Counted, entities_by_label, words_by_label
-from raykd.metrics.confusions import Example, Place, label_confusions, span_confusions
+from raykd.metrics.attachment import attachment
+from raykd.metrics.by_label import Counted, arcs_by_relation, entities_by_label, words_by_label
+from raykd.metrics.confusions import Example, Place, arc_confusions, label_confusions, span_confusions
 
 TAGS = ["O", *(f"{letter}-{kind}" for kind in ("PER", "LOC") for letter in "BIES")]
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=4)
@@ -50,6 +52,45 @@ def test_words_by_label_have_the_accuracy_and_their_errors_the_rest(data):
     words = sum(map(len, gold))
     assert figures.micro == Counted(*[accuracy(gold, predicted)] * 3, words)
     assert sum(each.count for each in errors) == words - round(figures.micro.recall * words)
+
+
+@given(st.data())
+def test_arcs_by_relation_have_the_attachment_score_and_their_errors_the_rest(data):
+    lengths = data.draw(LENGTHS)
+    arcs = st.tuples(st.integers(0, 2), st.sampled_from(["obj", "root", "det"]))
+    gold, predicted = ([[data.draw(arcs) for _ in range(n)] for n in lengths] for _ in range(2))
+    scored = [[data.draw(st.booleans()) for _ in range(n)] for n in lengths]
+    figures = arcs_by_relation(gold, predicted, scored)
+    errors = arc_confusions(gold, predicted, scored, examples=99)
+    columns = [
+        [tuple(np.array(column) for column in zip(*own, strict=True)) for own in side]
+        for side in (gold, predicted)
+    ]
+    expected = attachment(*columns, [np.array(own) for own in scored])
+    assert figures.micro == Counted(*[expected.las] * 3, expected.words)
+    assert sum(each.count for each in errors) == expected.words - expected.labelled
+    wrong_heads = sum(each.count for each in errors if each.kind in ("head", "arc"))
+    assert wrong_heads == expected.words - expected.heads
+    for each in errors:
+        assert (each.gold == each.predicted) == (each.kind == "head")
+        for example in each.examples:
+            place = example.gold.start
+            one, other = gold[example.sentence][place], predicted[example.sentence][place]
+            assert scored[example.sentence][place]
+            assert (one, other) == ((example.heads[0], each.gold), (example.heads[1], each.predicted))
+    for relation, row in figures.labels.items():
+        right = sum(
+            one == other and one[1] == relation and counts
+            for sides in zip(gold, predicted, scored, strict=True)
+            for one, other, counts in zip(*sides, strict=True)
+        )
+        said = sum(
+            other[1] == relation and counts
+            for sides in zip(predicted, scored, strict=True)
+            for other, counts in zip(*sides, strict=True)
+        )
+        assert row.precision == (right / said if said else 0)
+        assert round(row.recall * row.support) == right
 
 
 def test_figures_of_one_example():

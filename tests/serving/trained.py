@@ -6,23 +6,39 @@ import json
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
 import uvicorn
 
+from raykd.corpora.head_codes import Encoding
 from raykd.runs.export import export_run
+from raykd.runs.labels import store_labels
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe import Recipe
+from raykd.runs.run import Run
 from raykd.storage import Storage
+from raykd.tasks.parsing import PARSING
 from tests.runs.small import TREE, executed, student_of
 
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
 WORDS = {"DET": ("the", "a"), "NOUN": ("dog", "cat", "house"), "VERB": ("sees", "likes"), "PUNCT": (".",)}
 PLAN = ("DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT")
+
+
+TREES = {
+    "DET": ("the", "a"), "ADJ": ("old", "red", "small"), "NOUN": ("dog", "cat", "house"), "VERB": ("sees", "likes"),
+    "ADV": ("often", "never"), "PUNCT": (".", "!"),
+}  # fmt: skip
+SHAPES = (
+    ("DET", "NOUN", "VERB", "DET", "ADJ", "NOUN", "PUNCT"), ("ADV", "DET", "ADJ", "ADJ", "NOUN", "VERB", "PUNCT"),
+    ("DET", "NOUN", "ADV", "VERB", "NOUN"), ("VERB", "PUNCT"), ("NOUN", "VERB", "DET", "ADJ", "NOUN", "ADV"),
+)  # fmt: skip
+RELATIONS = {"DET": "det", "ADJ": "amod", "ADV": "advmod", "PUNCT": "punct", "VERB": "root"}
 
 
 def exported(folder: Path, **changes: Any) -> tuple[str, Path]:
@@ -56,6 +72,74 @@ def of_texts(folder: Path) -> Path:
         for name, kind in words.items()
     ]
     return _of_parts(folder, lines, "\n", task="classification", source="tsv")
+
+
+def tree(number: int) -> list[tuple[str, str, int, str]]:
+    """(word, part of speech, head, relation) of each word of a sentence that a small grammar makes."""
+    shape = SHAPES[number % len(SHAPES)]
+    verb = shape.index("VERB") + 1
+    found = []
+    for place, pos in enumerate(shape):
+        noun = next((h for h in range(place + 1, len(shape)) if shape[h] == "NOUN"), 0) + 1
+        head = {"DET": noun, "ADJ": noun, "VERB": 0}.get(pos, verb)
+        relation = RELATIONS.get(pos) or ("nsubj" if place + 1 < verb else "obj")
+        found.append((TREES[pos][(number // 3 + 2 * place) % len(TREES[pos])], pos, head, relation))
+    return found
+
+
+def conllu(sentences: Sequence[Sequence[tuple[str, str, int, str]]]) -> str:
+    """Sentences as CoNLL-U."""
+    line = "{}\t{}\t_\t{}\t_\t_\t{}\t{}\t_\t_\n"
+    blocks = ["".join(line.format(number, *word) for number, word in enumerate(own, 1)) for own in sentences]
+    return "\n".join(blocks) + "\n"
+
+
+def treebank(folder: Path) -> dict[str, Any]:
+    """A treebank of sentences of the small grammar, written into `folder`: the section `corpus`."""
+    folder.mkdir(parents=True)
+    parts = {"train": range(60), "dev": range(60, 75), "test": range(75, 100)}
+    for name, numbers in parts.items():
+        (folder / name).write_text(conllu([tree(number) for number in numbers]))
+    return {
+        "source": "conllu", "tag": "tree", "root": str(folder), "languages": ("en",), "overlaps": "keep",
+        **{name: name for name in parts},
+    }  # fmt: skip
+
+
+def parser(folder: Path, *, encoding: Encoding = "relative_pos", epochs: int = 8) -> tuple[Storage, Run]:
+    """A student that parses, trained on the trees of a small treebank, and the store it is in."""
+    corpus = treebank(folder / "treebank")
+    student = {
+        "kind": "bilstm",
+        "embedding_dim": 8,
+        "hidden_dim": 8,
+        "decoder": "maxent",
+        "encoding": encoding,
+    }
+    gold = {"objective": {"kind": "gold"}, "schedule": {"epochs": epochs}, "training": LEARNS}
+    # Its teacher, which gold labels do without, would take minutes.
+    asked = Recipe.model_validate({**TREE, **gold, "task": "pos", "corpus": corpus, "student": student})
+    ready = prepare(asked, Storage(str(folder / "store")))
+    stem = student_of(ready, asked)
+    labels = store_labels(ready.storage, PARSING["parsing"], encoding, ready.corpus, ready.corpus_id, "here")
+    run = replace(stem, task="parsing", labels_id=labels)
+    executed(ready, run)
+    return ready.storage, run
+
+
+def of_trees(folder: Path, *, encoding: Encoding = "relative_pos") -> tuple[str, Path]:
+    """(the folder of a parser's run, of its export), both below `folder`."""
+    storage, run = parser(folder, encoding=encoding)
+    export_run(storage.child(*run.folder), Storage(str(folder / "student")), store=storage)
+    return storage.child(*run.folder).uri, folder / "student"
+
+
+def of_tags(folder: Path) -> Path:
+    """The export of a student that gives the parts of speech of the same treebank."""
+    student = {"kind": "bilstm", "embedding_dim": 8, "hidden_dim": 8, "decoder": "maxent"}
+    return exported(folder, task="pos", corpus={**treebank(folder / "data"), "tag": "upos"}, student=student)[
+        1
+    ]
 
 
 def _of_parts(folder: Path, pieces: list[str], between: str, *, task: str, source: str) -> Path:
