@@ -8,7 +8,6 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -17,12 +16,9 @@ import uvicorn
 
 from raykd.corpora.head_codes import Encoding
 from raykd.runs.export import export_run
-from raykd.runs.labels import store_labels
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe import Recipe
-from raykd.runs.run import Run
 from raykd.storage import Storage
-from raykd.tasks.parsing import PARSING
 from tests.runs.small import TREE, executed, student_of
 
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
@@ -106,9 +102,8 @@ def treebank(folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def parser(folder: Path, *, encoding: Encoding = "relative_pos", epochs: int = 8) -> tuple[Storage, Run]:
-    """A student that parses, trained on the trees of a small treebank, and the store it is in."""
-    corpus = treebank(folder / "treebank")
+def of_trees(folder: Path, *, encoding: Encoding = "relative_pos") -> tuple[str, Path]:
+    """(the folder of a run of a student that parses, of its export), both below `folder`."""
     student = {
         "kind": "bilstm",
         "embedding_dim": 8,
@@ -116,22 +111,9 @@ def parser(folder: Path, *, encoding: Encoding = "relative_pos", epochs: int = 8
         "decoder": "maxent",
         "encoding": encoding,
     }
-    gold = {"objective": {"kind": "gold"}, "schedule": {"epochs": epochs}, "training": LEARNS}
-    # Its teacher, which gold labels do without, would take minutes.
-    asked = Recipe.model_validate({**TREE, **gold, "task": "pos", "corpus": corpus, "student": student})
-    ready = prepare(asked, Storage(str(folder / "store")))
-    stem = student_of(ready, asked)
-    labels = store_labels(ready.storage, PARSING["parsing"], encoding, ready.corpus, ready.corpus_id, "here")
-    run = replace(stem, task="parsing", labels_id=labels)
-    executed(ready, run)
-    return ready.storage, run
-
-
-def of_trees(folder: Path, *, encoding: Encoding = "relative_pos") -> tuple[str, Path]:
-    """(the folder of a parser's run, of its export), both below `folder`."""
-    storage, run = parser(folder, encoding=encoding)
-    export_run(storage.child(*run.folder), Storage(str(folder / "student")), store=storage)
-    return storage.child(*run.folder).uri, folder / "student"
+    teachers = {"kind": "biaffine_parser"}  # not trained: the student learns from labels
+    corpus = treebank(folder / "treebank")
+    return exported(folder, task="parsing", corpus=corpus, student=student, teachers=teachers)
 
 
 def of_tags(folder: Path) -> Path:
