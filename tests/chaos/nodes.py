@@ -59,17 +59,39 @@ def store_missing(parent: Path, whole: Whole) -> dict[str, Any]:
 
 
 def store_lost(parent: Path, whole: Whole) -> dict[str, Any]:
-    """The store goes away from one of two nodes while both train students. What it has mapped it goes on reading, so
-    its run ends well there, with a result that is nowhere else."""
-    tried = Tried(parent, "lost", whole[0], **LONG)
+    """The store goes away from one of two nodes while both train students: at the latest when it writes its model, its
+    run fails there."""
+    return _replaced(Tried(parent, "lost", whole[0], **LONG), whole, lambda: "mount -t tmpfs none")
+
+
+def store_copied(parent: Path, whole: Whole) -> dict[str, Any]:
+    """A copy of the store comes into its place on one of two nodes while both train students: its run ends well there,
+    with a result that is nowhere else."""
+    tried = Tried(parent, "copied", whole[0], **LONG)
+    copy, copied = tried.folder / "copy", set[Path]()
+
+    def mount() -> str:
+        # Files come and go while they are copied.
+        subprocess.run(["cp", "-r", str(tried.store), str(copy)], check=False, capture_output=True)
+        copied.update(copy.glob("runs/*/result.json"))
+        return f"mount --bind {copy}"
+
+    told = _replaced(tried, whole, mount)
+    lost = set(copy.glob("runs/*/result.json")) - copied
+    assert lost, "no run ended there"
+    return {**told, "runs that ended in the copy": len(lost)}
+
+
+def _replaced(tried: Tried, whole: Whole, mount: Callable[[], str]) -> dict[str, Any]:
+    """While both nodes train students, the second mounts something else in the place of the store."""
     with node_processes(tried.folder, **TOKEN) as nodes:
         nodes.add()
         nodes.add(before="true")  # with mounts of its own
 
         def lose(command: Command) -> None:
             command.until(lambda: len(_begun(tried.store)) > 1)
-            mounts = ["nsenter", "-t", str(nodes.pid(2)), "-m"]
-            subprocess.run([*mounts, "mount", "-t", "tmpfs", "none", str(tried.store)], check=True)
+            inside = ["nsenter", "-t", str(nodes.pid(2)), "-m"]
+            subprocess.run([*inside, *mount().split(), str(tried.store)], check=True)
 
         ended = swept(nodes, tried, lose)
     assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
@@ -154,7 +176,7 @@ def _has(nodes: NodeProcesses, number: int, part: str) -> bool:
 
 
 FAULTS: tuple[Callable[[Path, Whole], dict[str, Any]], ...] = (
-    store_missing, store_lost, disk_full, node_dies, node_dies_in_precompute,
+    store_missing, store_lost, store_copied, disk_full, node_dies, node_dies_in_precompute,
 )  # fmt: skip
 
 
