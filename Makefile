@@ -50,10 +50,10 @@ fuzz: venv
 	$(BIN)/python -m tests.fuzz.cases sweep_files $(SEED) $(CASES)
 	$(BIN)/python -m tests.fuzz.cases corpora $(SEED) $(CASES)
 
-# Kills, a full disk, flipped bits, two drivers, a tracking server that goes away, against real sweeps (under 15 minutes
-# with nothing else running): each has to end as the undisturbed one. KILLS and SEED choose others. After them the faults
-# of nodes, on several node processes (for root alone: they have mounts of their own), and the tests with several node
-# processes, which `make test` leaves out for their length.
+# Kills, a full disk, flipped bits, two drivers, a tracking server that goes away or hangs, against real sweeps (some 15
+# minutes with nothing else running): each has to end as the undisturbed one. KILLS and SEED choose others. After them
+# the faults of nodes, on several node processes (for root alone: they have mounts of their own), and the tests with
+# several node processes, which `make test` leaves out for their length.
 KILLS ?= 30
 chaos: venv
 	$(BIN)/python -m tests.chaos.faults $(SEED) $(KILLS)

@@ -32,7 +32,7 @@ class MlflowServer:
             self._process = subprocess.Popen(
                 command, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240  # it imports for a minute where the machine has other work
         while True:
             try:
                 with urlopen(f"http://{self.address}/health", timeout=2):

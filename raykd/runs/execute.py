@@ -28,6 +28,7 @@ from raykd.runs.models import (
     load_model,
     write_model,
 )
+from raykd.runs.node_check import sees
 from raykd.runs.run import Run, validated
 from raykd.runs.stages import StagePlan, TrainingPlan
 from raykd.runs.vocabularies import vocabulary_file
@@ -35,10 +36,28 @@ from raykd.storage import Storage
 from raykd.tasks import TASKS
 from raykd.training import ScheduleConfig, TrainingConfig
 
+SIGN = ".sign.tmp"
+"""Written into a run's folder and removed at once; named as temporary files are (`local_files.py`)."""
+
 
 def find_result(storage: Storage, run: Run) -> RunResult | None:
     """The result of a finished run, or None: `result.json` is written last."""
     return storage.child(*run.folder).find_json(RESULT, RunResult.from_plain)
+
+
+def stands(storage: Storage, run: Run) -> bool:
+    """Whether the result of a run that a node has just finished is in the store as this process sees it.
+
+    Raises:
+        StoreError: the store cannot be reached, or written.
+    """
+    folder = storage.child(*run.folder)
+    if folder.exists(RESULT):
+        return True
+    # A network folder may go on showing for a minute what it showed before, unless something is written into it.
+    folder.write(SIGN, b"")
+    folder.remove(SIGN)
+    return sees(folder, RESULT)
 
 
 def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import ray
@@ -30,12 +31,14 @@ from ray.tune.trainable import wrap_function
 from raykd.errors import RaykdError, RunError, StoreError
 from raykd.redact import redacted
 from raykd.results import RunResult
+from raykd.runs.execute import stands
 from raykd.runs.launch import LAUNCHER
 from raykd.runs.nodes import Nodes, elsewhere
 from raykd.runs.placement import DRIVER_CPUS, group_of
 from raykd.runs.prometheus import count
 from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
+from raykd.storage import Storage
 
 PAUSES_S = (2.0, 20.0)
 """Seconds before a run is tried again here after a fault of the place (no space, storage out of reach)."""
@@ -47,6 +50,7 @@ AVOID = "avoid"
 """In what Tune proposes: the nodes on which the run is not to be done."""
 ACTOR_ID = re.compile(r"actor_id[=:] ?([0-9a-f]{16,})")
 """In Ray's errors."""
+NOT_STORED = "it ended well, and its result is not in the store: did its node lose the store meanwhile?"
 
 
 @dataclass(frozen=True)
@@ -96,15 +100,16 @@ def work(
     """Do all jobs that `scheduler` proposes, `concurrent` runs at a time.
 
     A job that fails is reported to the scheduler, and the others go on. A run that fails where one of the `nodes` is to
-    blame is done again elsewhere.
+    blame is done again elsewhere. A run has ended well only when its result is in the store as the driver sees it.
 
     Raises:
         Exception: what the scheduler raised; the work ends with it.
+        StoreError: the driver cannot reach the store.
         RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
         PlacementError: no node is left that can do a run.
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
-    jobs = _OpenJobs(scheduler, nodes, resources)
+    jobs = _OpenJobs(scheduler, partial(stands, Storage(store_uri)), nodes, resources)
     if jobs.upcoming() is None:
         if jobs.fault is not None:
             raise jobs.fault
@@ -233,8 +238,15 @@ class _OpenJobs:
     While the scheduler does something itself, Tune waits with it, and the actors sleep.
     """
 
-    def __init__(self, scheduler: Scheduler, nodes: Nodes | None = None, resources: Resources | None = None):
-        self.scheduler, self._nodes = scheduler, nodes
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        stored: Callable[[Run], bool],
+        nodes: Nodes | None = None,
+        resources: Resources | None = None,
+    ):
+        """stored: whether the result of a run that has ended is in the store."""
+        self.scheduler, self._stored, self._nodes = scheduler, stored, nodes
         self._group = group_of(resources or Resources())
         self.fault: Exception | None = None
         self.places: dict[str, tuple[str, int]] = {}
@@ -282,11 +294,16 @@ class _OpenJobs:
         """Tune gave the trial up. What the run itself reported or made fail stays so; but one whose slot was dead
         before it began (it died while it waited) is given to another slot, once."""
         own = self.places.get(trial_id)
-        if own is None or trial_id in self._begun or own in self._given_back:
+        if own is None or trial_id in self._begun or not self._once_more(own):
             self.run_ended(trial_id, None, error, node=node, of_place=True)
             return
-        self._given_back.add(own)
         self._queue.insert(0, own)
+
+    def _once_more(self, own: tuple[str, int]) -> bool:
+        """Whether a run is to be given to a slot again: once, where nobody is to blame."""
+        first = own not in self._given_back
+        self._given_back.add(own)
+        return first
 
     def _propose(self) -> Job | Wait | None:
         with self._guarded():
@@ -311,16 +328,20 @@ class _OpenJobs:
         node: str = "",
         of_place: bool = False,
     ) -> None:
-        """Keep a run's result, from this node where that is known. Ends its job if it is the last one or failed, unless
-        a node is to blame; later reports of a run are ignored."""
+        """Keep a run's result, from this node where that is known, if it is in the store too. Ends its job if it is the
+        last one or failed, unless a node is to blame; later reports of a run are ignored."""
         if trial_id not in self.places:  # it had no run
             return
         key, place = self.places[trial_id]
         job = self.open.get(key)
         if job is None or place in job.results:
             return
-        if result is None:
-            if self.place_failed(node, error, of_place=of_place):
+        lost = result is not None and not self._stands(job.job.runs[place])
+        if lost:
+            error, of_place = NOT_STORED, True
+        if result is None or lost:
+            blamed = self.place_failed(node, error, of_place=of_place)
+            if blamed or (lost and self._once_more((key, place))):
                 del self.places[trial_id]
                 self._queue.append((key, place))
             elif self.fault is None:
@@ -331,6 +352,11 @@ class _OpenJobs:
         job.results[place] = RunResult.from_plain(result)
         if not job.missing():
             self._end(key, Outcome("COMPLETE", tuple(job.results[each] for each in range(len(job.results)))))
+
+    def _stands(self, run: Run) -> bool:
+        with self._guarded():
+            return self._stored(run)
+        return False
 
     def place_failed(self, node: str, why: str, *, of_place: bool) -> bool:
         """Whether a node is to blame for what failed, most likely this one."""

@@ -12,7 +12,7 @@ from raykd.storage import Storage
 from raykd.streams import temporary_beside
 
 LOOKS, LOOK_S = 3, 1.0
-"""How often a node looks for what the driver has just written, and the seconds between: a network folder shows a new
+"""How often one looks for what another machine has just written, and the seconds between: a network folder shows a new
 file a moment later."""
 WRITTEN_BYTES = 1 << 16
 
@@ -38,7 +38,7 @@ def fault_here(store_uri: str, sign: str, driver_version: str, *, gpus: bool) ->
         return "PyTorch cannot use its GPUs: look at `nvidia-smi` there, and at the driver's version"
     store = Storage(store_uri)
     try:
-        if not _sees(store, sign):
+        if not sees(store, sign):
             return (
                 f"the store {store.address} is not the driver's there: mount it on that node, "
                 "or give a store that every node reaches (s3://…)"
@@ -51,11 +51,12 @@ def fault_here(store_uri: str, sign: str, driver_version: str, *, gpus: bool) ->
     return "" if store.is_local else _cache_fault()
 
 
-def _sees(store: Storage, sign: str) -> bool:
+def sees(store: Storage, name: str) -> bool:
+    """Whether this process sees the file `name`, which another machine has just written, after a few looks."""
     for look in range(LOOKS):
         if look:
             time.sleep(LOOK_S)
-        if store.exists(sign):
+        if store.exists(name):
             return True
     return False
 

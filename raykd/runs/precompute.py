@@ -15,6 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
+from raykd.counted import counted
+from raykd.errors import StoreError
 from raykd.needs import derives
 from raykd.runs.pipeline import Placement, Row, launch_on_ray
 from raykd.runs.shard_writer import ShardJob, TeacherHandle, raise_error
@@ -245,7 +247,8 @@ def precompute(
     """Compute what is missing of the plan's transfer sets and commit them. Ray must be running.
 
     Raises PlacementError before anything starts when an actor cannot be placed; StoreError, RunError and the
-    other errors of an actor as they are. Shards finished before an error are kept: run it again for the rest.
+    other errors of an actor as they are; StoreError where a shard was computed and is not there. Shards finished
+    before an error are kept: run it again for the rest.
     """
     covered = plan.coverage()
     rows = [{"task": number, **row} for number, task in enumerate(covered) for row in task.rows()]
@@ -292,7 +295,13 @@ def _commit(covered: TaskCoverage, results: Sequence[Row]) -> None:
 
 
 def _summary(plan: PrecomputePlan, computed: int) -> Precomputed:
-    entries = [entry for task in plan.coverage() for part in task.parts for entry in part.standing]
+    parts = [part for task in plan.coverage() for part in task.parts]
+    # An actor whose node had lost the store wrote them into a folder of that node's own.
+    lost = [f"{part.folder.address}/{rows.name}" for part in parts for rows in part.pending]
+    if lost:
+        problem = f"was computed and is not in the store ({counted(len(lost), 'shard')} in all)"
+        raise StoreError(lost[0], problem, "mount the store on every node, and run it again for the rest")
+    entries = [entry for part in parts for entry in part.standing]
     return Precomputed(
         computed_shards=computed,
         shards=len(entries),

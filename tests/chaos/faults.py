@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from tests.end_to_end.sweeps import TREE, sweep_file
 from tests.mlflow_server import MlflowServer
 from tests.stored import stored
 
+PATIENCE = 600.0
+"""Seconds that a sweep may take: the machine may have other work."""
 LONGEST_S = 18.0
 """Until the next kill, at most: half of what an undisturbed sweep takes."""
 NAME = TREE["name"]
@@ -60,7 +63,15 @@ class Tried:
 
     def sweep(self, *words: str, **environment: str) -> Ended:
         """The sweep to its end; begun again, if it was begun."""
-        return self.checked(run(self.folder, "sweep", str(self.file), "--resume", *words, **environment))
+        with self.running("--resume", *words, **environment) as command:
+            return self.checked(command.end())
+
+    @contextmanager
+    def running(self, *words: str, **environment: str) -> Iterator[Command]:
+        """The sweep while it runs; none of its processes is left at the end."""
+        with running(self.folder, "sweep", str(self.file), *words, **environment) as command:
+            command.patience = PATIENCE
+            yield command
 
     def checked(self, ended: Ended) -> Ended:
         """Whatever went wrong was said in a sentence."""
@@ -88,9 +99,9 @@ class Tried:
         }  # fmt: skip
 
 
-def undisturbed(parent: Path) -> tuple[Path, dict[str, Any]]:
+def undisturbed(parent: Path, **sections: Any) -> tuple[Path, dict[str, Any]]:
     """The folder of a sweep that nothing happens to, and its outcome."""
-    tried = Tried(parent, "undisturbed")
+    tried = Tried(parent, "undisturbed", **sections)
     ended = tried.sweep()
     assert ended.code == 0, ended.output
     return tried.folder, tried.outcome()
@@ -103,10 +114,10 @@ def kills(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int, count: in
         tried = Tried(parent, f"kills-{seed}-{sweeps}", whole[0])
         code: int | None = None
         while code != 0:
-            with running(tried.folder, "sweep", str(tried.file), "--resume") as command:
+            with tried.running("--resume") as command:
                 while killed.total() < count and _lives(command, drawn.uniform(0.5, LONGEST_S)):
-                    victim = _victim(command, drawn)
-                    killed[_kill(command, victim)] += 1
+                    victim = _kill(command, drawn)
+                    killed[victim] += 1
                     if victim == "driver":
                         break
                 ended, remains = command.end_and_left()
@@ -128,12 +139,9 @@ def _lives(command: Command, seconds: float) -> bool:
     return command.runs()
 
 
-def _victim(command: Command, drawn: random.Random) -> str:
-    return drawn.choices(["driver", "worker", "ray"], [5, 4, 1])[0]
-
-
-def _kill(command: Command, victim: str) -> str:
+def _kill(command: Command, drawn: random.Random) -> str:
     """Kill one; gives what it was. Before there are workers it is the driver."""
+    victim = drawn.choices(["driver", "worker", "ray"], [5, 4, 1])[0]
     found = {"worker": command.named("ray::"), "ray": command.containing("/raylet/raylet", "gcs_server")}.get(
         victim, []
     )
@@ -191,8 +199,7 @@ def flipped_bits(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) ->
 def two_drivers(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
     """Two at once on one sweep: one is refused by the other's name."""
     tried = Tried(parent, "two", whole[0])
-    words = ("sweep", str(tried.file), "--resume")
-    with running(tried.folder, *words) as one, running(tried.folder, *words) as other:
+    with tried.running("--resume") as one, tried.running("--resume") as other:
         ends = [tried.checked(command.end()) for command in (one, other)]
     assert sorted(ended.code for ended in ends) == [0, StoreError.exit_code], ends
     (refused,) = (ended for ended in ends if ended.code)
@@ -207,7 +214,7 @@ def server_away(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> 
     server.start()
     try:
         tried = Tried(parent, "away", whole[0], tracking={"uri": f"http://{server.address}"})
-        with running(tried.folder, "sweep", str(tried.file)) as command:
+        with tried.running() as command:
             command.until(lambda: list(tried.store.glob("teachers/*/checkpoint.pt")))
             server.stop()
             command.until(lambda: "the sweep goes on without it" in command.output())
@@ -216,18 +223,53 @@ def server_away(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> 
         assert ended.code == 0, ended.output
         if "not shown in MLflow" in ended.output:  # it ended before the server was back
             assert tried.sweep().code == 0
-        client = MlflowClient(f"http://{server.address}")
-        experiment = client.get_experiment_by_name(NAME)
-        assert experiment is not None
-        shown = client.search_runs([experiment.experiment_id])
-        assert [run.info.status for run in shown] == ["FINISHED"] * (1 + len(whole[1]["trials"]))
+        _shows_all(server, whole)
         assert tried.outcome() == whole[1]
         return {"exit codes": tried.codes()}
     finally:
         server.stop()
 
 
-OTHERS: tuple[Callable[..., dict[str, Any]], ...] = (full_disk, flipped_bits, two_drivers, server_away)
+def server_hangs(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
+    """The tracking server takes connections and answers nothing, from the middle of the sweep to its end: the sweep
+    ends well without it. Once the server goes on, `--resume` shows every trial."""
+    folder = parent / "hanging server"  # the other one has runs of its own
+    folder.mkdir()
+    server = MlflowServer(folder)
+    server.start()
+    try:
+        tried = Tried(parent, "hangs", whole[0], tracking={"uri": f"http://{server.address}"})
+        with tried.running() as command:
+            command.until(lambda: list(tried.store.glob("teachers/*/checkpoint.pt")))
+            server.hang()
+            ended = tried.checked(command.end())
+        assert ended.code == 0, ended.output
+        assert "the sweep goes on without it" in ended.output
+        assert "not shown in MLflow" in ended.output
+        assert tried.outcome() == whole[1]
+        server.go_on()
+        assert tried.sweep().code == 0
+        _shows_all(server, whole)
+        assert tried.outcome() == whole[1]
+        return {"exit codes": tried.codes()}
+    finally:
+        server.stop()
+
+
+def _shows_all(server: MlflowServer, whole: tuple[Path, dict[str, Any]]) -> None:
+    client = MlflowClient(f"http://{server.address}")
+    experiment = client.get_experiment_by_name(NAME)
+    assert experiment is not None
+    shown = client.search_runs([experiment.experiment_id])
+    names = [run.info.run_name or "" for run in shown]
+    assert {run.info.status for run in shown} == {"FINISHED"}, names
+    # Besides there are the sweep and its teachers.
+    assert sum(name.startswith("#") for name in names) == len(whole[1]["trials"]), names
+
+
+OTHERS: tuple[Callable[..., dict[str, Any]], ...] = (
+    full_disk, flipped_bits, two_drivers, server_away, server_hangs,
+)  # fmt: skip
 
 
 def main(seed: int, count: int) -> dict[str, Any]:

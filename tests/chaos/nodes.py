@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +20,26 @@ import psutil
 
 from tests.chaos.faults import Tried, undisturbed
 from tests.chaos.full_disk import FULL_DISK
-from tests.end_to_end.command import ROOT, Command, Ended, running
+from tests.end_to_end.command import ROOT, Command, Ended
 from tests.node_processes import TOKEN, NodeProcesses, node_processes
 
 Whole = tuple[Path, dict[str, Any]]
 LEFT_OUT = "gets no work of this sweep"
+LONG: dict[str, Any] = {"schedule": {"epochs": 40, "anneal_horizon": 40}}
+"""Longer than the slot of the other node may take to start: each node has to train students before it is disturbed."""
+GRACE = 2.0
+"""What Ray leaves behind here for some seconds ends with its nodes."""
 
 
 def swept(
     nodes: NodeProcesses,
     tried: Tried,
     disturb: Callable[[Command], None] = lambda command: None,
-    **environment: str,
+    environment: Mapping[str, str] | None = None,
 ) -> Ended:
     """The sweep from the first node, disturbed while it runs. Actors of Ray's own stay as long as the cluster."""
-    words = ("sweep", str(tried.file), "--resume")
-    with running(tried.folder, *words, RAY_ADDRESS=nodes.address, **TOKEN, **environment) as command:
+    with tried.running("--resume", RAY_ADDRESS=nodes.address, **TOKEN, **(environment or {})) as command:
+        command.grace = GRACE
         disturb(command)
         ended, _ = command.end_and_left()
     return tried.checked(ended)
@@ -43,7 +47,7 @@ def swept(
 
 def store_missing(parent: Path, whole: Whole) -> dict[str, Any]:
     """One of two nodes has an empty folder in the place of the store."""
-    tried = Tried(parent, "missing", whole[0])
+    tried = Tried(parent, "missing", whole[0], **LONG)
     with node_processes(tried.folder, **TOKEN) as nodes:
         nodes.add()
         nodes.add(before=f"mount -t tmpfs none {tried.store}")
@@ -55,33 +59,60 @@ def store_missing(parent: Path, whole: Whole) -> dict[str, Any]:
 
 
 def store_lost(parent: Path, whole: Whole) -> dict[str, Any]:
-    """The store goes away from one of two nodes while it trains students."""
-    tried = Tried(parent, "lost", whole[0])
+    """The store goes away from one of two nodes while both train students: at the latest when it writes its model, its
+    run fails there."""
+    return _replaced(Tried(parent, "lost", whole[0], **LONG), whole, lambda: "mount -t tmpfs none")
+
+
+def store_copied(parent: Path, whole: Whole) -> dict[str, Any]:
+    """A copy of the store comes into its place on one of two nodes while both train students: its run ends well there,
+    with a result that is nowhere else."""
+    tried = Tried(parent, "copied", whole[0], **LONG)
+    copy, copied = tried.folder / "copy", set[Path]()
+
+    def mount() -> str:
+        # Files come and go while they are copied.
+        subprocess.run(["cp", "-r", str(tried.store), str(copy)], check=False, capture_output=True)
+        copied.update(copy.glob("runs/*/result.json"))
+        return f"mount --bind {copy}"
+
+    told = _replaced(tried, whole, mount)
+    lost = set(copy.glob("runs/*/result.json")) - copied
+    assert lost, "no run ended there"
+    return {**told, "runs that ended in the copy": len(lost)}
+
+
+def _replaced(tried: Tried, whole: Whole, mount: Callable[[], str]) -> dict[str, Any]:
+    """While both nodes train students, the second mounts something else in the place of the store."""
     with node_processes(tried.folder, **TOKEN) as nodes:
         nodes.add()
         nodes.add(before="true")  # with mounts of its own
 
         def lose(command: Command) -> None:
-            command.until(lambda: _trains(nodes, 2) and len(list(tried.store.glob("runs/*"))) > 1)
-            mounts = ["nsenter", "-t", str(nodes.pid(2)), "-m"]
-            subprocess.run([*mounts, "mount", "-t", "tmpfs", "none", str(tried.store)], check=True)
+            command.until(lambda: len(_begun(tried.store)) > 1)
+            inside = ["nsenter", "-t", str(nodes.pid(2)), "-m"]
+            subprocess.run([*inside, *mount().split(), str(tried.store)], check=True)
 
         ended = swept(nodes, tried, lose)
     assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
+    assert "is not the driver's there: mount it" in ended.output
     assert tried.outcome() == whole[1]
     return {"exit codes": tried.codes()}
 
 
 def disk_full(parent: Path, whole: Whole) -> dict[str, Any]:
-    """One of two nodes has no room any more, in the middle of the sweep."""
-    size = sum(path.stat().st_size for path in (whole[0] / "store").rglob("*") if path.is_file())
-    tried = Tried(parent, "full", whole[0])
+    """One of two nodes has no room any more, while both train students."""
+    files = [path for path in (whole[0] / "store").rglob("*") if path.is_file()]
+    runs = [path for path in files if "runs" in path.parts]
+    size = sum(path.stat().st_size for path in files if "sweeps" not in path.parts)
+    left = size - sum(path.stat().st_size for path in runs) * 2 // 3
+    tried = Tried(parent, "full", whole[0], **LONG)
     (tried.folder / "sitecustomize.py").write_text(FULL_DISK)
     room = {"CHAOS_STORE": str(tried.store), "CHAOS_ROOM": str(1 << 60)}
     with node_processes(tried.folder, **TOKEN, **room) as nodes:
         nodes.add()
-        nodes.add(CHAOS_ROOM=str(size // 2))
-        ended = swept(nodes, tried, **room, PYTHONPATH=f"{tried.folder}:{ROOT}")
+        nodes.add(CHAOS_ROOM=str(left))
+        ended = swept(nodes, tried, environment={**room, "PYTHONPATH": f"{tried.folder}:{ROOT}"})
     assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
     assert "no space left on device" in ended.output
     assert tried.outcome() == whole[1]
@@ -90,13 +121,13 @@ def disk_full(parent: Path, whole: Whole) -> dict[str, Any]:
 
 def node_dies(parent: Path, whole: Whole) -> dict[str, Any]:
     """One of two nodes is killed while it trains students."""
-    tried = Tried(parent, "dies", whole[0])
+    tried = Tried(parent, "dies", whole[0], **LONG)
     with node_processes(tried.folder, **TOKEN) as nodes:
         nodes.add()
         nodes.add()
 
         def kill(command: Command) -> None:
-            command.until(lambda: _trains(nodes, 2) and list(tried.store.glob("runs/*")))
+            command.until(lambda: len(_begun(tried.store)) > 1)
             nodes.kill(2)
 
         ended = swept(nodes, tried, kill)
@@ -107,7 +138,9 @@ def node_dies(parent: Path, whole: Whole) -> dict[str, Any]:
 
 def node_dies_in_precompute(parent: Path, whole: Whole) -> dict[str, Any]:
     """One of two nodes is killed while both compute transfer sets."""
-    tried = Tried(parent, "precompute", whole[0], resources={"concurrency": 2, "precompute_workers": 2})
+    tried = Tried(
+        parent, "precompute", whole[0], **LONG, resources={"concurrency": 2, "precompute_workers": 2}
+    )
     with node_processes(tried.folder, **TOKEN) as nodes:
         nodes.add()
         nodes.add()
@@ -122,8 +155,13 @@ def node_dies_in_precompute(parent: Path, whole: Whole) -> dict[str, Any]:
     return {"exit codes": tried.codes()}
 
 
-def _trains(nodes: NodeProcesses, number: int) -> bool:
-    return _has(nodes, number, "ray::Slot")
+def _begun(store: Path) -> list[Path]:
+    """The folders of the students that are being trained: one for each slot, which are on one node each."""
+    return [
+        path.parent
+        for path in store.glob("runs/*/checkpoint.pt")
+        if not (path.parent / "result.json").exists()
+    ]
 
 
 def _has(nodes: NodeProcesses, number: int, part: str) -> bool:
@@ -138,7 +176,7 @@ def _has(nodes: NodeProcesses, number: int, part: str) -> bool:
 
 
 FAULTS: tuple[Callable[[Path, Whole], dict[str, Any]], ...] = (
-    store_missing, store_lost, disk_full, node_dies, node_dies_in_precompute,
+    store_missing, store_lost, store_copied, disk_full, node_dies, node_dies_in_precompute,
 )  # fmt: skip
 
 
@@ -147,7 +185,7 @@ def main(names: list[str]) -> dict[str, Any]:
     assert os.geteuid() == 0, "nodes with mounts of their own: run it as root"
     with tempfile.TemporaryDirectory(prefix="raykd-chaos-") as folder:
         parent, started = Path(folder), time.monotonic()
-        whole = undisturbed(parent)
+        whole = undisturbed(parent, **LONG)
         told: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
         for fault in (each for each in FAULTS if not names or each.__name__ in names):
             began = time.monotonic()

@@ -52,7 +52,7 @@ class Command:
     """A running `raykd …`."""
 
     def __init__(self, folder: Path, *words: str, **environment: str):
-        self.mark = uuid.uuid4().hex
+        self.mark, self.patience, self.grace = uuid.uuid4().hex, PATIENCE, GRACE
         self._others = OF_THE_CLUSTER if environment.get("RAY_ADDRESS") else ()
         for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
             environment.setdefault(name, "")
@@ -92,7 +92,7 @@ class Command:
 
     def until(self, met: Callable[[], object]) -> None:
         """Wait until it is met, or fail with what the command printed."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self.patience
         while not met():
             assert self._driver.poll() is None, f"it ended before that:\n{self._ended().output}"
             assert time.monotonic() < deadline, f"it never came to that:\n{self._ended().output}"
@@ -119,8 +119,8 @@ class Command:
     def end_and_left(self) -> tuple[Ended, list[str]]:
         """Wait for the end; and what was left some time after it, which is killed."""
         try:
-            self._driver.wait(PATIENCE)
-            _, left = psutil.wait_procs(self.family(), timeout=GRACE)
+            self._driver.wait(self.patience)
+            _, left = psutil.wait_procs(self.family(), timeout=self.grace)
             lines = [_line(process).strip() for process in left]
         finally:
             self.kill_all()

@@ -15,12 +15,13 @@ from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
 from raykd.errors import PlacementError, RunError, StoreError
+from raykd.runs import node_check
 from raykd.runs.execute import find_result
 from raykd.runs.executor import Job, Outcome, Wait, work
 from raykd.runs.placement import DRIVER_CPUS
 from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.recipe import Resources
-from raykd.runs.run import Run
+from raykd.runs.run import RESULT, Run
 from raykd.storage import Storage
 from tests.runs.small import recipe
 from tests.sweep.samples import result_of, run_of
@@ -53,23 +54,25 @@ class Scheduler:
 class Tuner:
     """Two trials at once, as Tune would do them; the later of the two ends first.
 
-    `fails`: the numbers of the trials whose run fails; `cut`: of those with which memory is short.
+    `fails`: the numbers of the trials whose run fails; `cut`: of those with which memory is short; `loses`: of those
+    whose result does not come into the store.
     """
 
-    def __init__(self, fails: tuple[int, ...] = (), cut: tuple[int, ...] = ()):
-        self.fails, self.cut = fails, cut
+    def __init__(self, fails: tuple[int, ...] = (), cut: tuple[int, ...] = (), loses: tuple[int, ...] = ()):
+        self.fails, self.cut, self.loses = fails, cut, loses
         self.proposed: list[tuple[str, int]] = []
 
     def __call__(self, trainable: Any, *, param_space: Any, tune_config: Any, run_config: Any) -> Any:
         search, report, callback = tune_config.search_alg, run_config.stop, run_config.callbacks[0]
+        store = Storage(param_space["store"])
 
         def begin() -> Any:
             trial = SimpleNamespace(trial_id=f"trial-{len(self.proposed)}", number=len(self.proposed))
             plain = None if report.stop_all() else search.suggest(trial.trial_id)
             if plain is None or plain == Searcher.FINISHED:
                 return None
-            trial.seed = plain["run"]["training"]["seed"]
-            trial.result = replace(result_of(Run.from_plain(plain["run"]), 0.5), run_id=str(trial.seed))
+            trial.seed, trial.run = plain["run"]["training"]["seed"], Run.from_plain(plain["run"])
+            trial.result = replace(result_of(trial.run, 0.5), run_id=str(trial.seed))
             self.proposed.append((search._jobs.places[trial.trial_id][0], trial.seed))
             return trial
 
@@ -79,6 +82,8 @@ class Tuner:
                 result, error = trial.result.to_plain(), ""
                 if trial.number in self.fails:
                     result, error = None, "it diverged"
+                elif trial.number not in self.loses:
+                    store.child(*trial.run.folder).write_json(RESULT, trial.result.to_plain())
                 assert not report(trial.trial_id, {"run_end": {"result": result, "error": error}})
             callback.on_trial_complete(0, [], trial)
 
@@ -96,6 +101,8 @@ class Tuner:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
+    monkeypatch.setattr(node_check, "LOOK_S", 0.0)
+
     def run(tuner: Tuner, scheduler: Scheduler, nodes: Any = None) -> list[tuple[str, int]]:
         monkeypatch.setattr(executor.tune, "Tuner", tuner)
         resources = Resources(max_failures=2)
@@ -141,6 +148,11 @@ def test_unfinished_runs_come_again_and_finished_ones_do_not(run):
 def test_memory_that_stays_short_is_an_error_with_a_hint(run):
     with pytest.raises(RunError, match=r"memory was short 3 times.*resources\.concurrency"):
         run(Tuner(cut=tuple(range(9))), Scheduler("abcde"))
+
+
+def stored(run: Run) -> bool:
+    """Every result is in the store."""
+    return True
 
 
 class Nodes:
@@ -190,6 +202,38 @@ def test_a_run_that_no_node_is_to_blame_for_fails(run):
     assert ends(scheduler) == [("a", "it diverged")]
 
 
+def test_a_run_whose_result_is_not_in_the_store_has_not_ended_well(run):
+    """Seen: on a node a copy of the store had come into the store's place, and a run ended well in the copy."""
+    nodes, scheduler = Nodes(blames=1), Scheduler("ab")
+    begun = run(Tuner(loses=(1,)), scheduler, nodes)
+    assert begun == [("a", 0), ("a", 1), ("a", 1), ("b", 0), ("b", 1)]
+    assert ends(scheduler) == [("a", [0, 1]), ("b", [0, 1])]
+    assert nodes.seen == [("", executor.NOT_STORED, True)]
+
+
+def test_it_is_done_once_more_where_no_node_is_to_blame(run):
+    scheduler = Scheduler("a", seeds=1)
+    assert run(Tuner(loses=(0,)), scheduler, Nodes()) == [("a", 0), ("a", 0)]
+    assert ends(scheduler) == [("a", [0])]
+
+
+def test_a_result_that_stays_lost_fails_its_job(run):
+    scheduler = Scheduler("a", seeds=1)
+    assert run(Tuner(loses=(0, 1)), scheduler, Nodes()) == [("a", 0), ("a", 0)]
+    assert ends(scheduler) == [("a", executor.NOT_STORED)]
+
+
+def test_where_the_driver_cannot_reach_the_store_no_job_has_failed(run, monkeypatch):
+    def gone(*_: Any) -> bool:
+        raise StoreError("x", "cannot be looked up", "check the network", True)
+
+    monkeypatch.setattr(executor, "stands", gone)
+    scheduler = Scheduler("ab", seeds=1)
+    with pytest.raises(StoreError, match="cannot be looked up"):
+        run(Tuner(), scheduler, Nodes())
+    assert not ends(scheduler), "--resume finds the result"
+
+
 def test_where_no_node_is_left_the_work_ends_and_no_job_has_failed(run):
     scheduler = Scheduler("ab", seeds=1)
     with pytest.raises(PlacementError, match="one run takes"):
@@ -199,7 +243,7 @@ def test_where_no_node_is_left_the_work_ends_and_no_job_has_failed(run):
 
 def test_runs_are_placed_on_the_nodes_that_are_not_left_out(tmp_path):
     nodes = Nodes(blames=1)
-    jobs = executor._OpenJobs(Scheduler("ab", seeds=1), nodes)  # type: ignore[arg-type]
+    jobs = executor._OpenJobs(Scheduler("ab", seeds=1), stored, nodes)  # type: ignore[arg-type]
     tune = executor._Proposals(jobs)
     plain = {"resources": Resources().model_dump()}
     first = tune.suggest("one")
@@ -215,7 +259,7 @@ def test_runs_are_placed_on_the_nodes_that_are_not_left_out(tmp_path):
 
 def test_an_actor_that_dies_is_a_fault_of_its_place(monkeypatch):
     nodes = Nodes()
-    jobs = executor._OpenJobs(Scheduler("a", seeds=1), nodes)  # type: ignore[arg-type]
+    jobs = executor._OpenJobs(Scheduler("a", seeds=1), stored, nodes)  # type: ignore[arg-type]
     executor._Proposals(jobs).suggest("one")
     text = "The actor died unexpectedly.\n\tactor_id: 0123456789abcdef0123\n\tits worker exited"
     trial = SimpleNamespace(trial_id="one", get_error=lambda: text)
@@ -362,7 +406,7 @@ class Last(Scheduler):
 
 def test_a_slot_that_has_to_wait_keeps_its_actor_until_there_is_a_run(tmp_path):
     scheduler = Last("abc", seeds=1)
-    jobs = executor._OpenJobs(scheduler)
+    jobs = executor._OpenJobs(scheduler, stored)
     tune, reports = executor._Proposals(jobs), executor._Reports(jobs)
 
     def finish(trial: str) -> None:
@@ -389,7 +433,7 @@ def test_a_slot_that_has_to_wait_keeps_its_actor_until_there_is_a_run(tmp_path):
 
 def test_a_run_whose_slot_died_before_it_is_given_to_another_slot_once():
     scheduler = Scheduler("ab", seeds=1)
-    jobs = executor._OpenJobs(scheduler)
+    jobs = executor._OpenJobs(scheduler, stored)
     tune, endings = executor._Proposals(jobs), executor._Endings(jobs)
 
     def fail(trial: str) -> None:

@@ -33,6 +33,7 @@ from tests.transfer.samples import (
     School,
     Source,
     compute,
+    here,
     sentences,
 )
 
@@ -143,6 +144,26 @@ def test_an_interrupted_run_finishes_the_missing_shards_only(tmp_path, school):
     for path in undisturbed.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / path.relative_to(undisturbed)).read_bytes(), path
+
+
+def test_a_shard_that_is_not_in_the_store_though_it_was_computed_is_named_and_computed_again(
+    tmp_path, school
+):
+    """Its actor's node has lost the store, and has written into a folder of its own."""
+    plan = school.plan(tmp_path, {"en": ENGLISH}, k=3)
+    lost = folder_of(tmp_path, "en", ENGLISH) / "shard-00000010-00000020.arrow"
+
+    def launch(*arguments):
+        yield from here(*arguments)
+        lost.unlink()
+
+    with pytest.raises(
+        StoreError, match=rf"{lost.stem}.*: was computed and is not in the store \(2 shards in all\)"
+    ):
+        precompute(plan, launch=launch)
+    assert [row["first"] for task in plan.coverage() for row in task.rows()] == [10], "its paths follow it"
+    compute(plan)
+    assert lost.exists()
 
 
 def test_killed_before_the_manifest_only_the_manifest_is_written(tmp_path, school):
