@@ -22,7 +22,7 @@ from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.metrics import score_languages
 from raykd.metrics.attachment import Punctuation, attachment, is_punctuation
-from raykd.structures import Arcs, is_allowed, viterbi
+from raykd.structures import Arcs, Chain, is_allowed, viterbi
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet
     from raykd.layers import Output
     from raykd.results import Group, Score
-    from raykd.structures import Chain
 
 PUNCT = "PUNCT"
 """The part of speech of punctuation in Universal Dependencies."""
@@ -137,8 +136,8 @@ class ParsingTask:
         Each word's best head is taken where these are a tree with one root. Else it is the tree whose heads score best
         (`Arcs.as_trees`).
         """
-        chain: Any = output.distribution
-        chain = chain.map(lambda scores: scores.float().cpu()) if chain.device.type != "cpu" else chain
+        given: Any = output.distribution
+        chain = Chain(given.emissions_BTY.cpu(), given.lengths_B.cpu())
         if isinstance(gold.labels, TreeLabels):
             return _of_labels(chain, gold.labels, gold.codes(rows))
         found = LabelledArcs.of(chain)
