@@ -79,8 +79,7 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Write the JSON there too.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:  # fmt: skip
-    """Score the exported model in DIR on labelled files: figures by label (of a parser, by relation) and language, and
-    its errors."""
+    """Score the exported model in DIR on labelled files: figures by label and language, and its errors."""
     refuse_existing(out, overwrite)
     for each in (folder, *(against or ()), *([pos] if pos else ())):
         if not any(each.glob(f"*/{CARD}")):  # one for each language is read together

@@ -72,8 +72,7 @@ def predict(
     batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
 ) -> None:  # fmt: skip
-    """Label FILE with the exported model in DIR: CoNLL gets a column of labels, of a parser CoNLL-U its heads and
-    relations; other lines become JSON Lines."""
+    """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U heads), other lines become JSON Lines."""
     refuse_no_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
     refuse_existing(out, overwrite)
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):

@@ -10,13 +10,14 @@ import torch
 
 import raykd
 from raykd.corpora.head_codes import TreeLabels
-from raykd.errors import CorpusError
+from raykd.errors import CorpusError, StoreError
 from raykd.runs.data import corpus_of, labels_of
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
 from raykd.structures.labelled_arcs import LabelledArcs
+from raykd.sweep.doctor import examine, repair
 from tests.runs.loops import stage_data
 from tests.runs.small import executed, prepared, recipe, student_of
 from tests.treebank import corpus, write_treebank
@@ -166,6 +167,21 @@ def test_words_without_parts_of_speech_are_refused_where_labels_name_them(tmp_pa
     ):
         student_of(ready, parsing(root))
     student_of(ready, parsing(root, student={**STUDENT, "encoding": "relative_position"}))
+
+
+def test_damaged_labels_are_refused_by_name_and_found_by_the_doctor(tmp_path):
+    root = write_treebank(tmp_path)
+    ready = prepare(parsing(root), Storage(str(tmp_path / "store")))
+    run = student_of(ready, parsing(root))
+    path = tmp_path / "store" / "labels" / f"{run.labels_id}.json"
+    path.write_text(path.read_text().replace("@NOUN@", "@VERB@", 1))
+    with pytest.raises(StoreError, match=rf"labels/{run.labels_id}\.json"):
+        labels_of(ready.storage.uri, run)
+    (damage,) = examine(ready.storage).damages
+    assert (damage.name, damage.again) == (f"labels/{run.labels_id}.json", "the labels are made again")
+    repair(ready.storage, examine(ready.storage))
+    assert student_of(ready, parsing(root)).labels_id == run.labels_id
+    assert len(labels_of(ready.storage.uri, run))
 
 
 @pytest.mark.parametrize(
