@@ -94,7 +94,7 @@ def evaluate(
         text = read_labelled(
             [_file(each, language) for each in files],
             unit=task.unit, scheme="flat" if task.scheme == "flat" else "auto", labels=models[0].known,
-            settings=models[0].tree_settings if task.structure == "trees" else {}, overrides=set_ or (),
+            settings=_tree_settings(models[0], tagger) if task.structure == "trees" else {}, overrides=set_ or (),
         )  # fmt: skip
         total = f"{len(text.sentences):,}"
         found = [
@@ -125,6 +125,12 @@ def _refuse_other_tasks(models: Sequence[LoadedExport], tagger: LoadedExport | N
             f"--pos has no effect: {models[0].folder} (task {models[0].task.name}) reads no parts of speech"
         )
         raise StoreError(str(tagger.folder), problem, "omit --pos")
+
+
+def _tree_settings(model: LoadedExport, tagger: LoadedExport | None) -> dict[str, Any]:
+    """How files of trees are read. With a tagger they need no parts of speech of their own."""
+    predicted = {} if tagger is None else {"predicted_pos": {"model": str(tagger.folder)}}
+    return {**model.tree_settings, **predicted}
 
 
 def _file(written: str, languages: str | None) -> LabelledFile:

@@ -27,6 +27,7 @@ from raykd.corpora.detect.one_file import look_at_labelled, settings_of
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import read_lines
 from raykd.corpora.pool import read_pool
+from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Unit
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import FileScheme
@@ -85,7 +86,7 @@ def read_labelled(
     unit: Unit,
     scheme: FileScheme = "auto",
     labels: Collection[str] = (),
-    settings: Mapping[str, str] = MappingProxyType({}),
+    settings: Mapping[str, Any] = MappingProxyType({}),
     overrides: Sequence[str] = (),
 ) -> LabelledText:
     """All sentences of `files`, in their order.
@@ -116,7 +117,7 @@ def read_labelled(
         if faults.on_error == "skip":
             columns = without_unknown_tags(pool, configs[0], faults)
         rows = np.flatnonzero(columns.part >= 0)
-        converted = convert(pool, {"test": rows}, configs[0])
+        converted = convert(pool, {"test": rows}, configs[0], PosTaggers.of(configs[0]))
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [
         place for batch in batches for place in zip(*(column.to_pylist() for column in batch), strict=True)
@@ -166,7 +167,7 @@ def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence
     return settings
 
 
-def _laid_over(found: dict[str, Any], settings: Mapping[str, str]) -> dict[str, Any]:
+def _laid_over(found: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Of what was recognised nothing stays where `settings` have another source."""
     same = settings.get("source") in (None, found.get("source"))
     return {**(found if same else {}), **settings}

@@ -53,6 +53,13 @@ class PredictedPos(Frozen):
         return self.model if isinstance(self.model, str) else ", ".join(dict.fromkeys(self.model.values()))
 
 
+def with_universal(known: Iterable[str]) -> tuple[str, ...]:
+    """The parts of speech of a treebank, and where all of these are universal ones (UPOS), the others of them: one of
+    several languages has some that a treebank does not."""
+    own = tuple(known)
+    return (*own, *sorted(UPOS.difference(own))) if UPOS.issuperset(own) else own
+
+
 def predicted_pos_of(config: SourceConfig) -> PredictedPos | None:
     """What a corpus asks for; None where its parts of speech are the files' own."""
     return getattr(config, "predicted_pos", None)
@@ -98,15 +105,14 @@ class PosTaggers:
         """What the models may predict.
 
         Args:
-            known: the parts of speech of the treebank. A model may have others where all of them are universal: one of
-                several languages has some that a treebank does not.
+            known: the parts of speech of the treebank. A model may have the others that `with_universal` adds.
 
         Raises:
             CorpusError: a model's labels are no parts of speech of the treebank.
         """
-        allowed = {*known, *(UPOS if UPOS.issuperset(known) else ())}
+        allowed = with_universal(known)
         for model in self._models.values():
-            if known and (others := sorted(set(model.labels) - allowed)):
+            if known and (others := sorted(set(model.labels).difference(allowed))):
                 some = ", ".join(map(repr, others[:5])) + (", …" if len(others) > 5 else "")
                 problem = f"it predicts {some}, and the treebank has {', '.join(sorted(known)[:20])}"
                 hint = "set corpus.pos to the column that it learnt from, or corpus.predicted_pos.model to another"

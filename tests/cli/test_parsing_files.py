@@ -158,6 +158,20 @@ def test_evaluation_with_predicted_parts_of_speech_says_so(folder, capsys):
         assert own["mean"] == sum(right) / len(right)
 
 
+def test_files_without_parts_of_speech_are_evaluated_with_predicted_ones(folder, tmp_path, capsys):
+    student, tagger, bare = str(folder / "student"), str(folder / "tags/student"), tmp_path / "bare.conllu"
+    rows = [line.split("\t") for line in conllu(GOLD).split("\n")]
+    bare.write_text("\n".join("\t".join([*row[:3], "_", *row[4:]] if row[0] else row) for row in rows))
+    (tmp_path / "gold.conllu").write_text(conllu(GOLD))
+    found = []
+    for file in (bare, tmp_path / "gold.conllu"):
+        call("evaluate", student, str(file), "--pos", tagger, "--json")
+        found.append(json.loads(capsys.readouterr().out)["exports"][0]["together"])
+    assert found[0] == found[1]
+    assert found[0]["micro"]["f1"] > 0.3
+    assert code_of("evaluate", student, str(bare)) == CorpusError.exit_code
+
+
 def test_relations_that_the_model_does_not_know_are_named(folder, tmp_path, capsys):
     text = (folder / "test.conllu").read_text().replace("\tobj\t", "\tiobj:x\t")
     (tmp_path / "a.conllu").write_text(text)
@@ -171,8 +185,8 @@ def test_what_does_not_fit_is_refused(folder, tmp_path, capsys):
     assert "give models that predict the same to --against" in said(capsys)
     assert code_of("evaluate", tagger, file, "--pos", tagger) == StoreError.exit_code
     assert "--pos has no effect" in said(capsys)
-    assert code_of("evaluate", student, file, "--pos", student) == StoreError.exit_code
-    assert "it is a model of task 'parsing', and one of task 'pos' is needed" in said(capsys)
+    assert code_of("evaluate", student, file, "--pos", student) == CorpusError.exit_code
+    assert "it has a model of task 'parsing', not of 'pos'" in said(capsys)
     (tmp_path / "a.conll").write_text("the\tDET\ndog\tNOUN\n\n")
     assert code_of("evaluate", student, str(tmp_path / "a.conll")) == CorpusError.exit_code
     assert "2 columns between tabs where CoNLL-U has 10" in said(capsys)

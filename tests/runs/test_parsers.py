@@ -127,6 +127,10 @@ def test_a_student_that_is_loaded_parses_as_it_was_scored(bank):
     assert all(label in loaded.labels for label in loaded.label(words)[0])
     with pytest.raises(ValueError, match="give pos, one for every word"):
         loaded.parse(words)
+    assert "SYM" not in corpus.pos, (
+        "a universal part of speech that this treebank lacks is taken all the same"
+    )
+    assert len(loaded.parse([["rain"]], [["SYM"]])[0]) == 1
     with pytest.raises(ValueError, match="unknown part of speech 'N'"):
         loaded.parse([["rain"]], [["N"]])
     with pytest.raises(ValueError, match="expected 1 part of speech"):
