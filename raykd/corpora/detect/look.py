@@ -170,10 +170,13 @@ def _conllu(name: str, columns: Sequence[Column]) -> Seen:
         return Seen(name=name, format="conllu", columns=tuple(columns), labelled=False, why=why)
     tag = next(iter(have))
     others = " and ".join(each for each in have if each != tag)
-    doubt = (f"tag {tag} is taken; the files also have {others}",) if others else ()
+    doubts = [f"tag {tag} is taken; the files also have {others}"] if others else []
+    if "deprel" in have:
+        doubts.append("for parsers set task: parsing, tag: tree and teachers of kind biaffine_parser")
     return Seen(
-        name=name, format="conllu", columns=tuple(columns), settings=(("tag", tag),), why=why, doubts=doubt
-    )
+        name=name, format="conllu", columns=tuple(columns), settings=(("tag", tag),), why=why,
+        doubts=tuple(doubts),
+    )  # fmt: skip
 
 
 @dataclass
