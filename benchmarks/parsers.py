@@ -89,7 +89,7 @@ def ours(corpus: Corpus) -> Contestant:
         characters=letters.size,
     ).eval()
     texts = {part: encode_text(corpus.parts[part], words, letters) for part in PARTS}
-    gold = {part: TreeColumn.of(corpus.parts[part], corpus.pos) for part in PARTS}
+    gold = {part: TreeColumn.of(corpus.parts[part], corpus.pos, corpus.tag_set) for part in PARTS}
 
     def score(part: str, tree: bool) -> Attachment:
         return attachment(list(gold[part].trees()), parsed(model, texts[part], tree))
@@ -101,9 +101,8 @@ def ours(corpus: Corpus) -> Contestant:
             plan = plan_batches(texts["train"].piece_lengths, batch_tokens=WORDS, seed=1, epoch=epoch)
             for rows in plan:
                 chain, target = model(texts["train"].gather(rows)).distribution, gold["train"].gather(rows)
-                labels_BT = target.heads_BT * len(corpus.tag_set) + target.relations_BT
                 optimiser.zero_grad()
-                (path_loss(chain, labels_BT).sum() / int(chain.lengths_B.sum())).backward()
+                (path_loss(chain, target.tags_BT).sum() / int(chain.lengths_B.sum())).backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), config.training.gradient_clip or np.inf)
                 optimiser.step()
             model.eval()
