@@ -9,7 +9,8 @@ UD is a folder with `en_ewt-ud-train.conllu`, `…-dev…` and `…-test…` (`-
 raykd and written out for supar, so both train on the same ones: those of train that are not in dev or test, each once.
 Both read words and characters, through three BiLSTM layers of 400 and projections of 500 and 100. Every word takes its
 best head (`free`), or all together the best tree with one root (`tree`). All words are scored, also punctuation.
-Both see as many epochs, in batches of about 5,000 words, and keep the epoch with the best LAS on dev without trees.
+Both see as many epochs, in batches of as many words (5,000; of few sentences fewer: `--batch-words 500`), and keep the
+epoch with the best LAS on dev without trees.
 Each trains as it does by default: supar by its published settings (Adam with β₂ 0.9 and a slow decay), and ours by the
 defaults of `biaffine_parser`.
 
@@ -76,12 +77,12 @@ def corpus_of(root: str, treebank: str, sentences: int | None) -> Corpus:
     return read_corpus(TypeAdapter(CorpusConfig).validate_json(json.dumps(config)))
 
 
-def ours(corpus: Corpus) -> Contestant:
+def ours(corpus: Corpus, batch_words: int) -> Contestant:
     torch.manual_seed(1)
     train = corpus.parts["train"]["tokens"].to_pylist()
     words = WordVocabulary.build(word for sentence in train for word in sentence)
     letters = CharacterVocabulary.build([word for sentence in train for word in sentence])
-    config = BiaffineParserTeacher.model_validate({"training": {"batch_tokens": WORDS}})
+    config = BiaffineParserTeacher.model_validate({"training": {"batch_tokens": batch_words}})
     model = config.build(
         tag_set=corpus.tag_set,
         dropout=config.training.dropout,
@@ -98,7 +99,7 @@ def ours(corpus: Corpus) -> Contestant:
         optimiser, best, kept = make_optimiser(config.training, model.parameters()), -1.0, {}
         for epoch in range(epochs):
             model.train()
-            plan = plan_batches(texts["train"].piece_lengths, batch_tokens=WORDS, seed=1, epoch=epoch)
+            plan = plan_batches(texts["train"].piece_lengths, batch_tokens=batch_words, seed=1, epoch=epoch)
             for rows in plan:
                 chain, target = model(texts["train"].gather(rows)).distribution, gold["train"].gather(rows)
                 optimiser.zero_grad()
@@ -131,7 +132,7 @@ def parsed(model: torch.nn.Module, text: EncodedText, tree: bool) -> list[tuple[
     return found
 
 
-def supars(corpus: Corpus, folder: Path) -> Contestant:
+def supars(corpus: Corpus, folder: Path, batch_words: int) -> Contestant:
     supar, data = importlib.import_module("supar"), importlib.import_module("supar.utils")
     torch.load = partial(torch.load, weights_only=False)  # its own files hold its own classes
     files = {part: written(corpus, part, folder / f"{part}.conllu") for part in PARTS}
@@ -141,7 +142,9 @@ def supars(corpus: Corpus, folder: Path) -> Contestant:
 
     def train(epochs: int) -> None:
         # It scores dev after every epoch without trees, as `tree=False` says, and saves the best.
-        held[0].train(**files, **settings(), epochs=epochs, patience=epochs, batch_size=WORDS, tree=False)
+        held[0].train(
+            **files, **settings(), epochs=epochs, patience=epochs, batch_size=batch_words, tree=False
+        )
         held[0] = supar.BiaffineDependencyParser.load(path)
 
     def settings() -> Mapping[str, Any]:
@@ -196,6 +199,7 @@ def main() -> None:
     parser.add_argument("--supar", help="its virtual environment")
     parser.add_argument("--sentences", type=int, help="of train; all where nothing is said")
     parser.add_argument("--epochs", type=int, default=0)
+    parser.add_argument("--batch-words", type=int, default=WORDS, help="in training")
     parser.add_argument("--threads", type=int, default=1, help="in training; speed is of one")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
@@ -203,11 +207,11 @@ def main() -> None:
     counts = ", ".join(f"{corpus.parts[part].num_rows} of {part}" for part in PARTS)
     print(f"{options.treebank}: {counts}; torch {torch.__version__}", flush=True)
     with tempfile.TemporaryDirectory(prefix="parsers-") as folder:
-        contestants = {"ours": ours(corpus)}
+        contestants = {"ours": ours(corpus, options.batch_words)}
         if options.supar:
             (packages,) = Path(options.supar).glob("lib/*/site-packages")
             sys.path.append(str(packages))  # last: torch and what else both have is this environment's
-            contestants["supar"] = supars(corpus, Path(folder))
+            contestants["supar"] = supars(corpus, Path(folder), options.batch_words)
         torch.set_num_threads(options.threads)
         for name, contestant in contestants.items() if options.epochs else ():
             started = time.perf_counter()
