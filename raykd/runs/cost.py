@@ -41,7 +41,7 @@ from raykd.runs.topology import Group, Node, Topology
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
 
-FORMAT = 5
+FORMAT = 6
 
 
 def _size(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:

@@ -45,8 +45,26 @@ def checked_paths(chain: Chain, paths: Tensor) -> Tensor:
 
 def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
     """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed."""
+    if chain.transitions is None:
+        return _best_of_each(chain.detach())
     paths_BKT, scores_BK = kbest(chain, 1)
     return paths_BKT[:, 0], scores_BK[:, 0]
+
+
+def _best_of_each(chain: Chain) -> tuple[Tensor, Tensor]:
+    """Of independent tags the best one of each token: without a step for every pair of tags."""
+    scores_BTY = chain.emissions_BTY
+    if chain.start is not None or chain.end is not None:
+        scores_BTY = scores_BTY.clone()
+    rows_B = torch.arange(chain.batch, device=chain.device)
+    if chain.start is not None:
+        scores_BTY[:, 0] += chain.start
+    if chain.end is not None:
+        scores_BTY[rows_B, chain.lengths_B - 1] += chain.end
+    best_BT, tags_BT = scores_BTY.max(2)
+    best_B = torch.where(chain.mask_BT, best_BT, 0).sum(1, dtype=torch.float64)
+    allowed_BT = chain.mask_BT & (best_B > -torch.inf)[:, None]
+    return torch.where(allowed_BT, tags_BT, 0), best_B.to(chain.dtype)
 
 
 def kbest(chain: Chain, k: int) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best"]]:

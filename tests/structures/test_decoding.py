@@ -75,6 +75,19 @@ def test_viterbi_is_the_first_of_the_k_best_and_padding_changes_nothing(code, ch
     assert not paths[:, :, chain.time :].any()
 
 
+def test_independent_tags_are_decoded_one_by_one():
+    """With 20,000 tags, steps for every pair of them would take 1.6 GB."""
+    generator = torch.Generator().manual_seed(0)
+    emissions = torch.randn(2, 3, 20_000, generator=generator)
+    path, best = viterbi(Chain(emissions, torch.tensor([3, 1])))
+    assert torch.equal(path, emissions.argmax(2) * torch.tensor([[1, 1, 1], [1, 0, 0]]))
+    torch.testing.assert_close(best, torch.stack([emissions[0].amax(1).sum(), emissions[1, 0].max()]))
+    forbidden = torch.full((1, 2, 3), MINUS_INFINITY)
+    forbidden[0, 0] = torch.tensor([0.0, 1.0, 0.0])
+    path, best = viterbi(Chain(forbidden, torch.tensor([2])))
+    assert (path.tolist(), best.tolist()) == ([[0, 0]], [MINUS_INFINITY])
+
+
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize(("batch", "time", "tags", "k"), [(3, 40, 9, 10), (20, 12, 17, 5), (2, 9, 41, 20)])
 def test_kernel_and_plain_k_best_agree_beyond_enumeration(own, batch, time, tags, k):
