@@ -91,12 +91,13 @@ def _score(
     *,
     metric: str = "",
     direction: Direction = "max",
+    form: Form = "percent",
     **more: Any,
 ) -> Figure:
     def read(scored: Scored) -> float | None:
         return scored.scores.mean(part, group, metric)
 
-    return Figure(name, direction, "percent", read, heading, score=(part, group, metric), **more)
+    return Figure(name, direction, form, read, heading, score=(part, group, metric), **more)
 
 
 def _cost(name: str, direction: Direction, form: Form, words: str, **more: Any) -> Figure:
@@ -123,6 +124,15 @@ TEST_REPAIRS = _score(
     "test_repairs", "test", "source", "repaired heads", short="repaired", selects=False,
     metric="repairs", beside="las", direction="min",
 )  # fmt: skip
+# Of a masked language model.
+_PERPLEXITY: dict[str, Any] = {
+    "metric": "perplexity", "beside": "mlm_score", "form": "count", "direction": "min",
+}  # fmt: skip
+DEV_PERPLEXITY = _score("dev_perplexity", "dev", "source", "dev perplexity", **_PERPLEXITY)
+TEST_PERPLEXITY = _score("test_perplexity", "test", "source", "test perplexity", selects=False, **_PERPLEXITY)
+TARGET_PERPLEXITY = _score(
+    "test_perplexity_target", "test", "target", "target perplexity", selects=False, **_PERPLEXITY
+)
 # p50 of one sentence at batch 1.
 LATENCY = _cost("latency_ms", "min", "milliseconds", "ms", heading="ms", column=0, over_models="mean")
 LATENCY_BATCH = _cost("latency_ms_batch32", "min", "milliseconds", "ms per batch of 32", over_models="mean")
@@ -157,7 +167,8 @@ def _deployed() -> Iterator[Figure]:
 DEPLOYED = tuple(_deployed())
 # The one figure of a trial's costs that is not known before it is trained.
 WALL_S = Figure("wall_s", "min", "seconds", _wall_s, words="s of training")
-SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS, TEST_REPAIRS)
+PERPLEXITIES = (DEV_PERPLEXITY, TEST_PERPLEXITY, TARGET_PERPLEXITY)
+SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS, TEST_REPAIRS, *PERPLEXITIES)
 COSTS = (
     LATENCY,
     _cost("latency_ms_p90", "min", "milliseconds", "ms p90", over_models="mean", planned=False),

@@ -21,13 +21,15 @@ from raykd.front import front_of
 from raykd.report.card import model_card, trial_card
 from raykd.report.findings import judge
 from raykd.report.form import percent, size
+from raykd.runs.checkpoints import CHECKPOINT_FILES, export_checkpoint
 from raykd.runs.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
 from raykd.runs.models import WEIGHTS
-from raykd.runs.run import MODEL
+from raykd.runs.run import MODEL, Run
 from raykd.runs.stated import CardConfig
 from raykd.storage import Storage
 from raykd.sweep.exports import TrialModel, seeds_of
 from raykd.sweep.records import SweepRecords
+from raykd.tasks.masked_lm import MASKED_LM
 from raykd.trial import Trial
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
@@ -95,18 +97,32 @@ def export(
     if not overwrite:
         _refuse_files(targets)
     for source, own in zip(sources, targets, strict=True):
-        _print(export_run(source.folder, own, store=source.store, card=source.card))
+        if source.folder.read_json(MODEL, Run.from_plain).task == MASKED_LM.name:
+            _checkpoint(source.folder, own)
+        else:
+            _print(export_run(source.folder, own, store=source.store, card=source.card))
     count = counted(len(sources), "model")
+    if all(target.exists(CHECKPOINT_FILES[0]) for target in targets):
+        _line(
+            f"export: {count} in {target.address}. Next: transformers.AutoModel.from_pretrained, or path: of a teacher"
+        )
+        return
     _line(
         f"export: {count} in {target.address}. Next: raykd predict {targets[0].address} FILE "
         "(or three lines of Python: docs/EXPORT.md)"
     )
 
 
+def _checkpoint(folder: Storage, target: Storage) -> None:
+    """A pretrained encoder as Transformers has it."""
+    for name, bytes_ in export_checkpoint(folder, target).items():
+        _line(f"{target.address}/{name}: {size(bytes_)}")
+
+
 def _refuse_files(targets: list[Storage]) -> None:
     """Raises StoreError where one of the files to write is there already; what else lies there is not looked at."""
     for target in targets:
-        if there := next((name for name in FILES if target.exists(name)), None):
+        if there := next((name for name in (*FILES, *CHECKPOINT_FILES) if target.exists(name)), None):
             hint = "give another folder, or --overwrite"
             raise StoreError(target.address, f"holds {there} already", hint)
 

@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from raykd.cli.console import marked, stdout
-from raykd.cli.options import Overrides, Small, Variants, again, at, document, sweep_names
+from raykd.cli.options import Overrides, Small, Variants, again, as_good_as, at, document, sweep_names
 from raykd.cli.pages import report_files
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures import COLUMNS, COSTS, LATENCY, Directions
@@ -67,7 +67,7 @@ def front(
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.address}. "
             f"Next: raykd front {again(sweep, variant, small, set_)}{at(store)} "
-            f"--where '{score_name} >= 0.95 * teacher' --best {LATENCY.name}",
+            f"{as_good_as(teachers, score_name)}--best {LATENCY.name}",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         return

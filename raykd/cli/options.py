@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -65,6 +66,11 @@ def again(
     ]
     options += [f"--set {shlex.quote(override)}" for override in overrides or ()]
     return " ".join([shlex.quote(str(file)), *options])
+
+
+def as_good_as(teachers: Sequence[object], score_name: str) -> str:
+    """The option that asks for the score of the teachers, where there are any."""
+    return f"--where '{score_name} >= 0.95 * teacher' " if teachers else ""
 
 
 def at(store: str | None) -> str:

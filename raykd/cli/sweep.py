@@ -12,7 +12,17 @@ import typer
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.front import show_front
-from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
+from raykd.cli.options import (
+    Address,
+    Overrides,
+    Plain,
+    Small,
+    SweepPath,
+    Variants,
+    again,
+    as_good_as,
+    document,
+)
 from raykd.cli.pages import page_kept, report_files
 from raykd.counted import counted
 from raykd.errors import RaykdError
@@ -65,7 +75,7 @@ def sweep(
     stdout.print(
         f"sweep: {counted(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
-        f"--where '{planned.file.labels.score_name} >= 0.95 * teacher' --best latency_ms, or\n"
+        f"{as_good_as(teachers, planned.file.labels.score_name)}--best latency_ms, or\n"
         f"      {_shown(planned.file.tracking.uri, tracker)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

@@ -20,13 +20,15 @@ CONTINUING = "##"
 
 @dataclass(frozen=True)
 class Special:
-    """The ids that are no piece of a word: padding fills a batch, unknown replaces what has no piece, and prefix and
-    suffix are put around every sentence (empty unless pretrained)."""
+    """The ids that are no piece of a word: padding fills a batch, unknown replaces what has no piece, prefix and suffix
+    are put around every sentence, and the mask hides a piece (vocabularies of words and of WordPieces alone have none
+    of these three)."""
 
     padding: int = 0
     unknown: int = 1
     prefix: tuple[int, ...] = ()
     suffix: tuple[int, ...] = ()
+    mask: int | None = None
 
 
 class Vocabulary(Protocol):

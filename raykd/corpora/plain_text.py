@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import TextConfig, for_language
+from raykd.corpora.source import TextConfig
 from raykd.errors import CorpusError
 from raykd.serving.labeller import WORDS
 
@@ -22,13 +22,25 @@ quote that is not closed takes all that follows."""
 Line = tuple[int, str]
 
 
-def parse(
+def parse_sentences(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, labelled: bool
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file's lines, without tags."""
+    """The sentences of one file, one in each of its lines, without tags."""
+    return _sentences(config, enumerate(lines, start=1), file, language)
+
+
+def parse_documents(
+    config: TextConfig, lines: Iterable[str], *, file: str, language: str, labelled: bool
+) -> Iterator[Sentence | Faulty]:
+    """The sentences of one file of paragraphs, without tags."""
+    return _sentences(config, _by_document(lines, language), file, language)
+
+
+def _sentences(
+    config: TextConfig, lines: Iterable[Line], file: str, language: str
+) -> Iterator[Sentence | Faulty]:
     split: Callable[[str], list[str]] = str.split if config.unit == "sentence" else WORDS.findall
-    whole = for_language(config.unlabelled_form, language) == "documents"
-    for number, text in _by_document(lines, language) if whole else enumerate(lines, start=1):
+    for number, text in lines:
         if type(text) is BrokenLine:
             yield Faulty(language, (CorpusError(file, number, text.problem, text.hint),))
         elif words := split(text):

@@ -61,7 +61,7 @@ class HFVocabulary:
         largest = max(backend.get_vocab(with_added_tokens=True).values())
         padding = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         unknown = padding if tokenizer.unk_token_id is None else tokenizer.unk_token_id
-        special = Special(padding, unknown, prefix, suffix)
+        special = Special(padding, unknown, prefix, suffix, tokenizer.mask_token_id)
         return cls(backend.to_str(), largest + 1, special, full_size=largest + 1)
 
     def of_words(self, words: Sequence[str], *, prune: bool) -> HFVocabulary:
@@ -81,7 +81,7 @@ class HFVocabulary:
         definition, kept = pruned_tokenizer(self.definition, words, always, special.unknown)
         there = {old: new for new, old in enumerate(kept)}
         around = (tuple(there[id] for id in ids) for ids in (special.prefix, special.suffix))
-        own = Special(there[special.padding], there[special.unknown], *around)
+        own = Special(there[special.padding], there[special.unknown], *around, there.get(special.mask))
         return HFVocabulary(definition, len(kept), own, kept, self.full_size, len(kept))
 
     @cached_property

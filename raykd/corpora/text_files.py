@@ -15,7 +15,11 @@ from raykd.storage import Storage
 
 Parse = Callable[..., Iterator[Sentence | Faulty]]
 FORMS: Mapping[str, Parse] = MappingProxyType(
-    {"sentences": plain_text.parse, "documents": plain_text.parse, "columns": word_columns.parse}
+    {
+        "sentences": plain_text.parse_sentences,
+        "documents": plain_text.parse_documents,
+        "columns": word_columns.parse,
+    }
 )
 """The parser of each form of unlabelled text that is not that of the other files."""
 

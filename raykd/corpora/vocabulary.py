@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
-from tokenizers import Tokenizer, models, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from raykd.corpora.pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.corpora.pretrained import HFVocabulary
@@ -245,6 +245,49 @@ class WordPieceConfig(Frozen):
         return WordPieceVocabulary.build(words, size=self.size)
 
 
+class BertConfig(Frozen):
+    """At most `size` WordPieces trained on the corpus, with the special pieces of BERT. It is a tokenizer as
+    Transformers reads it, so running text is split at white space and signs first."""
+
+    kind: Literal["bert"]
+    size: int = Field(default=16000, ge=200)
+    lower_case: bool = False
+    """Whether text is read in lower case."""
+
+    def build(self, words: Iterable[str]) -> HFVocabulary:
+        """The vocabulary trained on these words."""
+        text = bert_tokenizer([], lower_case=self.lower_case)
+        counts: Counter[str] = Counter()
+        for word, count in Counter(words).items():
+            for part, _ in text.pre_tokenizer.pre_tokenize_str(text.normalizer.normalize_str(word)):
+                counts[part] += count
+        # Padding and unknown are among them, and have the first numbers.
+        trained = WordPieceVocabulary.build(counts, size=self.size - len(MARKS)).entries
+        entries = [*trained[:2], *MARKS, *trained[2:]]
+        tokenizer = bert_tokenizer(entries, lower_case=self.lower_case)
+        before, after, mask = (entries.index(mark) for mark in MARKS)
+        special = Special(Special.padding, Special.unknown, (before,), (after,), mask)
+        return HFVocabulary(tokenizer.to_str(), len(entries), special, full_size=len(entries))
+
+
+MARKS = ("[CLS]", "[SEP]", "[MASK]")
+
+
+def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
+    """The tokenizer of BERT with these WordPieces."""
+    tokenizer = _wordpiece({entry: number for number, entry in enumerate(entries or ["[UNK]"])})
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower_case, strip_accents=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(CONTINUING)
+    if entries:
+        tokenizer.add_special_tokens(["[PAD]", "[UNK]", *MARKS])
+        around = [(mark, entries.index(mark)) for mark in MARKS[:2]]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=around
+        )
+    return tokenizer
+
+
 class PretrainedConfig(Frozen):
     """The tokenizer of a Transformers checkpoint, by name or local folder."""
 
@@ -259,7 +302,9 @@ class PretrainedConfig(Frozen):
         return HFVocabulary.load(self.path).of_words(list(dict.fromkeys(words)), prune=self.pruned)
 
 
-VocabularyConfig = Annotated[WordConfig | WordPieceConfig | PretrainedConfig, Field(discriminator="kind")]
+VocabularyConfig = Annotated[
+    WordConfig | WordPieceConfig | BertConfig | PretrainedConfig, Field(discriminator="kind")
+]
 
 
 def words_of(sentences: pa.Table | Iterable[Sequence[str]]) -> Iterable[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +16,19 @@ from raykd.corpora.batching import plan_batches
 from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
 from raykd.corpora.hashes import sentence_hashes
+from raykd.corpora.masking import MaskedPieces, MaskedText
 from raykd.corpora.targets import LabelColumn, Targets
 from raykd.corpora.tree_targets import TreeColumn
 from raykd.errors import StoreError
 from raykd.runs.encoded import encoded_text
-from raykd.runs.labels import Labels, stored_labels
+from raykd.runs.labels import Labels, PieceLabels, stored_labels
 from raykd.runs.run import Run
 from raykd.runs.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
 from raykd.structures.labelled_arcs import ArcsOnLabels
-from raykd.tasks import TASKS
+from raykd.tasks import TASKS, MaskedLMTask
 from raykd.transfer import Covered, TransferSet, open_text
 from raykd.transfer.manifest import AGAIN
 
@@ -35,12 +37,19 @@ from raykd.transfer.manifest import AGAIN
 class Part:
     """One part of a corpus, encoded for a model."""
 
-    text: EncodedText
-    labels: LabelColumn | TreeColumn
+    text: EncodedText | MaskedText
+    labels: LabelColumn | TreeColumn | MaskedPieces
     languages: np.ndarray
 
     def __len__(self) -> int:
         return len(self.languages)
+
+    def at(self, seed: int, epoch: int) -> Part:
+        """The part as it is read in an epoch: of a language model other pieces are masked in each."""
+        if not isinstance(self.text, MaskedText) or not isinstance(self.labels, MaskedPieces):
+            return self
+        text = self.text.at(seed, epoch)
+        return replace(self, text=text, labels=MaskedPieces(text))
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,7 @@ class TrainingData:
         self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
     ) -> list[np.ndarray]:
         """The global batches of an epoch over `rows`, window by window where the signals are more than one."""
+        self.part = self.part.at(seed, epoch)
         lengths, windows = self.part.text.piece_lengths[rows], [np.arange(len(rows))]
         if self._signals:
             # What else is read is read by the windows of the largest.
@@ -137,6 +147,8 @@ def labels_of(store_uri: str, run: Run) -> Labels:
     """What the run's model predicts."""
     if run.labels_id:
         return stored_labels(store_uri, run.labels_id)
+    if TASKS[run.task].structure == "pieces":
+        return PieceLabels(open_vocabulary(Storage(store_uri), run.vocabulary_id).pieces.size)
     return corpus_of(store_uri, run.corpus_id).tag_set
 
 
@@ -160,7 +172,13 @@ def _part(
     vocabulary = open_vocabulary(storage, vocabulary_id)
     texts = [encoded_text(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
     text = EncodedText.joined(texts, padding=vocabulary.pieces.special.padding)
-    task_of, labels = TASKS[task], stored_labels(store_uri, labels_id) if labels_id else corpus.tag_set
+    task_of = TASKS[task]
+    labels: Any = stored_labels(store_uri, labels_id) if labels_id else corpus.tag_set
+    if isinstance(task_of, MaskedLMTask):
+        languages = languages_of(
+            pa.concat_tables([corpus.parts[name].select(["language"]) for name in names])
+        )
+        return Part(*task_of.masked(text, vocabulary.pieces), languages)
     table = pa.concat_tables([corpus.parts[name].select(task_of.columns) for name in names])
     features = FeatureReader(storage, encoders).find(table["tokens"])
     context = () if features is not None else tuple(encode_text(table, own) for own in vocabulary.context)

@@ -188,6 +188,8 @@ def evaluate(
     task, rows = exported.task, _rows_of(text)
     if isinstance(task, ParsingTask):
         return _evaluated_trees(task, exported, text, pos, batch=batch, examples=examples, each=each)
+    if not isinstance(task, LabelTask):
+        raise StoreError(str(exported.folder), f"task {task.name!r} predicts no labels", "give another model")
     _refuse_other_labels(task, text)
     predicted = exported.label(text, batch=batch, each=each)
     spans = task.scheme == "bioes"

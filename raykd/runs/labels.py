@@ -6,6 +6,7 @@ These are made once of the corpus' training part, and stored in one file, named 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,24 @@ from raykd.storage import Storage
 from raykd.tasks import ParsingTask, Task
 
 FOLDER = "labels"
-Labels = TagSet | TreeLabels
+
+
+@dataclass(frozen=True)
+class PieceLabels:
+    """The pieces of a vocabulary, which a masked language model predicts."""
+
+    size: int
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """None: pieces have numbers alone."""
+        return ()
+
+    def __len__(self) -> int:
+        return self.size
+
+
+Labels = TagSet | TreeLabels | PieceLabels
 
 
 def store_labels(
@@ -46,6 +64,8 @@ def plain_labels(labels: Labels) -> dict[str, Any]:
     """JSON-able form, as it is stored and written beside a model."""
     if isinstance(labels, TreeLabels):
         return labels.to_plain()
+    if isinstance(labels, PieceLabels):
+        return {"pieces": labels.size}
     return {"scheme": labels.scheme, "tags": list(labels.tags)}
 
 
@@ -53,6 +73,8 @@ def labels_from(plain: Mapping[str, Any]) -> Labels:
     """What `plain_labels` wrote."""
     if "encoding" in plain:
         return TreeLabels.from_plain(plain)
+    if "pieces" in plain:
+        return PieceLabels(plain["pieces"])
     return TagSet(tuple(plain["tags"]), plain["scheme"])
 
 

@@ -14,7 +14,7 @@ from raykd.errors import StoreError
 from raykd.layers import Model
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import Decode, predict
-from raykd.runs.labels import Labels, labels_from
+from raykd.runs.labels import Labels, PieceLabels, labels_from
 from raykd.runs.models import (
     LABELS,
     MODEL,
@@ -62,11 +62,16 @@ class Tagger:
         Any number of sentences; they are read in batches of similar length.
 
         Raises:
-            TypeError: a sentence is a string, not a list of words; or the model is a parser, which has no labels.
+            TypeError: a sentence is a string, not a list of words; or the model is a parser or a language model,
+                which have no labels.
             ValueError: a sentence has no words.
         """
         if isinstance(self.task, ParsingTask) and not isinstance(self.tag_set, TreeLabels):
             raise TypeError("a parser gives heads and relations, not labels; call parse")
+        if isinstance(self.tag_set, PieceLabels):
+            raise TypeError(
+                "a masked language model gives no labels; raykd export writes it for Transformers"
+            )
         paths = self._predicted(sentences, lambda output, rows: best_labels(output))
         return [[self.tag_set.tags[number] for number in path] for path in paths]
 
@@ -80,7 +85,7 @@ class Tagger:
             TypeError: the model is of a task without trees.
             ValueError: parts of speech are missing or unknown, or `label` would raise it.
         """
-        if not isinstance(self.task, ParsingTask):
+        if not isinstance(self.task, ParsingTask) or isinstance(self.tag_set, PieceLabels):
             raise TypeError(f"task {self.task.name!r} predicts no trees; call label")
         gold = self.task.unlabelled(sentences, pos, self.tag_set)
         paths = self._predicted(sentences, partial(self.task.decode, gold))

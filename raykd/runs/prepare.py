@@ -111,6 +111,8 @@ def prepare(recipe: Recipe, storage: Storage, read: Read = read_corpus) -> Prepa
 
 
 def _teachers(recipe: Recipe, ready: Preparation, read: Read) -> Iterable[PlannedTeacher]:
+    if recipe.teachers.kind == "none":
+        return
     corpus, storage = ready.corpus, ready.storage
     per_language = recipe.teachers.scope == "language" and len(corpus.languages) > 1
     # Without labels a language has no teacher of its own.

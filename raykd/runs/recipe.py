@@ -191,9 +191,10 @@ def _own_training(stage: Stage, recipe: Recipe) -> dict[str, Any]:
 
 def resolved_vocabulary(recipe: Recipe) -> VocabularyConfig:
     """The student's vocabulary; `teacher` stands for its teacher's."""
-    own, teacher = recipe.student.vocabulary, recipe.teachers.tokenizer
+    own = recipe.student.vocabulary
     if own.kind != "teacher":
         return own
+    teacher = recipe.teachers.tokenizer
     if own.pruned is not None and teacher.kind == "pretrained":
         return teacher.model_copy(update={"pruned": own.pruned})
     return teacher

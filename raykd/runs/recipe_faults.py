@@ -44,6 +44,7 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         where: KeyPath = () if recipe.objective is not None else (*listed, place)
         faults += _stage_faults(recipe, stage, where)
     faults += _task_faults(recipe)
+    faults += _language_model_faults(recipe)
     faults += _teacher_corpus_faults(recipe)
     faults += _language_faults(recipe)
     if recipe.teachers.trained:
@@ -238,6 +239,26 @@ def _tree_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if getattr(recipe.corpus, "tag", "tree") != "tree":
         message = f"task {recipe.task!r} predicts trees; set corpus.tag: tree"
         faults.append((("corpus", "tag"), message))
+    return faults
+
+
+def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """Language models without a student or a vocabulary that can be one, and the other way round."""
+    pretrains, encoder = recipe.labels.structure == "pieces", recipe.student.kind == "encoder"
+    if not pretrains:
+        message = f"'encoder' is a masked language model, and task {recipe.task!r} predicts labels"
+        hint = "set task: masked_lm, or student.kind: transformer"
+        return [(("student", "kind"), f"{message}; {hint}")] if encoder else []
+    faults: list[tuple[KeyPath, str]] = []
+    if not encoder:
+        message = f"{recipe.student.kind!r} is no masked language model; set student.kind: encoder"
+        faults.append((("student", "kind"), message))
+    elif recipe.student.vocabulary.kind not in ("bert", "pretrained"):
+        message = f"a {recipe.student.vocabulary.kind!r} vocabulary has no piece that masks others"
+        faults.append((("student", "vocabulary"), f"{message}; set kind: bert, or pretrained"))
+    if recipe.teachers.kind != "none":
+        message = f"{recipe.teachers.kind!r} predicts no pieces; set teachers: {{kind: none}}"
+        faults.append((("teachers", "kind"), message))
     return faults
 
 

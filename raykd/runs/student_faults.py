@@ -16,6 +16,13 @@ def student_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tuple[K
     """(path, message) for each mismatch in a `Recipe`; `vocabulary` is the student's own, or its teacher's where it
     says so."""
     faults: list[tuple[KeyPath, str]] = []
+    if recipe.teachers.kind == "none":
+        wanted = {"vocabulary": recipe.student.vocabulary.kind, "projection": recipe.student.projection}
+        return [
+            (("student", name), "there is no teacher whose it could be; write the student's own")
+            for name, own in wanted.items()
+            if own == "teacher"
+        ]
     if recipe.student.word_dropout and vocabulary.kind == "pretrained":
         hint = "only words and WordPieces of raykd's own have its unknown piece; omit word_dropout"
         faults.append((("student", "word_dropout"), f"the vocabulary is a checkpoint's: {hint}"))

@@ -21,10 +21,13 @@ from typing import Annotated
 from pydantic import Field
 
 from raykd.students.bilstm import BiLSTMStudent
+from raykd.students.encoder import EncoderStudent
 from raykd.students.transformer import TransformerStudent
 
-STUDENTS = MappingProxyType({"bilstm": BiLSTMStudent, "transformer": TransformerStudent})
+STUDENTS = MappingProxyType(
+    {"bilstm": BiLSTMStudent, "transformer": TransformerStudent, "encoder": EncoderStudent}
+)
 
-StudentConfig = Annotated[BiLSTMStudent | TransformerStudent, Field(discriminator="kind")]
+StudentConfig = Annotated[BiLSTMStudent | TransformerStudent | EncoderStudent, Field(discriminator="kind")]
 
-__all__ = ["STUDENTS", "BiLSTMStudent", "StudentConfig", "TransformerStudent"]
+__all__ = ["STUDENTS", "BiLSTMStudent", "EncoderStudent", "StudentConfig", "TransformerStudent"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConfig
+from raykd.corpora.vocabulary import BertConfig, PretrainedConfig, WordConfig, WordPieceConfig
 from raykd.spec import Frozen
 
 
@@ -20,5 +20,6 @@ class TeacherVocabulary(Frozen):
 
 
 StudentVocabulary = Annotated[
-    WordConfig | WordPieceConfig | PretrainedConfig | TeacherVocabulary, Field(discriminator="kind")
+    WordConfig | WordPieceConfig | BertConfig | PretrainedConfig | TeacherVocabulary,
+    Field(discriminator="kind"),
 ]

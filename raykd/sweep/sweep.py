@@ -134,7 +134,7 @@ class Sweep:
     @property
     def teacher_groups(self) -> list[tuple[str, tuple[PlannedTeacher, ...]]]:
         """Title and teachers of the alternatives; those that have the same teachers count once."""
-        return self._distinct(lambda one: [(one.teachers[0].config.title, one.teachers)], _ids)
+        return self._distinct(lambda one: [(own[0].config.title, own)] if (own := one.teachers) else [], _ids)
 
     def _distinct(
         self, named: Callable[[Preparation], Iterable[tuple[str, T]]], key: Callable[[T], Hashable]

@@ -9,14 +9,15 @@ from types import MappingProxyType
 from raykd.tasks.aspect import ASPECT
 from raykd.tasks.classification import CLASSIFICATION
 from raykd.tasks.labels import LabelTask
+from raykd.tasks.masked_lm import MASKED_LM, MaskedLMTask
 from raykd.tasks.ner import NER
 from raykd.tasks.parsing import PARSING, ParsingTask
 from raykd.tasks.pos import POS
 
-Task = LabelTask | ParsingTask
+Task = LabelTask | ParsingTask | MaskedLMTask
 
 TASKS: Mapping[str, Task] = MappingProxyType(
-    {task.name: task for task in (NER, POS, ASPECT, CLASSIFICATION, *PARSING.values())}
+    {task.name: task for task in (NER, POS, ASPECT, CLASSIFICATION, *PARSING.values(), MASKED_LM)}
 )
 
-__all__ = ["TASKS", "LabelTask", "ParsingTask", "Task"]
+__all__ = ["TASKS", "LabelTask", "MaskedLMTask", "ParsingTask", "Task"]

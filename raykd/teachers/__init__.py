@@ -28,6 +28,7 @@ from raykd.teachers.biaffine_parser import BiaffineParserTeacher, SecondOrderPar
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
 from raykd.teachers.hf_sequence_classifier import HFSequenceClassifierTeacher
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
+from raykd.teachers.none import NoTeacher
 
 TEACHERS = MappingProxyType(
     {
@@ -38,6 +39,7 @@ TEACHERS = MappingProxyType(
         "second_order_parser": SecondOrderParserTeacher,
         "hf_token_classifier": HFTokenClassifierTeacher,
         "hf_sequence_classifier": HFSequenceClassifierTeacher,
+        "none": NoTeacher,
     }
 )
 
@@ -48,7 +50,8 @@ TeacherConfig = Annotated[
     | BiaffineParserTeacher
     | SecondOrderParserTeacher
     | HFTokenClassifierTeacher
-    | HFSequenceClassifierTeacher,
+    | HFSequenceClassifierTeacher
+    | NoTeacher,
     Field(discriminator="kind"),
 ]
 
@@ -60,6 +63,7 @@ __all__ = [
     "BiaffineParserTeacher",
     "HFSequenceClassifierTeacher",
     "HFTokenClassifierTeacher",
+    "NoTeacher",
     "SecondOrderParserTeacher",
     "TeacherConfig",
 ]

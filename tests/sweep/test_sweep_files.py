@@ -32,10 +32,12 @@ SMALL = [name for name, variant in VARIANTS if variant == "small"]
 TINY = ("teachers.epochs=1", "schedule.epochs=1", "student.embedding_dim=6")
 BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelled=8")
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
+PRETRAINING = ("schedule.epochs=1", "student.embedding_dim=6", "corpus.cap=44")
 FOLDERS = {
     "aspect": "aspect",
     "parsing_1b": ".",
     "parsing_2b": ".",
+    "pretraining": "wikineural",
     "treebanks": "ud",
     "ud_pos": "ud",
     "classification": "sst2",
@@ -82,8 +84,11 @@ def store(tmp_path_factory) -> str:
 @pytest.mark.parametrize("name", SMALL)
 def test_the_small_form_runs(name, store):
     folder = FOLDERS.get(Path(name).stem)
-    sizes = BUILTIN if folder is None else (*REAL, f"corpus.root={corpora_root(folder)}")
-    tree = load(SWEEPS[name], (*TINY, *sizes), variants=["small"]).tree
+    sizes = (*TINY, *(BUILTIN if folder is None else REAL))
+    if Path(name).stem == "pretraining":
+        sizes = PRETRAINING
+    root = () if folder is None else (f"corpus.root={corpora_root(folder)}",)
+    tree = load(SWEEPS[name], (*sizes, *root), variants=["small"]).tree
     recipes: list[Recipe] = [plain_sweep(plain) for plain in assignments(tree)]
     preparation = prepared(store, *recipes)
     runs = {run.id: run for recipe in recipes for run in student_runs(recipe, preparation)}

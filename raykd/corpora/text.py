@@ -1,0 +1,47 @@
+"""Raw text: every part is plain text without tags, which language models are trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from pydantic import model_validator
+
+from raykd.corpora.plain_text import parse_documents, parse_sentences
+from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.source import Stream, TextConfig, for_language, refuse_unknown_languages
+from raykd.corpora.text_files import read_text_files
+
+Form = Literal["sentences", "documents"]
+
+
+class TextSource(TextConfig):
+    """Text without tags, in train, dev and test alike."""
+
+    source: Literal["text"]
+    form: Form | dict[str, Form] = "sentences"
+    """`sentences`: a sentence in each line; `documents`: empty lines between paragraphs, which are split into sentences
+    (needs the package sentencex, `pip install 'raykd[text]'`)."""
+
+    @model_validator(mode="after")
+    def _forms_are_of_its_languages(self) -> TextSource:
+        refuse_unknown_languages("form", self.form, self.languages)
+        return self
+
+
+def read(config: TextSource, *, most: int | None = None) -> Stream:
+    """Every part of the corpus, sentence by sentence; of each file the first `most`.
+
+    Raises:
+        CorpusError: a file is missing.
+    """
+    return read_text_files(config, parse, most=most)
+
+
+def parse(
+    config: TextSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+) -> Iterator[Sentence | Faulty]:
+    """The sentences of one file's lines; there are no tags that could be read."""
+    form = for_language(config.form, language)
+    read_one = parse_documents if form == "documents" else parse_sentences
+    return read_one(config, lines, file=file, language=language, labelled=False)

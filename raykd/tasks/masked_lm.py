@@ -1,0 +1,110 @@
+"""Masked language modelling: the pieces that are hidden in raw text, scored by perplexity.
+
+The score is 1 − ln(perplexity) / ln(V) of a vocabulary of V pieces: 0 where every piece is as probable as any other (or
+less), 1 where each is certain. So larger is better, as of every other score, and models of one vocabulary stand in the
+order of their perplexities, which are beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from raykd.corpora.masking import MaskedPieces, MaskedText
+from raykd.metrics import score_languages
+
+if TYPE_CHECKING:
+    from raykd.corpora.corpus import Corpus
+    from raykd.corpora.encoding import EncodedText
+    from raykd.corpora.pieces import Vocabulary
+    from raykd.layers import Output
+    from raykd.results import Group, Score
+
+
+class Guess(NamedTuple):
+    """What a model says of the hidden pieces of one sentence."""
+
+    log_p_M: np.ndarray
+    """Of each its log-probability, in nats."""
+    right_M: np.ndarray
+    """Whether it is the most probable one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedLMTask:
+    """Predicts hidden pieces; tags are not read."""
+
+    name: str = "masked_lm"
+    score_name: str = "mlm_score"
+    score_label: str = "MLM score"
+    unit: Literal["word"] = "word"
+    scheme: Literal["flat"] = "flat"
+    structure: ClassVar[Literal["pieces"]] = "pieces"
+    columns: ClassVar[Sequence[str]] = ("tokens", "language")
+    """The columns of a corpus part that it reads."""
+
+    def check(self, corpus: Corpus, where: str) -> None:
+        """Any text will do."""
+
+    def masked(self, text: EncodedText, vocabulary: Vocabulary) -> tuple[MaskedText, MaskedPieces]:
+        """The text with pieces hidden, and these.
+
+        Raises ValueError where the vocabulary has no mask.
+        """
+        hidden = MaskedText(text, vocabulary.special, vocabulary.size)
+        return hidden, MaskedPieces(hidden)
+
+    def decode(self, gold: MaskedPieces, output: Output, rows: np.ndarray) -> list[Guess]:
+        """How probable the hidden pieces of the sentences at `rows` are."""
+        chain: Any = output.distribution
+        scores_BMV = chain.emissions_BTY
+        gold_BM1 = gold.gather(rows).tags_BT.to(scores_BMV.device)[:, :, None]
+        own_BM = scores_BMV.gather(2, gold_BM1)[:, :, 0]
+        log_p_BM = (own_BM - scores_BMV.logsumexp(2)).double().cpu().numpy()
+        right_BM = (own_BM >= scores_BMV.amax(2)).cpu().numpy()
+        lengths_B = chain.lengths_B.tolist()
+        return [Guess(log_p_BM[row, :length], right_BM[row, :length]) for row, length in enumerate(lengths_B)]
+
+    def score(
+        self,
+        gold: MaskedPieces,
+        predicted: Sequence[Guess],
+        *,
+        tag_set: object,
+        languages: Sequence[str],
+        targets: Collection[str] = (),
+    ) -> Mapping[Group, Score]:
+        """The score over source languages and, where there are any, over the `targets`; beside it the
+        perplexity, and the share of pieces that are guessed."""
+        own, *beside = (
+            score_languages(metric, predicted, predicted, languages, targets=targets)
+            for metric in (partial(_score, pieces=gold.text.size), *BESIDE.values())
+        )
+        return {
+            group: replace(
+                score, beside={name: each[group] for name, each in zip(BESIDE, beside, strict=True)}
+            )
+            for group, score in own.items()
+        }
+
+
+def _score(_: Sequence[Guess], predicted: Sequence[Guess], *, pieces: int) -> float:
+    mean = np.concatenate([guess.log_p_M for guess in predicted]).mean()
+    return max(0.0, float(1 + mean / np.log(pieces)))
+
+
+def _perplexity(_: Sequence[Guess], predicted: Sequence[Guess]) -> float:
+    return float(np.exp(-np.concatenate([guess.log_p_M for guess in predicted]).mean()))
+
+
+def _right(_: Sequence[Guess], predicted: Sequence[Guess]) -> float:
+    return float(np.concatenate([guess.right_M for guess in predicted]).mean())
+
+
+BESIDE: Mapping[str, Callable[..., float]] = MappingProxyType({"perplexity": _perplexity, "guessed": _right})
+MASKED_LM = MaskedLMTask()

@@ -1,0 +1,70 @@
+"""Masked text: which pieces are hidden is decided by the sentence, the epoch and the seed alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raykd.corpora.encoding import encode_text
+from raykd.corpora.masking import MaskedPieces, MaskedText
+from raykd.corpora.vocabulary import BertConfig, WordPieceConfig
+
+WORDS = [f"{first}{second}" for first in "abcdefghij" for second in "klmnopqrst"]
+
+
+@pytest.fixture(scope="module")
+def masked():
+    draw = np.random.default_rng(0)
+    sentences = [[*draw.choice(WORDS, size)] for size in [1, 2, *draw.integers(3, 40, 800)]]
+    vocabulary = BertConfig(kind="bert", size=400).build(word for own in sentences for word in own)
+    return MaskedText(
+        encode_text(sentences, vocabulary), vocabulary.special, vocabulary.size, seed=3, epoch=1
+    )
+
+
+def test_a_share_of_pieces_is_hidden_by_berts_rules(masked):
+    rows = np.arange(len(masked))
+    read, whole = masked.gather(rows), masked.text.gather(rows)
+    hidden = masked.hidden(rows)
+    places = np.arange(hidden.shape[1]) < read.lengths_B.numpy()[:, None]
+    first = read.first_BT.numpy()
+    assert (np.take_along_axis(whole.pieces_BP.numpy(), first, 1)[places] == hidden[places]).all()
+    inside = masked.piece_lengths - 2
+    assert places.sum() / inside.sum() == pytest.approx(0.15, abs=0.01)
+    seen = np.take_along_axis(read.pieces_BP.numpy(), first, 1)[places]
+    assert (seen == masked.special.mask).mean() == pytest.approx(0.8, abs=0.03)
+    assert (seen == hidden[places]).mean() == pytest.approx(0.1, abs=0.03)
+    # What is not predicted is as it was, and so are the pieces around each sentence.
+    others = np.ones(whole.pieces_BP.shape, bool)
+    others[np.nonzero(places)[0], first[places]] = False
+    assert (read.pieces_BP.numpy() == whole.pieces_BP.numpy())[others].all()
+    assert first[places].min() >= 1
+    assert (first < (masked.piece_lengths - 1)[:, None])[places].all()
+    assert read.lengths_B.min() == 1, "of the shortest sentences one piece is hidden too"
+
+
+def test_batches_have_no_effect_and_counts_are_known_before(masked):
+    rows = np.arange(len(masked))
+    assert (masked.lengths == masked.gather(rows).lengths_B.numpy()).all()
+    some = rows[::-7]
+    alone, together = masked.gather(some[:1]), masked.gather(some)
+    width = alone.pieces_BP.shape[1]
+    assert (alone.pieces_BP == together.pieces_BP[:1, :width]).all()
+    targets = MaskedPieces(masked).gather(some)
+    assert (targets.tags_BT.numpy() == masked.hidden(some)).all()
+    assert targets.labelled_B.all()
+
+
+def test_every_epoch_and_seed_hides_other_pieces(masked):
+    rows = np.arange(len(masked))
+    assert masked.at(3, 1) is masked
+    own = masked.gather(rows).pieces_BP
+    for other in (masked.at(3, 2), masked.at(4, 1)):
+        assert (other.gather(rows).pieces_BP != own).any()
+        assert (other.at(3, 1).gather(rows).pieces_BP == own).all()
+
+
+def test_a_vocabulary_without_a_mask_is_refused(masked):
+    plain = WordPieceConfig(kind="wordpiece", size=200).build(WORDS)
+    with pytest.raises(ValueError, match="no piece that masks"):
+        MaskedText(encode_text([["ak"]], plain), plain.special, plain.size)

@@ -1,0 +1,189 @@
+"""Pretraining: text without labels becomes an encoder that Transformers reads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from raykd.errors import ExportError
+from raykd.runs.checkpoints import export_checkpoint
+from raykd.runs.data import part_of
+from raykd.runs.load import load_tagger
+from raykd.runs.prepare import prepare
+from raykd.runs.recipe import Recipe
+from raykd.runs.recipe_faults import recipe_faults
+from raykd.storage import Storage
+from tests.runs.small import executed, student_of
+
+NOUNS = ("dog", "cat", "tree", "river", "stone")
+VERBS = ("sees", "likes", "finds")
+STUDENT = {
+    "kind": "encoder", "embedding_dim": 16, "layers": 2, "heads": 2, "positions": 16,
+    "vocabulary": {"kind": "bert", "size": 200},
+}  # fmt: skip
+
+
+def text(draw, count):
+    """A grammar that a language model can learn."""
+    rows = (
+        ["the", draw.choice(NOUNS), draw.choice(VERBS), "the", draw.choice(NOUNS), "."] for _ in range(count)
+    )
+    return "".join(" ".join(row) + "\n" for row in rows)
+
+
+def pretraining(root, **changes):
+    tree = {
+        "task": "masked_lm",
+        "corpus": {
+            "source": "text", "root": str(root), "languages": ("en", "xx"), "train": "{lang}-train.txt",
+            "dev": "{lang}-dev.txt", "test": "{lang}-test.txt", "duplicates": "keep", "overlaps": "keep",
+        },
+        "teachers": {"kind": "none"},
+        "student": STUDENT,
+        "objective": {"kind": "gold"},
+        "schedule": {"epochs": 6},
+        "training": {"batch_tokens": 100, "learning_rate": 1e-2, "loss_average": "token", "dropout": 0.1},
+    }  # fmt: skip
+    return Recipe.model_validate({**tree, **changes})
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root, draw = tmp_path_factory.mktemp("text"), np.random.default_rng(0)
+    for language in ("en", "xx"):
+        for part, count in (("train", 60), ("dev", 20), ("test", 20)):
+            (root / f"{language}-{part}.txt").write_text(text(draw, count))
+    return root
+
+
+@pytest.fixture(scope="module")
+def pretrained(root, tmp_path_factory):
+    """The store, the run and its result."""
+    ready = prepare(pretraining(root), Storage(str(tmp_path_factory.mktemp("store"))))
+    assert not ready.teachers
+    run = student_of(ready, pretraining(root))
+    return ready, run, executed(ready, run)
+
+
+def test_perplexity_falls_and_the_score_is_made_of_it(pretrained):
+    ready, run, result = pretrained
+    losses = [epoch["loss"] for epoch in result.epochs]
+    assert losses[-1] < losses[0]
+    score = result.scores.get("dev")
+    perplexities = score.beside["perplexity"].by_language
+    pieces = load_tagger(ready.storage.child(*run.folder).uri).vocabulary.pieces.size
+    assert set(perplexities) == {"en", "xx"}
+    for language, perplexity in perplexities.items():
+        assert 1 < perplexity < pieces / 3, "better than any piece for any other"
+        assert score.by_language[language] == pytest.approx(1 - math.log(perplexity) / math.log(pieces))
+
+
+def test_perplexity_is_that_of_the_model_in_transformers(pretrained):
+    """The masked pieces of dev, read by the plain class with the plain loss."""
+    ready, run, result = pretrained
+    part = part_of(ready.storage.uri, run, "dev")
+    tagger = load_tagger(ready.storage.child(*run.folder).uri)
+    model = tagger.model.model.eval()
+    by_language: dict[str, list[float]] = {}
+    for row, language in enumerate(part.languages):
+        batch, hidden = part.text.gather(np.array([row])), part.text.hidden(np.array([row]))
+        with torch.inference_mode():
+            logits_PV = model(input_ids=batch.pieces_BP).logits[0]
+        scores_MV = logits_PV[batch.first_BT[0]].log_softmax(1)
+        own = scores_MV.gather(1, torch.from_numpy(hidden[0])[:, None])
+        by_language.setdefault(language, []).extend(own[:, 0].tolist())
+    for language, logs in by_language.items():
+        expected = math.exp(-np.mean(logs))
+        assert result.scores.get("dev").beside["perplexity"].by_language[language] == pytest.approx(
+            expected, rel=1e-4
+        )
+
+
+def test_the_checkpoint_is_read_by_transformers_alone(pretrained, tmp_path):
+    from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+
+    ready, run, _ = pretrained
+    folder = ready.storage.child(*run.folder)
+    sizes = export_checkpoint(folder, Storage(str(tmp_path / "out")))
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(sizes)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    model = AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()
+    tagger = load_tagger(folder.uri)
+    words = ["the", "dog", "sees", "the", "cat", "."]
+    own = tagger.vocabulary.encode([words]).gather(np.array([0]))
+    read = tokenizer(" ".join(words), return_tensors="pt")
+    assert torch.equal(read["input_ids"], own.pieces_BP)
+    assert tokenizer.mask_token_id == tagger.vocabulary.pieces.special.mask
+    with torch.inference_mode():
+        torch.testing.assert_close(
+            model(**read).logits[0, 1:7], tagger.model.eval()(own).distribution.emissions_BTY[0]
+        )
+        hidden = AutoModel.from_pretrained(tmp_path / "out").eval()(**read).last_hidden_state
+    assert hidden.shape == (1, 8, 16)
+
+
+def test_long_sentences_are_read_in_windows(pretrained):
+    ready, run, _ = pretrained
+    tagger = load_tagger(ready.storage.child(*run.folder).uri)
+    batch = tagger.vocabulary.encode([["the"] * 40, ["dog"]]).gather(np.array([0, 1]))
+    assert batch.pieces_BP.shape[1] > tagger.model.piece_limit
+    with torch.inference_mode():
+        found = tagger.model.eval()(batch, layers=(0, -1))
+    assert found.distribution.emissions_BTY.shape[:2] == (2, 40)
+    assert found.hidden[-1].shape == (2, 40, 16)
+    assert torch.isfinite(found.distribution.emissions_BTY).all()
+
+
+def test_one_worker_and_two_see_the_same_masks(pretrained):
+    ready, run, _ = pretrained
+    part = part_of(ready.storage.uri, run, "train").at(5, 2)
+    rows = np.arange(12)
+    whole = part.text.gather(rows)
+    for own in (rows[::2], rows[1::2]):
+        half = part.text.gather(own)
+        assert torch.equal(half.pieces_BP, whole.pieces_BP[own, : half.pieces_BP.shape[1]])
+
+
+def test_a_model_that_predicts_labels_is_no_checkpoint_of_this_kind(tmp_path):
+    from tests.runs.small import prepared, recipe
+
+    ready = prepared(str(tmp_path / "store"), recipe(objective={"kind": "gold"}, schedule={"epochs": 1}))
+    run = student_of(ready, objective={"kind": "gold"}, schedule={"epochs": 1})
+    executed(ready, run)
+    with pytest.raises(ExportError, match="no masked language model"):
+        export_checkpoint(ready.storage.child(*run.folder), Storage(str(tmp_path / "out")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "message"),
+    [
+        ({"task": "pos"}, ("student", "kind"), "set task: masked_lm"),
+        (
+            {"student": {"kind": "bilstm", "embedding_dim": 8, "hidden_dim": 8}},
+            ("student", "kind"),
+            "encoder",
+        ),
+        (
+            {"student": {**STUDENT, "vocabulary": {"kind": "word"}}},
+            ("student", "vocabulary"),
+            "no piece that masks others; set kind: bert",
+        ),
+        (
+            {"student": {**STUDENT, "vocabulary": {"kind": "teacher"}}},
+            ("student", "vocabulary"),
+            "there is no teacher",
+        ),
+        (
+            {"teachers": {"kind": "bilstm_crf", "embedding_dim": 8, "hidden_dim": 8}},
+            ("teachers", "kind"),
+            "set teachers: {kind: none}",
+        ),
+        ({"objective": {"kind": "structural"}}, ("objective", "kind"), "teacher 'none'"),
+    ],
+)
+def test_what_does_not_pretrain_is_refused_with_a_hint(root, changes, path, message):
+    faults = recipe_faults(pretraining(root, **changes))
+    assert any(own == path and message in said for own, said in faults), faults
