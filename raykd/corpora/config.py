@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, parquet, tsv
+from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, parquet, tsv, utterances
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
 from raykd.corpora.conllu import ConlluSource
@@ -17,6 +17,7 @@ from raykd.corpora.jsonl import JsonlSource
 from raykd.corpora.parquet import ParquetSource
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tsv import TsvSource
+from raykd.corpora.utterances import UtteranceSource
 
 SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
     {
@@ -27,6 +28,7 @@ SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
         "parquet": ParquetSource,
         "jsonl": JsonlSource,
         "huggingface": HuggingFaceSource,
+        **dict.fromkeys(utterances.PARSERS, UtteranceSource),
     }
 )
 
@@ -39,11 +41,19 @@ READERS: Mapping[str, Callable[..., Stream]] = MappingProxyType(
         "parquet": parquet.read,
         "jsonl": jsonl.read,
         "huggingface": huggingface.read,
+        **dict.fromkeys(utterances.PARSERS, utterances.read),
     }
 )
 """Those of files take `most`, the number of sentences that are read of each."""
 
 CorpusConfig = Annotated[
-    BuiltinSource | ConllSource | ConlluSource | TsvSource | ParquetSource | JsonlSource | HuggingFaceSource,
+    BuiltinSource
+    | ConllSource
+    | ConlluSource
+    | TsvSource
+    | ParquetSource
+    | JsonlSource
+    | HuggingFaceSource
+    | UtteranceSource,
     Field(discriminator="source"),
 ]

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from raykd.tasks.aspect import ASPECT
 from raykd.tasks.classification import CLASSIFICATION
+from raykd.tasks.intent_slots import INTENT_SLOTS
 from raykd.tasks.labels import LabelTask
 from raykd.tasks.ner import NER
 from raykd.tasks.parsing import PARSING, ParsingTask
@@ -16,7 +17,7 @@ from raykd.tasks.pos import POS
 Task = LabelTask | ParsingTask
 
 TASKS: Mapping[str, Task] = MappingProxyType(
-    {task.name: task for task in (NER, POS, ASPECT, CLASSIFICATION, *PARSING.values())}
+    {task.name: task for task in (NER, POS, ASPECT, CLASSIFICATION, INTENT_SLOTS, *PARSING.values())}
 )
 
 __all__ = ["TASKS", "LabelTask", "ParsingTask", "Task"]
