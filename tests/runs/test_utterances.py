@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 
 import pytest
 
 import raykd
+from raykd.errors import StoreError
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of
 from raykd.runs.export import export_run
@@ -16,6 +18,7 @@ from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.run import RESULT
 from raykd.storage import Storage
 from tests.runs.small import TREE, executed, prepared, recipe, student_of
+from tests.sweep.in_process import call, code_of
 
 CITIES = ["rome", "new york", "oslo", "san jose", "paris"]
 FRAMES = [
@@ -136,7 +139,7 @@ def test_a_student_that_is_loaded_says_what_was_scored(ready, files):
 
 
 @pytest.mark.parametrize("decoder", ["crf", "maxent"])
-def test_what_ships_says_what_the_model_says(ready, files, tmp_path, decoder):
+def test_what_ships_says_what_the_model_says(ready, files, tmp_path, capsys, decoder):
     run = student_of(ready, utterances(files, student={"decoder": decoder}))
     executed(ready, run)
     folder = ready.storage.child(*run.folder)
@@ -160,6 +163,18 @@ def test_what_ships_says_what_the_model_says(ready, files, tmp_path, decoder):
         )
     assert any(each.spans for each in said)
     assert labeller("").label is None
+    (tmp_path / "in.conll").write_text("\n\n".join("\n".join(own) for own in words) + "\n")
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"tokens": own}) + "\n" for own in words))
+    for name in ("in.conll", "in.jsonl"):
+        call("predict", str(tmp_path), str(tmp_path / name), "--out", str(tmp_path / f"{name}.out"))
+    blocks = [block.split("\n") for block in (tmp_path / "in.conll.out").read_text().strip().split("\n\n")]
+    found = labeller.intents_and_slots(words)
+    assert [block[0] for block in blocks] == [f"# intent: {intent}" for intent, _ in found]
+    assert [[row.split("\t")[-1] for row in block[1:]] for block in blocks] == [slots for _, slots in found]
+    lines = [json.loads(line) for line in (tmp_path / "in.jsonl.out").read_text().splitlines()]
+    assert [(each["label"], each["labels"]) for each in lines] == found
+    assert code_of("evaluate", str(tmp_path), str(tmp_path / "in.conll")) == StoreError.exit_code
+    assert "not read for intents and slots yet" in capsys.readouterr().err
 
 
 def test_a_task_and_a_source_that_do_not_fit_are_refused(files):

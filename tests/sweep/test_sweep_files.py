@@ -34,6 +34,7 @@ BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelle
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
 FOLDERS = {
     "aspect": "aspect",
+    "atis": "atis",
     "parsing_1b": ".",
     "parsing_2b": ".",
     "treebanks": "ud",
