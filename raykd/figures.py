@@ -19,7 +19,7 @@ from raykd.trial import Scored
 Direction = Literal["max", "min"]
 Directions = Mapping[str, Direction]
 """What is searched for: the name of a figure → whether it is to be large or small."""
-Form = Literal["percent", "count", "bytes", "milliseconds", "seconds", "times"]
+Form = Literal["percent", "count", "bytes", "milliseconds", "seconds", "times", "decimal"]
 
 HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
 
@@ -114,6 +114,17 @@ def _wall_s(scored: Scored) -> float | None:
 DEV = _score("dev_{score}", "dev", "source", "dev {label}", aliases=("{score}", "score"))
 TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
 TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
+# Intents and slots beside both.
+_INTENT: dict[str, Any] = {"metric": "intent_accuracy", "short": "intent", "beside": "exact_match"}
+_SLOT: dict[str, Any] = {"metric": "slot_f1", "short": "slot F1", "beside": "exact_match"}
+UTTERANCES = (
+    _score("dev_intent_accuracy", "dev", "source", "dev intent", aliases=("intent_accuracy",), **_INTENT),
+    _score("test_intent_accuracy", "test", "source", "test intent", selects=False, **_INTENT),
+    _score("test_intent_accuracy_target", "test", "target", "target intent", selects=False, **_INTENT),
+    _score("dev_slot_f1", "dev", "source", "dev slot F1", aliases=("slot_f1",), **_SLOT),
+    _score("test_slot_f1", "test", "source", "test slot F1", selects=False, **_SLOT),
+    _score("test_slot_f1_target", "test", "target", "target slot F1", selects=False, **_SLOT),
+)
 # Unlabelled attachment beside labelled.
 _UAS: dict[str, Any] = {"metric": "uas", "beside": "las"}
 DEV_UAS = _score("dev_uas", "dev", "source", "dev UAS", short="UAS", aliases=("uas",), **_UAS)
@@ -126,7 +137,7 @@ TEST_REPAIRS = _score(
 )  # fmt: skip
 # Of a masked language model.
 _PERPLEXITY: dict[str, Any] = {
-    "metric": "perplexity", "beside": "mlm_score", "form": "count", "direction": "min",
+    "metric": "perplexity", "beside": "mlm_score", "form": "decimal", "direction": "min",
 }  # fmt: skip
 DEV_PERPLEXITY = _score("dev_perplexity", "dev", "source", "dev perplexity", **_PERPLEXITY)
 TEST_PERPLEXITY = _score("test_perplexity", "test", "source", "test perplexity", selects=False, **_PERPLEXITY)
@@ -168,7 +179,7 @@ DEPLOYED = tuple(_deployed())
 # The one figure of a trial's costs that is not known before it is trained.
 WALL_S = Figure("wall_s", "min", "seconds", _wall_s, words="s of training")
 PERPLEXITIES = (DEV_PERPLEXITY, TEST_PERPLEXITY, TARGET_PERPLEXITY)
-SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS, TEST_REPAIRS, *PERPLEXITIES)
+SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS, TEST_REPAIRS, *UTTERANCES, *PERPLEXITIES)
 COSTS = (
     LATENCY,
     _cost("latency_ms_p90", "min", "milliseconds", "ms p90", over_models="mean", planned=False),

@@ -9,11 +9,14 @@ import numpy as np
 
 INT8_MAX = 127
 _FLOAT16_MAX = float(np.finfo(np.float16).max)
+_NEVER = -1e4
+"""The score of what may not be (`structures/labelled_arcs.py`), exact in float16."""
 
 
 def encode_log_scores(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
     """Float16 after subtracting each row's maximum, which changes no distribution: float16 is finest near 0, where the
-    likely tags then are. Scores below float16's range become its lowest finite number, −∞ stays.
+    likely tags then are. Scores below float16's range become its lowest finite number, −∞ and −10⁴, the score of what
+    may not be, stay.
 
     Raises:
         ValueError: a row has no finite maximum: no distribution can be read from it. Its second argument is the row.
@@ -21,7 +24,8 @@ def encode_log_scores(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
     maxima_R1 = values_RV.max(axis=1, keepdims=True)
     if not np.isfinite(maxima_R1).all():
         raise ValueError("without a finite maximum", int(np.flatnonzero(~np.isfinite(maxima_R1[:, 0]))[0]))
-    shifted_RV = values_RV - maxima_R1
+    # What may not be would be the largest error of the signal, were it rounded.
+    shifted_RV = np.where(values_RV == _NEVER, values_RV, values_RV - maxima_R1)
     finite_RV = np.isfinite(shifted_RV)
     stored_RV = np.where(finite_RV, shifted_RV.clip(-_FLOAT16_MAX), shifted_RV).astype(np.float16)
     errors = np.abs(stored_RV[finite_RV].astype(np.float32) - shifted_RV[finite_RV])

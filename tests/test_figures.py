@@ -41,6 +41,9 @@ SCORES = Scores(
                 beside={
                     "uas": replace(own, mean=own.mean + 0.1, by_language={"en": 0.7}),
                     "repairs": replace(own, mean=own.mean / 10),
+                    "intent_accuracy": replace(own, mean=own.mean + 0.2),
+                    "slot_f1": replace(own, mean=own.mean + 0.3),
+                    "perplexity": replace(own, mean=own.mean * 20),
                 },
             )
             for group, own in groups.items()
@@ -51,6 +54,13 @@ SCORES = Scores(
 COST = {figure.name: 3.0 + number for number, figure in enumerate(COSTS) if figure.name != "wall_s"}
 TRIAL = Trial(0, "COMPLETE", {}, scores=SCORES, cost=COST, wall_s=60.0, score_name="las", score_label="LAS")
 TEACHER = Teacher("t", SCORES, COST, score_name="las", score_label="LAS")
+
+
+def task_of(figure: Figure) -> tuple[str, Trial]:
+    """The score's name, and a trial, of a task that has the figure."""
+    name = figure.beside or "las"
+    return name, replace(TRIAL, score_name=name)
+
 
 each = pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 each_cost = pytest.mark.parametrize("figure", COSTS, ids=lambda figure: figure.name)
@@ -71,19 +81,22 @@ def test_it_is_well_formed(figure: Figure):
 
 def test_no_name_is_used_twice():
     names = [name for figure in FIGURES for name in figure.answers_to("las")]
+    assert {"uas", "slot_f1", "score"} <= set(names)
     assert len(set(names)) == len(names)
 
 
 @each
 def test_it_is_a_column_of_csv_and_parquet(figure: Figure):
-    column = trials_table([TRIAL])[figure.called("las")]
+    name, trial = task_of(figure)
+    column = trials_table([trial])[figure.called(name)]
     assert column.to_pylist() == [pytest.approx(figure.read(TRIAL))]
     assert str(column.type) == ("int64" if figure.form in ("count", "bytes") else "double")
 
 
 @each
 def test_it_is_a_metric_in_mlflow(figure: Figure):
-    assert results(TRIAL)[figure.called("las")] == pytest.approx(figure.read(TRIAL))
+    name, trial = task_of(figure)
+    assert results(trial)[figure.called(name)] == pytest.approx(figure.read(TRIAL))
 
 
 @each_cost
@@ -104,11 +117,11 @@ def test_it_is_a_column_of_terminal_and_page(figure: Figure):
 
 @each_selecting
 def test_students_are_chosen_by_it(figure: Figure):
-    value = figure.read(TRIAL)
-    worse = Trial(1, "COMPLETE", score_name="las")
-    for name in figure.answers_to("las"):
-        assert parse(f"{name} == {value}", "las").accepts(FrontRow(TRIAL, None, None), None)
-        assert best([worse, TRIAL], name, "las") == [TRIAL]
+    value, (own, trial) = figure.read(TRIAL), task_of(figure)
+    worse = Trial(1, "COMPLETE", score_name=own)
+    for name in figure.answers_to(own):
+        assert parse(f"{name} == {value}", own).accepts(FrontRow(trial, None, None), None)
+        assert best([worse, trial], name, own) == [trial]
 
 
 @each_selecting
@@ -126,9 +139,10 @@ def test_it_may_be_an_objective(figure: Figure):
     "figure", [figure for figure in FIGURES if not figure.selects], ids=lambda figure: figure.name
 )
 def test_what_is_only_reported_cannot_select(figure: Figure):
-    name = figure.called("las")
-    assert "selection is on dev" in (objective_fault(name, figure.direction, "las") or "")
-    for refused in (lambda: parse(f"{name} > 0", "las"), lambda: best([TRIAL], name, "las")):
+    own, trial = task_of(figure)
+    name = figure.called(own)
+    assert "selection is on dev" in (objective_fault(name, figure.direction, own) or "")
+    for refused in (lambda: parse(f"{name} > 0", own), lambda: best([trial], name, own)):
         with pytest.raises(SpecError, match="selection is on dev"):
             refused()
 
@@ -190,7 +204,8 @@ def test_a_metric_beside_the_score_is_shown_by_language_everywhere():
 def test_it_is_no_figure_of_another_task():
     other = replace(TRIAL, score_name="f1", score_label="F1", scores=OWN)
     assert "uas" in selecting("las")
-    assert not {"uas", "dev_uas"} & set(selecting("f1"))
+    assert not {"uas", "dev_uas", "slot_f1"} & set(selecting("f1"))
+    assert "slot_f1" in selecting("exact_match")
     assert not [name for name in trials_table([other]).column_names if "uas" in name]
     assert not [name for name in results(other) if "uas" in name]
     assert "UAS</th>" not in front_html([other], [])

@@ -9,6 +9,7 @@ import torch
 from raykd.rounding import encode_int8, encode_log_scores
 from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, buckets, path_dtype
 from raykd.structures import Chain, score
+from raykd.structures.labelled_arcs import NEVER
 
 KBEST = SIGNALS["kbest"]
 
@@ -79,6 +80,13 @@ def test_scores_beyond_float16_stay_finite_and_only_minus_infinity_stays_infinit
     values, error = encode_log_scores(np.array([[0.0, score]], np.float32))
     assert values.tolist() == [[0.0, stored]]
     assert error == pytest.approx(0.0 if np.isinf(score) else -score - 65504)
+
+
+def test_what_may_not_be_stays_exactly_so():
+    values = np.array([[7.3, NEVER, 1.0]], np.float32)
+    stored, error = encode_log_scores(values)
+    assert stored[0, 1] == NEVER
+    assert error < 0.01
 
 
 def test_the_stated_error_is_the_largest_one():

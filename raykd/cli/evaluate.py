@@ -90,6 +90,11 @@ def evaluate(
 
         models = [LoadedExport(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
         task, tagger = models[0].task, pos and LoadedExport(pos, int8=int8, threads=threads)
+        if task.scheme == "utterance":
+            problem = "labelled files are not read for intents and slots yet"
+            raise StoreError(
+                str(folder), problem, "write raykd predict, and compare; the sweep has the test score"
+            )
         _refuse_other_tasks(models, tagger)
         text = read_labelled(
             [_file(each, language) for each in files],

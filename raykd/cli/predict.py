@@ -182,6 +182,9 @@ def _of_json(labeller: Labeller, lines: Numbered, file: str, column: int | None,
 def _of_words(labeller: Labeller, given: list[dict[str, Any]], batch: int) -> list[dict[str, Any]]:
     """What the model says of the words of each object."""
     words = [plain["tokens"] for plain in given]
+    if labeller.utterances:
+        found = labeller.intents_and_slots(words, batch=batch)
+        return [{"label": intent, "labels": slots} for intent, slots in found]
     if labeller.trees is None:
         return [{"labels": labels} for labels in labeller.label(words, batch=batch)]
     pos = None if labeller.tagger else [plain.get("pos") for plain in given]
@@ -240,11 +243,19 @@ def _of_conll(
         yield from _of_trees(labeller, read, file, batch)
         return
     while own := list(islice(read, READ_AHEAD * batch)):
-        labels = iter(labeller.label([words for _, words in own if words], batch=batch))
+        texts = [words for _, words in own if words]
+        intents: Iterator[str] = iter(())
+        if labeller.utterances:
+            found_of_each = labeller.intents_and_slots(texts, batch=batch)
+            intents = (f"# intent: {intent}\n" for intent, _ in found_of_each)
+            labels = iter([slots for _, slots in found_of_each])
+        else:
+            labels = iter(labeller.label(texts, batch=batch))
         for rows, words in own:
             found = iter(_for_each(next(labels), words) if words else ())
             yield (
-                "".join(f"{row}\t{next(found)}\n" if is_word else f"{row}\n" for _, row, is_word in rows)
+                (next(intents, "") if words else "")
+                + "".join(f"{row}\t{next(found)}\n" if is_word else f"{row}\n" for _, row, is_word in rows)
                 + "\n"
             )
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, parquet, text, tsv
+from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, parquet, text, tsv, utterances
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
 from raykd.corpora.conllu import ConlluSource
@@ -18,6 +18,7 @@ from raykd.corpora.parquet import ParquetSource
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.text import TextSource
 from raykd.corpora.tsv import TsvSource
+from raykd.corpora.utterances import UtteranceSource
 
 SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
     {
@@ -29,6 +30,7 @@ SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
         "jsonl": JsonlSource,
         "huggingface": HuggingFaceSource,
         "text": TextSource,
+        **dict.fromkeys(utterances.PARSERS, UtteranceSource),
     }
 )
 
@@ -42,6 +44,7 @@ READERS: Mapping[str, Callable[..., Stream]] = MappingProxyType(
         "jsonl": jsonl.read,
         "huggingface": huggingface.read,
         "text": text.read,
+        **dict.fromkeys(utterances.PARSERS, utterances.read),
     }
 )
 """Those of files take `most`, the number of sentences that are read of each."""
@@ -54,6 +57,7 @@ CorpusConfig = Annotated[
     | ParquetSource
     | JsonlSource
     | HuggingFaceSource
-    | TextSource,
+    | TextSource
+    | UtteranceSource,
     Field(discriminator="source"),
 ]

@@ -15,9 +15,9 @@ from raykd.corpora.hashes import first_of_each
 from raykd.corpora.pool import Pool
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Faulty, Unit
-from raykd.corpora.source import SourceConfig, for_language
+from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import fault_at, unknown_tags
-from raykd.corpora.tags import OUTSIDE, FileScheme, TagSet, from_bioes, guess_scheme, to_bioes
+from raykd.corpora.tags import OUTSIDE, ReadScheme, TagSet, from_bioes, guess_scheme, is_intent, to_bioes
 from raykd.errors import CorpusError
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
@@ -35,7 +35,7 @@ class Converted:
 
     tag_set: TagSet
     tables: dict[str, pa.Table]
-    schemes: dict[str, FileScheme]
+    schemes: dict[str, ReadScheme]
     repaired: Tally = field(default_factory=Tally)
     """Tags that were not valid in the file's scheme as they stood."""
     unit: Unit = "word"
@@ -164,10 +164,10 @@ def _bounds(column: pa.ListArray) -> np.ndarray:
 
 def _schemes(
     pool: Pool, by_language: Mapping[str, np.ndarray], tags: Mapping[str, set[str]], config: SourceConfig
-) -> dict[str, FileScheme]:
-    schemes: dict[str, FileScheme] = {}
+) -> dict[str, ReadScheme]:
+    schemes: dict[str, ReadScheme] = {}
     for language, rows in by_language.items():
-        scheme = for_language(config.scheme, language) or "auto"
+        scheme = config.scheme_of(language)
         try:
             sequences = (found for _, found in _sequences(pool, rows))
             schemes[language] = guess_scheme(sequences) if scheme == "auto" else scheme
@@ -183,15 +183,18 @@ def _schemes(
     return schemes
 
 
-def _tag_set(tags: Mapping[str, set[str]], schemes: Mapping[str, FileScheme]) -> TagSet:
+def _tag_set(tags: Mapping[str, set[str]], schemes: Mapping[str, ReadScheme]) -> TagSet:
     if all(scheme == "flat" for scheme in schemes.values()):
         return TagSet.flat(tag for found in tags.values() for tag in found)
+    intents = {
+        tag for name, found in tags.items() if schemes[name] == "utterance" for tag in found if is_intent(tag)
+    }
     types: set[str] = set()
     for language, found in tags.items():
         # In `io` a tag is the type of its span; elsewhere the type is after the letter.
         span_types = {tag[2:] for tag in found if tag[1:2] == "-"} - {""}
         types |= found - {OUTSIDE} if schemes[language] == "io" else span_types
-    return TagSet.of_types(types)
+    return TagSet.utterances(types, intents) if intents else TagSet.of_types(types)
 
 
 class _Conversion:
@@ -253,7 +256,7 @@ class _Conversion:
         return found
 
     def _convert_one(
-        self, row: int, language: str, scheme: FileScheme, tags: list[str]
+        self, row: int, language: str, scheme: ReadScheme, tags: list[str]
     ) -> tuple[np.ndarray, int, str]:
         """The numbers of the tags, how many were repaired, and the first repair."""
         if scheme == "flat" or scheme == "auto":
@@ -266,7 +269,8 @@ class _Conversion:
         example = ""
         if repairs:
             place = next(i for i, tag in enumerate(from_bioes(bioes, scheme)) if tag != tags[i])
-            what = f"{tags[place]!r} of word {place + 1} read as {from_bioes(bioes, scheme)[place]!r}"
+            word = place if scheme == "utterance" else place + 1  # the first one of an utterance is no word
+            what = f"{tags[place]!r} of word {word} read as {from_bioes(bioes, scheme)[place]!r}"
             file, line = self.pool.origin(row)
             example = f"{file}:{line}: {what}" if line else f"{file}: {what}"
             if self.faults.on_error == "stop":
@@ -296,7 +300,7 @@ def _refuse_mixed_forms(
     raise fault_at(pool, row, problem, hint)
 
 
-def _different_schemes(pool: Pool, rows: np.ndarray, schemes: Mapping[str, FileScheme]) -> CorpusError:
+def _different_schemes(pool: Pool, rows: np.ndarray, schemes: Mapping[str, ReadScheme]) -> CorpusError:
     found = ", ".join(f"{name} {scheme}" for name, scheme in schemes.items())
     row = next(row for row, tags in _sequences(pool, rows) if set(tags) - {OUTSIDE})
     hint = "use one task per corpus: remove the language, or set corpus.scheme"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from raykd.corpora.corpus import Corpus, corpus_id
 from raykd.corpora.head_codes import ENCODINGS, Encoding, encoded_part
 from raykd.corpora.report import label_counts
-from raykd.corpora.tags import OUTSIDE, read_spans
+from raykd.corpora.tags import INTENT, OUTSIDE, read_spans
 from raykd.corpora.trees import drawn, is_projective
 
 
@@ -129,8 +129,11 @@ def _with_labels(
         return f"{tags[0]}: {' '.join(tokens[:words])}{more}"
     if corpus.tag_set.scheme == "flat":
         return " ".join(f"{token}/{tag}" for token, tag in zip(tokens[:words], tags, strict=False)) + more
+    about = ""
+    if corpus.tag_set.scheme == "utterance":
+        about, tokens, tags = f"{tags[0].removeprefix(INTENT)}: ", tokens[1:], tags[1:]
     cells = list(tokens)
     for start, end, label in read_spans(tags):
         cells[start] = f"[{cells[start]}"
         cells[end - 1] = f"{cells[end - 1]}]{label}"
-    return " ".join(cells[:words]) + more
+    return about + " ".join(cells[:words]) + more

@@ -184,6 +184,7 @@ def _in_rows(pieces: Ragged, words: Ragged, special: Special) -> tuple[Ragged, R
     bounds = taken.offsets[words.offsets]
     before, around = len(special.prefix), len(special.prefix) + len(special.suffix)
     starts = taken.offsets[:-1] - np.repeat(bounds[:-1], words.lengths) + before
+    starts -= taken.lengths == 0  # such a word is read at the piece before it
     first = Ragged(starts.astype(np.int32), words.offsets)
     if not around:
         return Ragged(taken.values, bounds), first

@@ -100,6 +100,9 @@ class TreeLabels:
     def __len__(self) -> int:
         return len(self.tags)
 
+    def allowed_places(self) -> None:
+        """Every word may have any of them."""
+
     @classmethod
     def of(
         cls,

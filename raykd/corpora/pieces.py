@@ -45,7 +45,7 @@ class Vocabulary(Protocol):
         ...
 
     def pieces(self, words: Sequence[str]) -> Ragged:
-        """One row of int32 ids for each word, none of them empty."""
+        """One row of int32 ids for each word; one that has no piece is read at the last of the prefix."""
         ...
 
     def to_json(self) -> str:

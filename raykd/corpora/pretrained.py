@@ -12,12 +12,12 @@ from tokenizers import Tokenizer
 
 from raykd.corpora.pieces import Special, split_words
 from raykd.corpora.pruning import prune as pruned_tokenizer
+from raykd.corpora.ragged import Ragged, offsets_of
 from raykd.errors import CorpusError
+from raykd.serving.labeller import UTTERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from raykd.corpora.ragged import Ragged
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,13 @@ class HFVocabulary:
         return Tokenizer.from_str(self.definition)
 
     def pieces(self, words: Sequence[str]) -> Ragged:
-        """One row of int32 ids for each word, none of them empty."""
-        return split_words(self._tokenizer, words, self.special.unknown)
+        """One row of int32 ids for each word. The word that stands for an utterance has none where the checkpoint has
+        a piece of its own before every sentence: it is read there."""
+        found = split_words(self._tokenizer, words, self.special.unknown)
+        if not self.special.prefix or UTTERANCE not in words:
+            return found
+        kept = np.array([word != UTTERANCE for word in words])
+        return Ragged(found.values[np.repeat(kept, found.lengths)], offsets_of(found.lengths * kept))
 
     def to_json(self) -> str:
         """All of it as JSON."""

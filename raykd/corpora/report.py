@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from raykd.corpora.faults import MOST_EXAMPLES
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
-from raykd.corpora.tags import OUTSIDE, TagSet
+from raykd.corpora.tags import OUTSIDE, TagSet, is_intent
 from raykd.counted import counted
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -342,6 +342,8 @@ def unseen_labels(tables: Mapping[str, pa.Table], tag_set: TagSet) -> dict[str, 
 
 def _label_of(tag: str, tag_set: TagSet) -> str | None:
     if tag_set.scheme == "flat":
+        return tag
+    if tag_set.scheme == "utterance" and is_intent(tag):
         return tag
     # Every span has exactly one B or S.
     return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from raykd.corpora.faults import OnError
 from raykd.corpora.sentence import PARTS, Faulty, Sentence, Unit
-from raykd.corpora.tags import FileScheme
+from raykd.corpora.tags import FileScheme, ReadScheme
 from raykd.spec import Frozen
 
 Stream = Iterator[tuple[str, Sentence | Faulty]]
@@ -125,6 +125,10 @@ class SourceConfig(Frozen):
     def pos_origin(self) -> str:
         """Where the parts of speech of a treebank are from, in words."""
         return "gold"
+
+    def scheme_of(self, language: str) -> ReadScheme:
+        """How the tags are written that reading gives of a language's sentences."""
+        return for_language(self.scheme, language) or "auto"
 
     def role(self, language: str) -> Role:
         """What `language` gives to training."""

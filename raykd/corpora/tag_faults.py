@@ -11,8 +11,8 @@ from raykd.corpora.chunks import bounds_of
 from raykd.corpora.faults import Faults, summary
 from raykd.corpora.pool import Columns, Pool
 from raykd.corpora.sentence import PARTS
-from raykd.corpora.source import SourceConfig, for_language
-from raykd.corpora.tags import LETTERS, OUTSIDE, FileScheme, has_span_form, not_of_scheme
+from raykd.corpora.source import SourceConfig
+from raykd.corpora.tags import LETTERS, OUTSIDE, ReadScheme, has_span_form, is_intent, not_of_scheme
 from raykd.errors import CorpusError
 
 
@@ -23,10 +23,10 @@ def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
     return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)
 
 
-def unknown_tags(tags: Iterable[str], scheme: FileScheme) -> set[str]:
+def unknown_tags(tags: Iterable[str], scheme: ReadScheme) -> set[str]:
     """Those of a language's `tags` that its scheme does not have. `auto`: where there are spans (B-, I-), the tags that
     have no span's form."""
-    used = set(tags) - {OUTSIDE}
+    used = {tag for tag in tags if tag != OUTSIDE and not (scheme == "utterance" and is_intent(tag))}
     letters = LETTERS.get(scheme)
     if scheme == "auto" and any(has_span_form(tag, "BI") for tag in used):
         letters = "BIESLU"
@@ -39,7 +39,7 @@ def without_unknown_tags(pool: Pool, config: SourceConfig, faults: Faults) -> Co
     part = columns.part.copy()
     for code, language in enumerate(columns.languages):
         rows = np.flatnonzero(pool.labelled & (columns.language == code))
-        scheme = for_language(config.scheme, language) or "auto"
+        scheme = config.scheme_of(language)
         for row, tag in _with_unknown(pool, rows, scheme):
             problem = (
                 not_of_scheme(tag, scheme) if scheme in LETTERS else f"tag {tag!r} is no span's (B-, I-)"
@@ -49,7 +49,7 @@ def without_unknown_tags(pool: Pool, config: SourceConfig, faults: Faults) -> Co
     return replace(columns, part=part)
 
 
-def _with_unknown(pool: Pool, rows: np.ndarray, scheme: FileScheme) -> list[tuple[int, str]]:
+def _with_unknown(pool: Pool, rows: np.ndarray, scheme: ReadScheme) -> list[tuple[int, str]]:
     """(row, tag) of each of `rows` that has an unknown tag, with the first one."""
     used: set[int] = set()
     for _, batch in pool.batches(rows, ["tags"]):

@@ -1,4 +1,4 @@
-"""Tag schemes and tag sets. Inside, spans are BIOES and everything else is flat.
+"""Tag schemes and tag sets. Inside, spans are BIOES and everything else is flat, except utterances.
 
 The schemes, on the spans [0, 2) PER, [2, 3) PER, [4, 5) LOC of five tokens:
 
@@ -13,6 +13,9 @@ valid sequence of scheme `s`. An invalid sequence is read as conlleval reads it 
 begins a new one), and every tag that would be written otherwise counts as one repair. `io` cannot separate
 touching spans of one type: they become one. Its types are whole tags (`T-POS`, not `POS`), so that the tags can be
 written again.
+
+An utterance has one more word in front, which stands for the whole of it, and whose tag is its intent,
+`intent:atis_flight`; the tags of its other words are spans, its slots: IOB2 in files, BIOES inside.
 """
 
 from __future__ import annotations
@@ -26,15 +29,21 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
 
+from raykd.serving.labeller import INTENT
+
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int16
 
 SpanScheme = Literal["iob1", "iob2", "bioes", "bilou", "io"]
 FileScheme = Literal["iob1", "iob2", "bioes", "bilou", "io", "flat", "auto"]
+ReadScheme = Literal[FileScheme, "utterance"]
+"""Those of files, and what some sources make of them."""
 Span = tuple[int, int, str]
 
 OUTSIDE = "O"
-LETTERS: Mapping[str, str] = MappingProxyType({"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bilou": "BILU"})
+LETTERS: Mapping[str, str] = MappingProxyType(
+    {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bilou": "BILU", "utterance": "BI"}
+)
 """Scheme → the letters of its tags, where a tag is a letter, a dash and a type."""
 _AS_BIOES = {"L": "E", "U": "S"}
 _AS_BILOU = {"E": "L", "S": "U"}
@@ -96,12 +105,20 @@ def _with_letters(tags: Iterable[str], letters: Mapping[str, str]) -> list[str]:
     return [letters.get(tag[0], tag[0]) + tag[1:] for tag in tags]
 
 
-def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
+def is_intent(tag: str) -> bool:
+    """Whether a tag of an utterance is its intent."""
+    return tag.startswith(INTENT)
+
+
+def to_bioes(tags: Sequence[str], scheme: SpanScheme | Literal["utterance"]) -> tuple[list[str], int]:
     """`tags` of a file's `scheme` in BIOES, and how many tags were not valid in `scheme` as they stood.
 
     Raises:
         ValueError: a tag does not belong to `scheme` at all.
     """
+    if scheme == "utterance":
+        slots, repairs = to_bioes(tags[1:], "iob2")
+        return [*tags[:1], *slots], repairs
     if scheme == "io":
         return write_spans(_read_runs(tags), len(tags), "bioes"), 0
     for tag in tags:
@@ -112,8 +129,10 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
     return write_spans(spans, len(tags), "bioes"), repairs
 
 
-def from_bioes(tags: Sequence[str], scheme: SpanScheme) -> list[str]:
+def from_bioes(tags: Sequence[str], scheme: SpanScheme | Literal["utterance"]) -> list[str]:
     """Valid BIOES `tags` in another scheme; the inverse of `to_bioes` on valid sequences."""
+    if scheme == "utterance":
+        return [*tags[:1], *from_bioes(tags[1:], "iob2")]
     return write_spans(read_spans(tags), len(tags), scheme)
 
 
@@ -122,18 +141,22 @@ class TagSet:
     """The tags of a task in a fixed order; a tag's number is its place.
 
     Raises:
-        ValueError: a tag occurs twice, or a BIOES set lacks O or one of the four tags of a type.
+        ValueError: a tag occurs twice, a BIOES set or one of utterances lacks O or one of the four tags of a type, or
+            one of utterances has no intent.
     """
 
     tags: tuple[str, ...]
-    scheme: Literal["bioes", "flat"]
+    scheme: Literal["bioes", "flat", "utterance"]
 
     def __post_init__(self) -> None:
         if len(self._numbers) != len(self.tags):
             twice = sorted({tag for tag in self.tags if self.tags.count(tag) > 1})
             raise ValueError(f"tags occur twice: {', '.join(twice)}")
-        if self.scheme == "bioes" and set(self.tags) != set(_bioes_tags(self.labels)):
+        slots = {tag for tag in self.tags if not self._is_intent(tag)}
+        if self.scheme != "flat" and slots != set(_bioes_tags(_types(slots))):
             raise ValueError(f"a BIOES tag set has O and B-, I-, E-, S- of every type; got {self.tags}")
+        if self.scheme == "utterance" and len(slots) == len(self.tags):
+            raise ValueError(f"a tag set of utterances has intents ({INTENT}NAME); got {self.tags}")
 
     @classmethod
     def of_types(cls, types: Iterable[str]) -> TagSet:
@@ -145,16 +168,22 @@ class TagSet:
         """One tag per token without structure: O first where it occurs, then alphabetical order."""
         return cls(tuple(sorted(set(tags), key=lambda tag: (tag != OUTSIDE, tag))), "flat")
 
+    @classmethod
+    def utterances(cls, types: Iterable[str], intents: Iterable[str]) -> TagSet:
+        """The tags of utterances: those of the span types, then the `intents`, which are tags, in alphabetical
+        order."""
+        return cls((*_bioes_tags(sorted(set(types))), *sorted(set(intents))), "utterance")
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {tag: number for number, tag in enumerate(self.tags)}
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Span types (BIOES), or the tags themselves (flat)."""
+        """Span types (BIOES), of utterances their intents as well, or the tags themselves (flat)."""
         if self.scheme == "flat":
             return self.tags
-        return tuple(dict.fromkeys(_split(tag)[1] for tag in self.tags if tag != OUTSIDE))
+        return (*_types(self.tags), *filter(self._is_intent, self.tags))
 
     def __len__(self) -> int:
         return len(self.tags)
@@ -177,12 +206,22 @@ class TagSet:
         """The tags of these numbers."""
         return [self.tags[number] for number in numbers]
 
+    def allowed_places(self) -> Bool[np.ndarray, "2 tag"] | None:
+        """Which tags the first word of a sentence may have, and which the others; None where every word may have any of
+        them: of utterances the first has an intent, the others have slots."""
+        if self.scheme != "utterance":
+            return None
+        intents = np.array([self._is_intent(tag) for tag in self.tags], dtype=bool)
+        return np.stack([intents, ~intents])
+
     def allowed_transitions(self) -> Bool[np.ndarray, "tag tag"]:
-        """Which tag may follow which: [from, to]. Everything, unless BIOES forbids it."""
+        """Which tag may follow which: [from, to]. Everything, unless BIOES or the place of an intent forbids it."""
         return np.array([[self._may_follow(a, b) for b in self.tags] for a in self.tags], dtype=bool)
 
     def allowed_start(self) -> Bool[np.ndarray, " tag"]:
         """Which tags may begin a sentence."""
+        if self.scheme == "utterance":
+            return np.array([self._is_intent(tag) for tag in self.tags], dtype=bool)
         return np.array([self._may_follow(OUTSIDE, tag) for tag in self.tags], dtype=bool)
 
     def allowed_end(self) -> Bool[np.ndarray, " tag"]:
@@ -192,9 +231,20 @@ class TagSet:
     def _may_follow(self, before: str, after: str) -> bool:
         if self.scheme == "flat":
             return True
+        if self._is_intent(after):
+            return False
+        before = OUTSIDE if self._is_intent(before) else before
         (letter, kind), (next_letter, next_kind) = _split(before), _split(after)
         inside = letter in "BI"
         return (next_letter in "IE") == inside and (not inside or kind == next_kind)
+
+    def _is_intent(self, tag: str) -> bool:
+        return self.scheme == "utterance" and is_intent(tag)
+
+
+def _types(tags: Iterable[str]) -> Iterable[str]:
+    """The span types of BIOES tags, in their order."""
+    return dict.fromkeys(_split(tag)[1] for tag in tags if tag != OUTSIDE and not is_intent(tag))
 
 
 def _bioes_tags(types: Iterable[str]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What turns an encoder's states into a distribution over tag sequences.
 
-Shapes: B batch, T time, D size, Y tags. Orientation: `transitions[from, to]`.
+Shapes: B batch, T time, D size, Y tags. Orientation: `transitions[from, to]`. Row 0 of what is [2, Y] is for the first
+word of a sentence, row 1 for the others.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from torch import nn
 
 from raykd.layers.graph_viterbi import add_viterbi_to
 from raykd.structures import Chain
+from raykd.structures.labelled_arcs import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jaxtyping import Float, Int
+    import numpy as np
+    from jaxtyping import Bool, Float, Int
     from torch import Tensor
 
     from raykd.layers.graph import Graph, Value
@@ -29,12 +32,38 @@ def full_precision(scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return scores if scores.dtype == torch.float64 else scores.float()
 
 
-class CRFHead(nn.Module):
-    """Linear-chain CRF: emissions by a linear layer; transitions, start and end are parameters."""
+class Places(nn.Module):
+    """Gives NEVER for the tags that a word may not have by its place in the sentence: `allowed` [2, Y]; None: any."""
 
-    def __init__(self, inputs: int, tags: int):
+    forbidden_2Y: Tensor | None
+
+    def __init__(self, allowed: Bool[np.ndarray, "2 tag"] | None):
         super().__init__()
-        self.emissions = nn.Linear(inputs, tags)
+        # The tag set says it: it is no weight.
+        forbidden_2Y = None if allowed is None else ~torch.from_numpy(allowed)
+        self.register_buffer("forbidden_2Y", forbidden_2Y, persistent=False)
+
+    def forward(self, emissions_BTY: Float[Tensor, "batch time tag"]) -> Float[Tensor, "batch time tag"]:
+        if self.forbidden_2Y is None:
+            return emissions_BTY
+        later_T = torch.arange(emissions_BTY.shape[1], device=emissions_BTY.device).clamp(max=1)
+        return emissions_BTY.masked_fill(self.forbidden_2Y[later_T], NEVER)
+
+    def add_to(self, graph: Graph, emissions_BTY: Value) -> Value:
+        if self.forbidden_2Y is None:
+            return emissions_BTY
+        later_T = graph.add("Min", graph.places(emissions_BTY, 1), graph.constant(1))
+        forbidden_TY = graph.add("Gather", graph.constant(self.forbidden_2Y), later_T, axis=0)
+        return graph.add("Where", forbidden_TY, graph.constant(NEVER), emissions_BTY)
+
+
+class CRFHead(nn.Module):
+    """Linear-chain CRF: emissions by a linear layer; transitions, start and end are parameters. `allowed` [2, Y]: the
+    tags that the first word may have, and the others; None: any."""
+
+    def __init__(self, inputs: int, tags: int, allowed: Bool[np.ndarray, "2 tag"] | None = None):
+        super().__init__()
+        self.emissions, self.places = nn.Linear(inputs, tags), Places(allowed)
         self.transitions = nn.Parameter(torch.zeros(tags, tags))
         self.start = nn.Parameter(torch.zeros(tags))
         self.end = nn.Parameter(torch.zeros(tags))
@@ -42,31 +71,32 @@ class CRFHead(nn.Module):
     def forward(
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Chain:
-        emissions_BTY = full_precision(self.emissions(states_BTD))
+        emissions_BTY = self.places(full_precision(self.emissions(states_BTD)))
         return Chain(emissions_BTY, lengths_B, self.transitions, self.start, self.end)
 
     def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
         """The best labels [B, T], and the emissions."""
-        emissions_BTY = graph.linear(self.emissions, states_BTD)
+        emissions_BTY = self.places.add_to(graph, graph.linear(self.emissions, states_BTD))
         parts = (graph.constant(part) for part in (self.transitions, self.start, self.end))
         return add_viterbi_to(graph, emissions_BTY, lengths_B, *parts), emissions_BTY
 
 
 class MaxEntHead(nn.Module):
-    """Each tag by itself: a softmax over the emissions, which is a chain without transitions."""
+    """Each tag by itself: a softmax over the emissions, which is a chain without transitions. `allowed` as of
+    `CRFHead`."""
 
-    def __init__(self, inputs: int, tags: int):
+    def __init__(self, inputs: int, tags: int, allowed: Bool[np.ndarray, "2 tag"] | None = None):
         super().__init__()
-        self.emissions = nn.Linear(inputs, tags)
+        self.emissions, self.places = nn.Linear(inputs, tags), Places(allowed)
 
     def forward(
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Chain:
-        return Chain(full_precision(self.emissions(states_BTD)), lengths_B)
+        return Chain(self.places(full_precision(self.emissions(states_BTD))), lengths_B)
 
     def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
         """The best labels [B, T], and the emissions."""
-        emissions_BTY = graph.linear(self.emissions, states_BTD)
+        emissions_BTY = self.places.add_to(graph, graph.linear(self.emissions, states_BTD))
         best_BT = graph.add("ArgMax", emissions_BTY, axis=2, keepdims=0)
         inside_BT = graph.inside(graph.places(emissions_BTY, 1), lengths_B)
         return graph.add("Where", inside_BT, best_BT, graph.constant(0)), emissions_BTY
@@ -75,6 +105,8 @@ class MaxEntHead(nn.Module):
 DECODERS = MappingProxyType({"crf": CRFHead, "maxent": MaxEntHead})
 
 
-def head_of(decoder: str, tags: int) -> Callable[[int], nn.Module]:
-    """What makes the head of a decoder over `tags` from the size of its inputs."""
-    return partial(DECODERS[decoder], tags=tags)
+def head_of(
+    decoder: str, tags: int, allowed: Bool[np.ndarray, "2 tag"] | None = None
+) -> Callable[[int], nn.Module]:
+    """What makes the head of a decoder over `tags` from the size of its inputs; `allowed` as of `CRFHead`."""
+    return partial(DECODERS[decoder], tags=tags, allowed=allowed)

@@ -2,6 +2,7 @@
 
 from raykd.metrics.accuracy import accuracy
 from raykd.metrics.entities import F1, entity_f1
+from raykd.metrics.intents import exact_match, intent_accuracy, slot_f1
 from raykd.metrics.languages import score_languages
 from raykd.metrics.significance import epsilon_min, seeds_needed, violation_ratio
 
@@ -10,7 +11,10 @@ __all__ = [
     "accuracy",
     "entity_f1",
     "epsilon_min",
+    "exact_match",
+    "intent_accuracy",
     "score_languages",
     "seeds_needed",
+    "slot_f1",
     "violation_ratio",
 ]

@@ -11,6 +11,7 @@ from torch import nn
 from raykd.objectives.protocol import Loss, Losses, Objective, marginals_chain
 from raykd.signals import Need, Sizes
 from raykd.structures import token_marginals
+from raykd.structures.labelled_arcs import NEVER
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 class Logits(Objective):
     """½ Σ_t ‖r_s(t) − log p_t(t)‖² over labels: the logarithms of the teacher's probabilities are its logits
-    (Mukherjee & Awadallah 2020, Eq. 4). Zero iff r_s(t) = log p_t(t) for every label.
+    (Mukherjee & Awadallah 2020, Eq. 4). Zero iff r_s(t) = log p_t(t) for every label that may be at t.
 
     p_t are the teacher's token marginals. With `head: own` the scores r_s = W h + b are those of a head of the loss's
     own on the student's last layer, as in the paper, where gold labels have a head of theirs: it is trained with the
@@ -63,8 +64,9 @@ class LogitsLoss(Loss):
         chain = marginals_chain(teacher, self.objective.kind, softened=False)
         scores_BTY = self._scores(output)
         target_BTY = token_marginals(chain).log().clamp_min(self.objective.floor).to(scores_BTY.dtype)
-        # Padding may hold anything, NaN included.
-        apart_BTY = (scores_BTY - target_BTY).masked_fill(~chain.mask_BT[:, :, None], 0.0)
+        # Padding may hold anything, NaN included; what may not be has no logarithm to be brought to.
+        unread_BTY = ~chain.mask_BT[:, :, None] | (scores_BTY <= NEVER)
+        apart_BTY = (scores_BTY - target_BTY).masked_fill(unread_BTY, 0.0)
         loss_B = apart_BTY.square().sum((1, 2)) / 2
         return Losses(loss_B, {self.objective.kind: loss_B})
 

@@ -82,6 +82,11 @@ def times(factor: float | None) -> str:
     return NONE if factor is None else f"{_digits(factor)}×"
 
 
+def decimal(number: float | None) -> str:
+    """Three digits."""
+    return NONE if number is None else _digits(number)
+
+
 FORMS: Mapping[Form, Callable[[float | None], str]] = MappingProxyType(
     {
         "percent": percent,
@@ -90,6 +95,7 @@ FORMS: Mapping[Form, Callable[[float | None], str]] = MappingProxyType(
         "milliseconds": milliseconds,
         "seconds": seconds,
         "times": times,
+        "decimal": decimal,
     }
 )
 

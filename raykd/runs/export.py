@@ -155,7 +155,7 @@ def export_run(
     exported = Exported(run, result, report, target.address, sizes, agreement, trees)
     if card is not None:
         target.write(README, card(exported).encode())
-    words = [] if table is None else sorted(set(words_of(table[1])))
+    words = [] if table is None else sorted(set(words_of(table[1])) - {labeller.UTTERANCE})
     about = {"tokenizer": _tokenizer(tagger, words), "decoder": model_config(run).decoder}
     about |= {} if exported.trees is None else {"trees": asdict(exported.trees)}
     target.write_json(CARD, about | _card(run, result, tagger, sessions[ONNX], contents, agreement))

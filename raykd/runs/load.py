@@ -29,6 +29,7 @@ from raykd.runs.models import (
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, vocabulary_from
 from raykd.sealed import SEAL
+from raykd.serving.labeller import INTENT, UTTERANCE
 from raykd.storage import Storage
 from raykd.tasks import TASKS, ParsingTask, Task
 from raykd.tasks.labels import best_labels
@@ -58,8 +59,8 @@ class Tagger:
 
     def label(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The best labels of each sentence, a list of words: one label per word, or for a task with one label per
-        sentence a list of that one; of a student that parses, the labels that say its heads, which `parse` reads.
-        Any number of sentences; they are read in batches of similar length.
+        sentence a list of that one; of a student that parses, the labels that say its heads, which `parse` reads; of
+        utterances their slots. Any number of sentences; they are read in batches of similar length.
 
         Raises:
             TypeError: a sentence is a string, not a list of words; or the model is a parser or a language model,
@@ -72,8 +73,23 @@ class Tagger:
             raise TypeError(
                 "a masked language model gives no labels; raykd export writes it for Transformers"
             )
+        if self.task.scheme == "utterance":
+            return [slots for _, slots in self.intents_and_slots(sentences)]
         paths = self._predicted(sentences, lambda output, rows: best_labels(output))
         return [[self.tag_set.tags[number] for number in path] for path in paths]
+
+    def intents_and_slots(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, list[str]]]:
+        """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags.
+
+        Raises:
+            TypeError: the model is of a task without intents.
+            ValueError: `label` would raise it.
+        """
+        if self.task.scheme != "utterance":
+            raise TypeError(f"task {self.task.name!r} predicts no intents; call label")
+        paths = self._predicted(sentences, lambda output, rows: best_labels(output))
+        found = [[self.tag_set.tags[number] for number in path] for path in paths]
+        return [(intent.removeprefix(INTENT), slots) for intent, *slots in found]
 
     def parse(
         self, sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]] | None = None
@@ -103,6 +119,8 @@ class Tagger:
             if isinstance(sentence, str):
                 problem = f"a sentence is a list of words, got the string {sentence[:40]!r}"
                 raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
+        if self.task.scheme == "utterance":
+            sentences = [[UTTERANCE, *words] if words else [] for words in sentences]
         text = self.vocabulary.encode(sentences)
         return predict(self.model, text, decode, worker=Worker(device=self.device))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from raykd.corpora.utterances import PARSERS
 from raykd.needs import missing
 from raykd.objectives import Mix
 from raykd.runs.recipe import (
@@ -211,7 +212,7 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if recipe.teachers.kind == "hf_sequence_classifier" and task.unit != "sentence":
         message = f"it labels sentences, and task {recipe.task!r} labels words; use 'hf_token_classifier'"
         faults.append((("teachers", "kind"), message))
-    faults += _tree_faults(recipe)
+    faults += [*_tree_faults(recipe), *_utterance_faults(recipe)]
     if task.unit == "sentence":
         alone = "one label per sentence has no transitions"
         if recipe.teachers.decoder == "crf":
@@ -219,6 +220,19 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         if recipe.student.decoder == "crf":
             faults.append((("student", "decoder"), f"{alone}; set student.decoder: maxent"))
     return faults
+
+
+def _utterance_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """Intents and slots without a source that has them, and the other way round."""
+    given = "utterance" in {recipe.corpus.scheme_of(language) for language in recipe.corpus.languages}
+    if given == (recipe.labels.scheme == "utterance"):
+        return []
+    source = f"source {recipe.corpus.source!r}"
+    if given:
+        message = f"{source} has intents and slots, which task {recipe.task!r} does not predict"
+        return [(("task",), f"{message}; set task: intent_slots")]
+    message = f"{source} has no intents, which task {recipe.task!r} predicts"
+    return [(("corpus", "source"), f"{message}; set corpus.source to {' or '.join(PARSERS)}")]
 
 
 def _tree_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:

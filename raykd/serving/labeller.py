@@ -49,6 +49,8 @@ UPOS = frozenset((
     "VERB", "X",
 ))  # fmt: skip
 """The parts of speech of Universal Dependencies."""
+UTTERANCE, INTENT = "<utterance>", "intent:"
+"""The word in front of an utterance that stands for the whole of it, and what its label begins with."""
 NEVER = -1e4
 """Log-probability of a head that no label means."""
 
@@ -76,7 +78,8 @@ class Span:
 @dataclass(frozen=True)
 class Labelled:
     """A text with what the model says of it: words and spans, words and their heads where the model parses (0 the root,
-    h the h-th word), or one label where the task labels whole texts."""
+    h the h-th word), or one label where the task labels whole texts. Of an utterance the label is its intent, and its
+    spans are its slots."""
 
     text: str
     words: tuple[Span, ...] = ()
@@ -141,7 +144,9 @@ class Labeller:
             raise LabellerError(f"file: {file!r} is no model; use {FLOAT32!r} or {INT8!r}")
         labels = _json(folder, LABELS)
         self.labels: tuple[str, ...] = tuple(labels["tags"])
-        self.has_spans = labels.get("scheme") == "bioes"
+        self.utterances = labels.get("scheme") == "utterance"
+        """Whether it gives an intent for each text, beside the slots of its words."""
+        self.has_spans = labels.get("scheme") in ("bioes", "utterance")
         self.trees = TreeLabels(labels) if "encoding" in labels else None
         """Of a model that parses: what its labels mean."""
         self.tagger: Labeller | None = None
@@ -227,19 +232,31 @@ class Labeller:
 
     def label(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[list[str]]:
         """The labels of each sentence, a list of words: one per word, or one for a task that labels whole texts; of a
-        model that parses those that say its heads, which `parse` reads.
+        model that parses those that say its heads, which `parse` reads, of utterances their slots.
 
         Raises:
             TypeError: a sentence is a string, not a list of words.
             ValueError: a sentence has no words.
         """
-        return [[self.labels[y] for y in best_T] for best_T, _ in self._sorted(_checked(sentences), batch)]
+        found = [[self.labels[y] for y in best_T] for best_T, _ in self._sorted(_checked(sentences), batch)]
+        return [slots for _, *slots in found] if self.utterances else found
+
+    def intents_and_slots(
+        self, sentences: Sequence[Sequence[str]], *, batch: int = 32
+    ) -> list[tuple[str, list[str]]]:
+        """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags. It raises
+        what `label` raises, and TypeError where the model gives no intents."""
+        if not self.utterances:
+            raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no intents; call label")
+        found = [[self.labels[y] for y in best_T] for best_T, _ in self._sorted(_checked(sentences), batch)]
+        return [(intent.removeprefix(INTENT), slots) for intent, *slots in found]
 
     def probabilities(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[np.ndarray]:
         """The probability of each label, in the order of `labels`, for each word of each sentence, a list of words:
         float64 [T, Y], or [1, Y] for a task that labels whole texts. It raises what `label` raises."""
         found = self._sorted(_checked(sentences), batch)
-        return [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in found]
+        sure = [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in found]
+        return [sure_TY[1:] for sure_TY in sure] if self.utterances else sure
 
     def _of_texts(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
         texts = iter(texts)
@@ -292,21 +309,28 @@ class Labeller:
         sure_TY = chain.marginals()
         if self.unit == "sentence":
             return Labelled(text, label=self.labels[best_T[0]], probability=float(sure_TY[0, best_T[0]]))
+        front = int(self.utterances)  # the place of an utterance's intent
         words = [
             Span(text[a:b], a, b, self.labels[y], float(sure_TY[t, y]))
-            for t, ((a, b), y) in enumerate(zip(places, best_T, strict=True))
+            for t, ((a, b), y) in enumerate(zip(places, best_T[front:], strict=True), start=front)
         ]
         spans = [
             Span(
                 text[places[first][0] : places[last][1]], places[first][0], places[last][1], label,
-                chain.probability(first, best_T[first : last + 1]),
+                chain.probability(first + front, best_T[first + front : last + front + 1]),
             )
             for first, last, label in (spans_of([word.label for word in words]) if self.has_spans else ())
         ]  # fmt: skip
-        return Labelled(text, tuple(words), tuple(spans))
+        if not self.utterances:
+            return Labelled(text, tuple(words), tuple(spans))
+        intent = self.labels[best_T[0]].removeprefix(INTENT)
+        return Labelled(text, tuple(words), tuple(spans), intent, float(sure_TY[0, best_T[0]]))
 
     def _sorted(self, sentences: Sequence[Sequence[str]], batch: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The best labels [T] and the scores [T, Y] of each sentence, read in batches of similar length."""
+        """The best labels [T] and the scores [T, Y] of each sentence, read in batches of similar length; of an
+        utterance T is one more than its words, the intent first."""
+        if self.utterances:
+            sentences = [[UTTERANCE, *words] for words in sentences]
         rows = [[self._split(word) for word in words] for words in sentences]
         sizes = [sum(map(len, row)) for row in rows]
         found: list[Any] = [None] * len(rows)
@@ -318,6 +342,8 @@ class Labeller:
         return found
 
     def _split(self, word: str) -> list[int]:
+        if word == UTTERANCE and self._special["prefix"]:
+            return []  # it is read at the piece before it
         if word not in self._known:
             if len(self._known) >= 2**18:
                 self._known.clear()
@@ -341,25 +367,30 @@ class Labeller:
         by half, and each piece's scores are from the window in which the nearer cut is farthest; of a text with one
         label the beginning is read."""
         width = self._limit - len(self._special["prefix"]) - len(self._special["suffix"])
+        # An utterance's first word has no piece of its own where a model has such a limit.
         body = [piece for pieces in row for piece in pieces]
         if self.unit == "sentence" or len(body) <= width:
             return self._read([words], [[body[:width]] if self.unit == "sentence" else row])[0]
+        front = int(self.utterances)
         starts = [*range(0, len(body) - width, max(1, width // 2)), len(body) - width]
-        # Each piece as a word of its own, so that there are scores for every piece.
-        windows = [[[piece] for piece in body[start : start + width]] for start in starts]
-        scores_WPY = np.stack([self._read([words], [window])[0][1] for window in windows])
+        # Each piece as a word of its own, so that there are scores for every piece; the first place is the intent's.
+        windows = [[*row[:front], *([piece] for piece in body[start : start + width])] for start in starts]
+        read_WPY = np.stack([self._read([words], [window])[0][1] for window in windows])
+        scores_WPY = read_WPY[:, front:]
         place_P, starts_W1 = np.arange(len(body)), np.array(starts)[:, None]
         before_WP = np.where(starts_W1 == 0, len(body), place_P - starts_W1)
         after_WP = np.where(starts_W1 + width == len(body), len(body), starts_W1 + width - 1 - place_P)
         window_P = np.minimum(before_WP, after_WP).argmax(0)
-        first_T = np.cumsum([0, *map(len, row[:-1])])
+        first_T = np.cumsum([0, *map(len, row[front:-1])])
         scores_TY = scores_WPY[window_P[first_T], first_T - starts_W1[window_P[first_T], 0]]
+        scores_TY = np.concatenate([read_WPY[0, :front], scores_TY])
         return scores_TY.argmax(-1), scores_TY
 
     def _inputs(self, sentences: list[Sequence[str]], rows: list[list[list[int]]]) -> dict[str, np.ndarray]:
         prefix, suffix = self._special["prefix"], self._special["suffix"]
         flat = [[*prefix, *(id for pieces in row for id in pieces), *suffix] for row in rows]
         first = [np.cumsum([len(prefix), *(len(pieces) for pieces in row[:-1])]) for row in rows]
+        first = [own - [not pieces for pieces in row] for own, row in zip(first, rows, strict=True)]
         inputs = {
             "pieces": _padded(flat, self._special["padding"]),
             "piece_lengths": np.array([len(each) for each in flat], np.int64),

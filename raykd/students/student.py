@@ -87,4 +87,4 @@ class Student(TaggerConfig):
         return {**super().shape(), **self.model_dump(include=shown)}
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
-        return head_of(self.decoder, len(tag_set))
+        return head_of(self.decoder, len(tag_set), tag_set.allowed_places())

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from raykd.tasks.aspect import ASPECT
 from raykd.tasks.classification import CLASSIFICATION
+from raykd.tasks.intent_slots import INTENT_SLOTS
 from raykd.tasks.labels import LabelTask
 from raykd.tasks.masked_lm import MASKED_LM, MaskedLMTask
 from raykd.tasks.ner import NER
@@ -17,7 +18,10 @@ from raykd.tasks.pos import POS
 Task = LabelTask | ParsingTask | MaskedLMTask
 
 TASKS: Mapping[str, Task] = MappingProxyType(
-    {task.name: task for task in (NER, POS, ASPECT, CLASSIFICATION, *PARSING.values(), MASKED_LM)}
+    {
+        task.name: task
+        for task in (NER, POS, ASPECT, CLASSIFICATION, INTENT_SLOTS, *PARSING.values(), MASKED_LM)
+    }
 )
 
 __all__ = ["TASKS", "LabelTask", "MaskedLMTask", "ParsingTask", "Task"]

@@ -7,7 +7,7 @@ from its output, and how they are scored. Another kind of task (trees, sequences
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -39,7 +39,9 @@ class LabelTask:
     """What people read."""
     metric: Callable[[Labels, Labels], float]
     """From gold and predicted labels of every sentence to 0..1."""
-    scheme: Literal["bioes", "flat"]
+    scheme: Literal["bioes", "flat", "utterance"]
+    beside: Mapping[str, Callable[[Labels, Labels], float]] = field(default_factory=dict, hash=False)
+    """Other metrics of the same labels, by their names: what is shown beside the score."""
     unit: Literal["word", "sentence"] = "word"
     structure: ClassVar[Literal["labels", "trees"]] = "labels"
     """What is predicted of a sentence."""
@@ -60,7 +62,11 @@ class LabelTask:
             raise CorpusError(where, None, problem, hint)
         if corpus.tag_set.scheme != self.scheme:
             problem = f"its tags are {corpus.tag_set.scheme}, and task {self.name!r} needs {self.scheme} tags"
-            raise CorpusError(where, None, problem, "set corpus.scheme, or another task")
+            utterances = "utterance" in (corpus.tag_set.scheme, self.scheme)
+            hint = (
+                "set corpus.source, or another task" if utterances else "set corpus.scheme, or another task"
+            )
+            raise CorpusError(where, None, problem, hint)
 
     def targets(self, table: pa.Table, *, pos: Sequence[str] = (), labels: Any = None) -> LabelColumn:
         """The labels of a corpus part; neither `pos` nor `labels` is read."""
@@ -80,9 +86,18 @@ class LabelTask:
         languages: Sequence[str],
         targets: Collection[str] = (),
     ) -> Mapping[Group, Score]:
-        """The metric over source languages and, where there are any, over the `targets`."""
-        names = [tag_set.decode(path) for path in predicted]
-        return score_languages(self.metric, gold.lists(tag_set.tags), names, languages, targets=targets)
+        """The metric over source languages and, where there are any, over the `targets`; others are `beside` it."""
+        names, gold_names = [tag_set.decode(path) for path in predicted], gold.lists(tag_set.tags)
+        own, *others = (
+            score_languages(metric, gold_names, names, languages, targets=targets)
+            for metric in (self.metric, *self.beside.values())
+        )
+        return {
+            group: replace(
+                score, beside={name: each[group] for name, each in zip(self.beside, others, strict=True)}
+            )
+            for group, score in own.items()
+        }
 
 
 def best_labels(output: Output) -> list[np.ndarray]:

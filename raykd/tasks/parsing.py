@@ -64,7 +64,7 @@ class ParsingTask:
     punctuation: Punctuation
     score_name: str = "las"
     unit: Literal["word", "sentence"] = "word"
-    scheme: Literal["bioes", "flat"] = "flat"
+    scheme: Literal["bioes", "flat", "utterance"] = "flat"
     structure: ClassVar[Literal["labels", "trees"]] = "trees"
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language", "heads", "pos")
 

@@ -65,7 +65,7 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
         return partial(BiLSTM, hidden=self.hidden_dim, layers=self.layers, dropout=dropout)
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
-        return head_of(self.decoder, len(tag_set))
+        return head_of(self.decoder, len(tag_set), tag_set.allowed_places())
 
 
 class BiLSTMCRFTeacher(BiLSTMTeacher):

@@ -17,6 +17,7 @@ from torch import nn
 from raykd.errors import StoreError
 from raykd.layers import Model, Output
 from raykd.layers.dropout import OwnDropout
+from raykd.layers.heads import Places
 from raykd.layers.model import checked_layer
 from raykd.layers.windows import in_windows
 from raykd.structures import Chain
@@ -37,7 +38,7 @@ class HFTagger(Model):
     of sentences (`pools`) gives one label by its own pooling, and reads what fits of a longer sentence.
 
     `precision` is that of its outputs where it is not trained: in bf16 a processor that has it is two to three times
-    faster. `freeze` names what is never trained.
+    faster. `freeze` names what is never trained, `places` says which tags a word may have by its place.
     """
 
     def __init__(
@@ -52,8 +53,10 @@ class HFTagger(Model):
         pools: bool = False,
         precision: Literal["float32", "bf16"] = "float32",
         freeze: Sequence[Frozen] = (),
+        places: Places | None = None,
     ):
         super().__init__()
+        self.places = places or Places(None)
         self.model, self.unit, self.pools = model, unit, pools
         self._labels, self._limit, self._prefix, self._suffix = labels, limit, prefix, suffix
         self.precision: Literal["float32", "bf16"] = precision
@@ -73,7 +76,7 @@ class HFTagger(Model):
         sizes = [self.model.config.num_labels, *(self.model.config.hidden_size for _ in wanted)]
         logits_BTL, *states = read_BTD.split(sizes, dim=-1)
         lengths_B = batch.lengths_B if self.unit == "word" else torch.ones_like(batch.lengths_B)
-        chain = Chain(self._labels.emissions(logits_BTL.float(), lengths_B), lengths_B)
+        chain = Chain(self.places(self._labels.emissions(logits_BTL.float(), lengths_B)), lengths_B)
         return Output(chain, dict(zip(wanted, states, strict=True)))
 
     def train(self, mode: bool = True) -> Self:
@@ -134,7 +137,7 @@ class HFTagger(Model):
             first_BT, lengths_B = torch.zeros_like(lengths_B)[:, None], torch.ones_like(lengths_B)
         # torch.export takes the sizes in take_along_dim for constants.
         logits_BTL = logits_BPL.gather(1, first_BT[:, :, None].expand(-1, -1, logits_BPL.shape[2]))
-        scores_BTY = self._labels.emissions(logits_BTL, lengths_B)
+        scores_BTY = self.places(self._labels.emissions(logits_BTL, lengths_B))
         inside_BT = torch.arange(first_BT.shape[1]) < lengths_B[:, None]
         return torch.where(inside_BT, scores_BTY.argmax(-1), 0), scores_BTY
 

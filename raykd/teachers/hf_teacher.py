@@ -20,6 +20,7 @@ from raykd.layers.checkpoint import (
     reading_limit,
     weights_checksum,
 )
+from raykd.layers.heads import Places
 from raykd.layers.model import checked_layer
 from raykd.teachers.ensemble import Seeded
 from raykd.teachers.hf_tagger import HFTagger
@@ -165,6 +166,7 @@ class HFTeacher(Seeded, Duration):
     def _tagger(self, model: Any, tag_set: TagSet, unit: Any, **sizes: int) -> HFTagger:
         labels = self._label_map(model.config, tag_set)
         own = {"pools": self.pools, "precision": self.precision, "freeze": self.freeze}
+        own["places"] = Places(tag_set.allowed_places())
         return HFTagger(model, labels, unit=unit, **sizes, **own)
 
     def _label_map(self, config: Any, tag_set: TagSet) -> LabelMap:

@@ -350,7 +350,7 @@ def test_every_source_has_its_reader_and_its_name():
     for name, source in SOURCES.items():
         assert ("most" in signature(READERS[name]).parameters) == issubclass(source, FilesConfig), name
     for name, kind in SOURCES.items():
-        assert kind.model_fields["source"].annotation.__args__ == (name,)
+        assert name in kind.model_fields["source"].annotation.__args__
     with pytest.raises(
         ValueError, match="'builtin', 'conll', 'conllu', 'tsv', 'parquet', 'jsonl', 'huggingface'"
     ):

@@ -38,6 +38,17 @@ def padded(rows, fill=0):
     return [[*row, *[fill] * (width - len(row))] for row in rows]
 
 
+def test_the_word_in_front_of_an_utterance_is_read_at_the_last_special_token_before_it():
+    batch = encode_text([["a", "ab"], ["ab"]], SPECIAL).gather(np.array([0, 1]))
+    asked = encode_text([["<utterance>", "a", "ab"], ["<utterance>", "ab"]], SPECIAL).gather(np.array([0, 1]))
+    assert asked.pieces_BP.tolist() == batch.pieces_BP.tolist()
+    assert asked.first_BT.tolist() == [[1, 2, 3], [1, 2, 0]]
+    assert asked.lengths_B.tolist() == [3, 2]
+    # Where there is none, it is a word like any other.
+    words = WordVocabulary.build(["<utterance>", "a"])
+    assert encode_text([["<utterance>", "a"]], words).gather(np.array([0])).pieces_BP.tolist() == [[2, 3]]
+
+
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=["word", "wordpiece", "special tokens"])
 @untimed
 @given(sentences=sentences, picks=picks)

@@ -137,6 +137,37 @@ def test_the_constraints_admit_exactly_the_sequences_that_spans_can_write(length
     assert admitted == writable
 
 
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_utterances_are_an_intent_and_then_what_spans_can_write(length):
+    small = TagSet.utterances(["A"], ["intent:x", "intent:y"])
+    transitions, start, end = small.allowed_transitions(), small.allowed_start(), small.allowed_end()
+    first_Y, later_Y = small.allowed_places()
+    admitted = set()
+    for tags in itertools.product(small.tags, repeat=length):
+        numbers = [small.index(tag) for tag in tags]
+        steps = all(transitions[a, b] for a, b in itertools.pairwise(numbers))
+        if start[numbers[0]] and end[numbers[-1]] and steps:
+            admitted.add(tags)
+            assert first_Y[numbers[0]]
+            assert later_Y[numbers[1:]].all()
+            assert to_bioes(from_bioes(tags, "utterance"), "utterance") == ([*tags], 0)
+    slots = TagSet.of_types(["A"]).tags
+    spans = [own for own in itertools.product(slots, repeat=length - 1) if to_bioes(own, "bioes")[1] == 0]
+    assert admitted == {(intent, *own) for intent in ("intent:x", "intent:y") for own in spans}
+
+
+def test_a_tag_set_of_utterances():
+    tags = TagSet.utterances(["city", "airline"], ["intent:fare"])
+    assert tags.tags[:2] == ("O", "B-airline")
+    assert tags.labels == ("airline", "city", "intent:fare")
+    assert TagSet(tags.tags, "utterance") == tags
+    assert TagSet.of_types(["A"]).allowed_places() is None
+    with pytest.raises(ValueError, match="has intents"):
+        TagSet(TagSet.of_types(["A"]).tags, "utterance")
+    with pytest.raises(ValueError, match="a BIOES tag set"):
+        TagSet(tags.tags, "bioes")
+
+
 def test_repairs_of_each_scheme():
     assert to_bioes(["O", "I-PER", "I-PER"], "iob2") == (["O", "B-PER", "E-PER"], 1)
     assert to_bioes(["O", "B-PER", "I-PER"], "iob1") == (["O", "B-PER", "E-PER"], 1)

@@ -22,6 +22,7 @@ from raykd.objectives.top_k import TopK
 from raykd.objectives.top_wk import TopWK
 from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.structures import Chain, Mixture
+from raykd.structures.labelled_arcs import NEVER
 from tests.objectives.cases import Case, built_loss, cases, draw_chain, make_case, targets_of
 from tests.objectives.definitions import best, softened_laws
 from tests.oracles.chains import enumerate_chain
@@ -280,6 +281,19 @@ def test_logits_vanish_iff_scores_are_the_logarithms_of_the_marginals(case):
     assert built_loss(Logits(), same).max() < 1e-12
     scores_BTY[0, 0, 0] += 0.1
     near(built_loss(Logits(), same)[0], torch.tensor(0.005).double())
+
+
+def test_logits_leave_out_what_may_not_be():
+    """What a label has that no word there may have is no distance to anything."""
+    case = make_case(0)
+    scores_BTY = case.student.emissions_BTY.clone()
+    whole = built_loss(Logits(), replace(case, student=Chain(scores_BTY.clone(), case.student.lengths_B)))
+    log = enumerate_chain(case.teacher)[0].token_marginals()[0, 0].log().clamp_min(-20.0)
+    apart = (scores_BTY[0, 0, 0] - log).square() / 2
+    scores_BTY[0, 0, 0] = NEVER
+    found = built_loss(Logits(), replace(case, student=Chain(scores_BTY, case.student.lengths_B)))
+    near(found[0], whole[0] - apart)
+    near(found[1:], whole[1:])
 
 
 def brought(objective: Representation, wanted_BTD: torch.Tensor, own_BTD: torch.Tensor) -> torch.Tensor:

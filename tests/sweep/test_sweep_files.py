@@ -35,6 +35,7 @@ REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
 PRETRAINING = ("schedule.epochs=1", "student.embedding_dim=6", "corpus.cap=44")
 FOLDERS = {
     "aspect": "aspect",
+    "atis": "atis",
     "parsing_1b": ".",
     "parsing_2b": ".",
     "pretraining": "wikineural",

@@ -1,6 +1,6 @@
 """Every task of the table that predicts labels against a hand-made example; a new one needs one here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +18,7 @@ from tests.oracles.chains import enumerate_chain
 TYPES = TagSet.of_types(["PER", "LOC"])
 POLARITIES = TagSet.of_types(["negative", "positive"])
 WORDS = TagSet.flat(["DET", "NOUN", "VERB"])
+UTTERANCES = TagSet.utterances(["city"], ["intent:fare", "intent:flight"])
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Example:
     gold: list[list[str]]
     predicted: list[list[str]]
     scores: tuple[float, float, float]
+    beside: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 SPANS = Example(
@@ -54,6 +56,18 @@ EXAMPLES = {
     ),
     "classification": Example(
         WORDS, [["DET"], ["NOUN"], ["VERB"]], [["DET"], ["VERB"], ["VERB"]], (1.0, 0.0, 1.0)
+    ),
+    "intent_slots": Example(
+        UTTERANCES,
+        [
+            ["intent:fare", "S-city", "O", "S-city"],
+            ["intent:flight", "O"],
+            ["intent:flight", "B-city", "E-city"],
+        ],
+        # The intent and one of two slots; another intent; both.
+        [["intent:fare", "S-city", "O", "O"], ["intent:fare", "O"], ["intent:flight", "B-city", "E-city"]],
+        (0.0, 0.0, 1.0),
+        {"intent_accuracy": (1.0, 0.0, 1.0), "slot_f1": (2 / 3, 0.0, 1.0)},
     ),
 }
 LANGUAGES = ["en", "de", "fr"]
@@ -85,7 +99,7 @@ def test_scores_are_named_for_files_and_for_people(name):
     task = TASKS[name]
     assert task.score_name.isidentifier()
     assert task.score_name.lower() == task.score_name
-    assert task.score_name in task.score_label.lower()
+    assert task.score_name.replace("_", " ") in task.score_label.lower()
     assert EXAMPLES[name].tag_set.scheme == task.scheme
 
 
@@ -126,6 +140,10 @@ def test_scores_are_those_counted_by_hand(name):
     assert set(scores) == {"source"}
     assert scores["source"].by_language == pytest.approx(dict(zip(LANGUAGES, example.scores, strict=True)))
     assert scores["source"].mean == pytest.approx(sum(example.scores) / 3)
+    beside = {
+        name: tuple(own.by_language[x] for x in LANGUAGES) for name, own in scores["source"].beside.items()
+    }
+    assert beside == {name: pytest.approx(own) for name, own in example.beside.items()}
     assert scores["source"].by_seed == (scores["source"].mean,)
 
 

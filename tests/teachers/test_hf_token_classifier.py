@@ -77,6 +77,20 @@ def test_sentences_longer_than_the_model_reads_are_tagged_throughout(checkpoint)
     torch.testing.assert_close(both.emissions_BTY[0, :6], window.emissions_BTY[0, :6])
 
 
+def test_intents_are_read_at_the_piece_before_the_sentence(checkpoint):
+    tags = TagSet.utterances(["city"], ["intent:fare", "intent:flight"])
+    teacher = HFTokenClassifierTeacher(path=checkpoint, fine_tune=True)
+    model = teacher.build(tag_set=tags).eval()
+    batch = batch_for(teacher, tuple(("<utterance>", *words) for words in SENTENCES))
+    assert batch.first_BT[:, 0].tolist() == [0, 0, 0]
+    chain = chain_of(model, batch)
+    first_Y, later_Y = tags.allowed_places()
+    marginals_BTY = token_marginals(chain)
+    torch.testing.assert_close(marginals_BTY[:, 0, first_Y].sum(1), torch.ones(3))
+    torch.testing.assert_close(marginals_BTY[0, 1:][:, later_Y].sum(1), torch.ones(4))
+    assert_same_as(model, session_of(model.to_onnx()), batch)
+
+
 def test_fine_tuning_gets_a_new_head_over_the_corpus_tags(checkpoint):
     teacher = HFTokenClassifierTeacher(path=checkpoint, fine_tune=True)
     torch.manual_seed(0)
