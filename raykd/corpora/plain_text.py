@@ -23,7 +23,7 @@ Line = tuple[int, str]
 
 
 def parse(
-    config: TextConfig, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The sentences of one file's lines, without tags."""
     split: Callable[[str], list[str]] = str.split if config.unit == "sentence" else WORDS.findall

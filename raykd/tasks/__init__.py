@@ -10,13 +10,14 @@ from raykd.tasks.aspect import ASPECT
 from raykd.tasks.classification import CLASSIFICATION
 from raykd.tasks.labels import LabelTask
 from raykd.tasks.ner import NER
+from raykd.tasks.pairs import PAIRS
 from raykd.tasks.parsing import PARSING, ParsingTask
 from raykd.tasks.pos import POS
 
 Task = LabelTask | ParsingTask
 
 TASKS: Mapping[str, Task] = MappingProxyType(
-    {task.name: task for task in (NER, POS, ASPECT, CLASSIFICATION, *PARSING.values())}
+    {task.name: task for task in (NER, POS, ASPECT, CLASSIFICATION, PAIRS, *PARSING.values())}
 )
 
 __all__ = ["TASKS", "LabelTask", "ParsingTask", "Task"]

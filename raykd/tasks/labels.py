@@ -41,6 +41,8 @@ class LabelTask:
     """From gold and predicted labels of every sentence to 0..1."""
     scheme: Literal["bioes", "flat"]
     unit: Literal["word", "sentence"] = "word"
+    pairs: bool = False
+    """Whether a sentence is a pair of texts."""
     structure: ClassVar[Literal["labels", "trees"]] = "labels"
     """What is predicted of a sentence."""
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language")

@@ -56,6 +56,7 @@ EXAMPLES = {
         WORDS, [["DET"], ["NOUN"], ["VERB"]], [["DET"], ["VERB"], ["VERB"]], (1.0, 0.0, 1.0)
     ),
 }
+EXAMPLES["pairs"] = EXAMPLES["classification"]
 LANGUAGES = ["en", "de", "fr"]
 EVERY = pytest.mark.parametrize("name", EXAMPLES)
 
