@@ -6,7 +6,7 @@ form (`to_plain`) that `from_plain` reads back to an equal value: a result that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, pstdev, stdev
 from typing import Any, Literal
@@ -32,6 +32,8 @@ class Score:
     """Each seed's mean over languages, in the order of the seeds."""
     beside: Mapping[str, Score] = field(default_factory=dict)
     """Other metrics of the same predictions, by their names: UAS beside LAS."""
+    outside: tuple[str, ...] = ()
+    """Languages of `by_language` over which the mean is not."""
 
     @property
     def sd(self) -> float | None:
@@ -39,25 +41,35 @@ class Score:
         return stdev(self.by_seed) if len(self.by_seed) > 1 else None
 
     @staticmethod
-    def of(by_language: Mapping[str, float]) -> Score:
-        """The score of one run: every language counts the same, however many sentences it has."""
-        values = list(by_language.values())
+    def of(by_language: Mapping[str, float], outside: Collection[str] = ()) -> Score:
+        """The score of one run: every language counts the same, however many sentences it has; those `outside` count
+        in no mean, unless there are no others."""
+        apart = tuple(name for name in by_language if name in outside)
+        apart = apart if len(apart) < len(by_language) else ()
+        values = [value for name, value in by_language.items() if name not in apart]
         mean = fmean(values)
-        return Score(mean, pstdev(values), dict(by_language), (mean,))
+        return Score(mean, pstdev(values), dict(by_language), (mean,), outside=apart)
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Score:
         """The score that `to_plain` wrote."""
         beside = {name: Score.from_plain(own) for name, own in plain.get("beside", {}).items()}
-        return Score(**{**plain, "by_seed": tuple(plain["by_seed"]), "beside": beside})
+        outside = tuple(plain.get("outside", ()))
+        return Score(**{**plain, "by_seed": tuple(plain["by_seed"]), "beside": beside, "outside": outside})
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form."""
         beside = {name: own.to_plain() for name, own in self.beside.items()}
         # Stated only where there is one: results that were stored before it existed stay as they are.
-        own = {name: value for name, value in vars(self).items() if name != "beside"}
+        own = {name: value for name, value in vars(self).items() if name not in ("beside", "outside")}
         own |= {"by_language": dict(self.by_language), "by_seed": list(self.by_seed)}
+        own |= {"outside": list(self.outside)} if self.outside else {}
         return {**own, "beside": beside} if beside else own
+
+    def without(self, outside: Collection[str]) -> Score:
+        """The score of one run with these languages outside of its mean."""
+        beside = {name: own.without(outside) for name, own in self.beside.items()}
+        return replace(Score.of(self.by_language, outside), beside=beside)
 
     @staticmethod
     def over_seeds(scores: Sequence[Score]) -> Score:
@@ -71,6 +83,7 @@ class Score:
             beside={
                 name: Score.over_seeds([one.beside[name] for one in scores]) for name in scores[0].beside
             },
+            outside=scores[0].outside,
         )
 
     @staticmethod
@@ -80,7 +93,8 @@ class Score:
         beside = {
             name: Score.over_languages([one.beside[name] for one in scores]) for name in scores[0].beside
         }
-        return replace(Score.of(by_language), beside=beside)
+        outside = {name for score in scores for name in score.outside}
+        return replace(Score.of(by_language, outside), beside=beside)
 
 
 @dataclass(frozen=True)
@@ -109,6 +123,12 @@ class Scores:
         """The target languages."""
         score = self.get("test", "target")
         return () if score is None else tuple(score.by_language)
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Those of them over which the mean is not."""
+        score = self.get("test", "target")
+        return () if score is None else score.outside
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form."""

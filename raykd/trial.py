@@ -246,3 +246,8 @@ def scores_of(scored: Scored) -> str:
 def targets_of(scored: Iterable[Scored]) -> list[str]:
     """The target languages, in the order in which they occur."""
     return list(dict.fromkeys(language for each in scored for language in each.scores.targets))
+
+
+def outside_of(scored: Iterable[Scored]) -> list[str]:
+    """The target languages over which no mean is, in the order in which they occur."""
+    return list(dict.fromkeys(language for each in scored for language in each.scores.outside))

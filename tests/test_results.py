@@ -92,3 +92,21 @@ def test_a_score_without_any_is_stored_as_ever():
     assert set(plain["dev"]["source"]) == {"mean", "languages_sd", "by_language", "by_seed"}
     assert run(0.5, 1.0, 0.1).get("dev", "source", "uas") is None
     assert run(0.5, 1.0, 0.1).by_language("dev", "uas") == {}
+
+
+def test_languages_outside_of_the_mean_are_scored_and_shown():
+    score = Score.of({"de": 0.5, "fr": 0.7, "ja": 0.1}).without(("ja", "ko"))
+    assert (score.mean, score.by_seed, score.outside) == (pytest.approx(0.6), (score.mean,), ("ja",))
+    assert score.languages_sd == pytest.approx(0.1)
+    assert score.by_language == {"de": 0.5, "fr": 0.7, "ja": 0.1}
+    assert Score.from_plain(there_and_back(score.to_plain())) == score
+    other = Score.of({"de": 0.7, "fr": 0.9, "ja": 0.9}, ("ja",))
+    seeds = Score.over_seeds([score, other])
+    assert (seeds.mean, seeds.outside) == (pytest.approx(0.7), ("ja",))
+    # Runs of several languages each, of which one has nothing but what is outside.
+    together = Score.over_languages([other, Score.of({"es": 0.2})])
+    assert (together.mean, together.outside) == (pytest.approx(0.6), ("ja",))
+    beside = with_uas(Score.of({"de": 0.5, "ja": 0.1}), {"de": 0.6, "ja": 0.2}).without(("ja",))
+    assert beside.beside["uas"].mean == 0.6
+    assert Score.of({"ja": 0.3}, ("ja",)).mean == 0.3, "there are no others"
+    assert "outside" not in Score.of({"de": 0.5}).to_plain()

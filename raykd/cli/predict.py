@@ -26,11 +26,23 @@ from raykd.corpora.column_files import starts_document
 from raykd.corpora.conllu import COLUMNS, HEAD_COLUMN, MISSING, NO_WORD, WIDTH
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
-from raykd.serving.labeller import CARD, READ_AHEAD, Labelled, Labeller, LabellerError, load, model_file
+from raykd.serving.labeller import (
+    CARD,
+    READ_AHEAD,
+    SEPARATOR,
+    Labelled,
+    Labeller,
+    LabellerError,
+    check_pair,
+    joined,
+    load,
+    model_file,
+)
 from raykd.storage import Storage
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 """The name of a run's folder."""
+PAIR = 'expected {"text": "…", "text_pair": "…"}'
 GIVE_POS = "give --pos DIR, an export of a student of task pos"
 Numbered = Iterator[tuple[int, str]]
 """(line from 1, its text without the line end)."""
@@ -49,9 +61,10 @@ def predict(
         Literal["auto", "text", "tsv", "conll", "jsonl"],
         typer.Option(
             "--format",
-            help="text: one text a line. tsv: one text a line, in the --column. conll: a word a line, an empty line "
-            'after a sentence. jsonl: lines of {"text": …} or {"tokens": […]}, with "pos" for a parser. auto: by the '
-            "end of the name, else by how the file begins; text for -.",
+            help="text: one text a line, or two with a tab between them for a model of pairs. tsv: one text a line, in "
+            "the --column, of a pair the second in the next one. conll: a word a line, an empty line after a sentence. "
+            'jsonl: lines of {"text": …} or {"tokens": […]}, with "pos" for a parser, with "text_pair" for a model of '
+            "pairs. auto: by the end of the name, else by how the file begins; text for -.",
         ),
     ] = "auto",
     column: Annotated[
@@ -113,7 +126,7 @@ def _format(file: str, labeller: Labeller) -> str:
     ends = {".jsonl": "jsonl", ".conll": "conll", ".conllu": "conll", ".iob2": "conll"}
     ends[".tsv"] = "tsv" if labeller.unit == "sentence" else "conll"
     path = Path(file)
-    if path.suffix in ends or not path.is_file():
+    if path.suffix in ends or not path.is_file() or labeller.pairs:
         return ends.get(path.suffix, "text")
     from raykd.corpora.detect.look import look_at  # the readers of corpora take a while to import
 
@@ -144,39 +157,61 @@ def _decoded(source: Iterable[bytes], name: str) -> Numbered:
 
 def _of_text(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
     _refuse_without_pos(labeller, file)
-    for said in labeller((text for _, text in lines), batch=batch):
+    for said in labeller(_checked(labeller, lines, file), batch=batch):
         yield _json_line(said)
 
 
 def _of_tsv(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
     _refuse_without_pos(labeller, file)
-    for said in labeller(_cells(lines, file, column or 0), batch=batch):
+    texts = _cells(lines, file, column or 0, 2 if labeller.pairs else 1)
+    for said in labeller(_checked(labeller, texts, file), batch=batch):
         yield _json_line(said)
 
 
-def _cells(lines: Numbered, file: str, column: int) -> Iterator[str]:
+def _cells(lines: Numbered, file: str, column: int, count: int) -> Numbered:
+    """The text of each line, or the two texts from `column` on."""
     for number, line in lines:
         cells = line.split("\t")
-        if line.strip() and len(cells) <= column:
-            problem = (
-                f"the line has {counted(len(cells), 'column')}, and the text is expected in column {column}"
-            )
+        if line.strip() and len(cells) < column + count:
+            where = f"the text is expected in column {column}"
+            if count > 1:
+                where = f"the texts are expected in columns {column} and {column + 1}"
+            problem = f"the line has {counted(len(cells), 'column')}, and {where}"
             raise CorpusError(file, number, problem, "set --column to the column of the text, from 0")
         if line.strip():
-            yield cells[column]
+            yield number, SEPARATOR.join(cells[column : column + count])
+
+
+def _checked(labeller: Labeller, texts: Numbered, file: str) -> Iterator[str]:
+    """The texts. Raises CorpusError where one is no pair, and the model labels pairs."""
+    for number, text in texts:
+        if labeller.pairs:
+            _refuse_single(text, file, number)
+        yield text
+
+
+def _refuse_single(given: str | list[str], file: str, number: int) -> None:
+    try:
+        check_pair(given)
+    except ValueError as error:
+        raise CorpusError(file, number, str(error), "see docs/EXPORT.md") from None
 
 
 def _of_json(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
     """Each object with what the model says laid over it, in their order."""
     read = (_parsed(text, file, number, labeller) for number, text in lines if text.strip())
     while own := list(islice(read, READ_AHEAD * batch)):
-        of_text = labeller((plain["text"] for plain in own if "text" in plain), batch=batch)
+        of_text = labeller((_text_of(plain) for plain in own if "text" in plain), batch=batch)
         of_words = iter(_of_words(labeller, [plain for plain in own if "text" not in plain], batch))
         for plain in own:
             if "text" in plain:
                 yield _json_line(next(of_text), plain)
             else:
                 yield json.dumps({**plain, **next(of_words)}, ensure_ascii=False) + "\n"
+
+
+def _text_of(plain: dict[str, Any]) -> str:
+    return joined(plain["text"], plain["text_pair"]) if "text_pair" in plain else plain["text"]
 
 
 def _of_words(labeller: Labeller, given: list[dict[str, Any]], batch: int) -> list[dict[str, Any]]:
@@ -205,6 +240,10 @@ def _parsed(text: str, file: str, number: int, labeller: Labeller) -> dict[str, 
         isinstance(plain["text"], str) if "text" in plain else _strings(plain.get("tokens"))
     ):
         raise CorpusError(file, number, f"got {text[:60]!r}", expected)
+    if labeller.pairs:
+        if not isinstance(plain.get("text_pair", ""), str):
+            raise CorpusError(file, number, f"got {text[:60]!r}", PAIR)
+        _refuse_single(_text_of(plain) if "text" in plain else plain["tokens"], file, number)
     if labeller.trees is not None and labeller.needs_pos:
         if "text" in plain:
             _refuse_without_pos(labeller, file, number)
@@ -231,6 +270,8 @@ def _refuse_without_pos(labeller: Labeller, file: str, line: int | None = None) 
 
 def _json_line(said: Labelled, plain: dict[str, Any] | None = None) -> str:
     own = {key: value for key, value in asdict(said).items() if value is not None}
+    if plain and "text_pair" in plain:
+        own["text"] = plain["text"]
     return json.dumps({**(plain or {}), **own}, ensure_ascii=False) + "\n"
 
 
@@ -238,6 +279,9 @@ def _of_conll(
     labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int
 ) -> Iterator[str]:
     """Each sentence with a last column of labels; comments stay where they are."""
+    if labeller.pairs:
+        problem = "columns of words have no pairs of texts, which the model labels"
+        raise CorpusError(file, None, problem, "give --format text, tsv or jsonl")
     read = _sentences(lines, file, column)
     if labeller.trees is not None:
         yield from _of_trees(labeller, read, file, batch)

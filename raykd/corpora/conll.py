@@ -71,9 +71,10 @@ def read(config: ConllSource, *, most: int | None = None) -> Stream:
 
 
 def parse(
-    config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: ConllSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file's lines. Without `labelled` the tag column is not read."""
+    """The sentences of one file's lines. Of a part without tags the tag column is not read."""
+    labelled = config.reads_tags(part, language)
     layout, lines = layout_of(config, lines, file=file, language=language, labelled=labelled)
     sentences = _sentences(layout, lines, file, language)
     head = list(islice(sentences, HEAD))

@@ -96,9 +96,10 @@ def read(config: ConlluSource, *, most: int | None = None) -> Stream:
 
 
 def parse(
-    config: ConlluSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: ConlluSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file's lines. Without `labelled` neither tags nor heads are read."""
+    """The sentences of one file's lines. Of a part without tags neither these nor heads are read."""
+    labelled = config.reads_tags(part, language)
     trees = config.tag == "tree"
     tag: Column = "deprel" if config.tag == "tree" else config.tag
     columns: dict[Column, str] = {tag: f"set corpus.tag ({', '.join(COLUMNS)})"} if labelled else {}

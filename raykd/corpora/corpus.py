@@ -58,6 +58,8 @@ class Corpus:
     unit: Unit = "word"
     pos: tuple[str, ...] = ()
     """The parts of speech of a treebank, in the order of their numbers; empty where there are no trees."""
+    outside_mean: tuple[str, ...] = ()
+    """Targets that are left out of their mean."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -80,7 +82,8 @@ class Corpus:
         wanted = set(languages)
         kept = tuple(language for language in self.languages if language in wanted)
         parts = {part: _of_languages(table, kept) for part, table in self.parts.items()}
-        return Corpus(self.tag_set, kept, parts, self.report.restricted(kept), self.unit, self.pos)
+        outside = tuple(name for name in self.outside_mean if name in wanted)
+        return Corpus(self.tag_set, kept, parts, self.report.restricted(kept), self.unit, self.pos, outside)
 
 
 def _of_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:
@@ -138,8 +141,9 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
         **{name: tally.counts for name, tally in found.items()},
     )
     return Corpus(
-        converted.tag_set, config.languages, converted.tables, report, converted.unit, converted.pos
-    )
+        converted.tag_set, config.languages, converted.tables, report, converted.unit, converted.pos,
+        config.outside_mean,
+    )  # fmt: skip
 
 
 def _kept_overlaps(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
@@ -163,7 +167,8 @@ def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
 
 def corpus_id(corpus: Corpus) -> str:
     """The identity of a corpus: over words, tags, languages and their order in every part, the tag set, which
-    languages are targets, and the unit of the tags; of a treebank also over heads and parts of speech.
+    languages are targets and which of them are outside of their mean, and the unit of the tags; of a treebank also
+    over heads and parts of speech.
 
     Where the text was read from and in which format does not matter.
     """
@@ -219,14 +224,16 @@ def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
     report, unit = CorpusReport.from_plain(manifest["report"]), manifest.get("unit", Corpus.unit)
     pos = tuple(manifest.get("pos", Corpus.pos))
-    return Corpus(tag_set, tuple(manifest["languages"]), parts, report, unit, pos)
+    outside = tuple(manifest.get("outside_mean", ()))
+    return Corpus(tag_set, tuple(manifest["languages"]), parts, report, unit, pos, outside)
 
 
 def _plain_kind(corpus: Corpus) -> dict[str, Any]:
-    """What its labels belong to, and its parts of speech."""
+    """What its labels belong to, its parts of speech, and what is outside of its means."""
     # Stated only where it is not the default: corpora stored before it existed keep their identity.
     unit = {} if corpus.unit == Corpus.unit else {"unit": corpus.unit}
-    return unit | ({"pos": list(corpus.pos)} if corpus.pos else {})
+    outside = {"outside_mean": list(corpus.outside_mean)} if corpus.outside_mean else {}
+    return unit | ({"pos": list(corpus.pos)} if corpus.pos else {}) | outside
 
 
 def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> None:

@@ -56,7 +56,7 @@ def _read_file(
     config: JsonlSource, storage: Storage, name: str, languages: list[str], *, labelled: bool
 ) -> Iterator[Sentence | Faulty]:
     file, columns = place(storage, name), config.columns
-    keys = [columns.token if columns.text is None else columns.text]
+    keys = [*columns.texts]
     keys += [columns.target] if labelled else []
     keys += [columns.language] if columns.language else []
     rows = _objects(read_lines(storage, name, "utf-8"), file, keys)

@@ -37,7 +37,7 @@ from raykd.storage import Storage
 
 READING = (
     "source", "columns", "separator", "comment", "header", "tag", "pos", "relations", "tag_names", "scheme",
-    "encoding", "on_error"
+    "encoding", "on_error", "labels", "part_values"
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
 BY_NAME = {".parquet": "parquet", ".jsonl": "jsonl"}

@@ -85,7 +85,8 @@ class MaskedText:
         row_B1, place_P = np.asarray(indices)[:, None], np.arange(pieces_BP.shape[1])
         fate_BP = self._share(row_B1, place_P, 1)
         anything_BP = (self._share(row_B1, place_P, 2) * self.size).astype(np.int64)
-        read_BP = np.where(masked_BP & (fate_BP < HIDDEN), self.special.mask, pieces_BP)
+        mask = np.int64(self.special.mask or 0)  # there is one
+        read_BP = np.where(masked_BP & (fate_BP < HIDDEN), mask, pieces_BP)
         replaced_BP = masked_BP & (fate_BP >= HIDDEN) & (fate_BP < HIDDEN + RANDOM)
         first_BM, lengths_B = _places(masked_BP)
         return replace(

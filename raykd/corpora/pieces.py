@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from raykd.corpora.ragged import Ragged, offsets_of
+from raykd.corpora.sentence import SEPARATOR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +22,14 @@ CONTINUING = "##"
 @dataclass(frozen=True)
 class Special:
     """The ids that are no piece of a word: padding fills a batch, unknown replaces what has no piece, prefix and suffix
-    are put around every sentence, and the mask hides a piece (vocabularies of words and of WordPieces alone have none
-    of these three)."""
+    are put around every sentence, separator between the texts of a pair, and the mask hides a piece (vocabularies of
+    words and of WordPieces alone have none of these four; the separator is a word of theirs)."""
 
     padding: int = 0
     unknown: int = 1
     prefix: tuple[int, ...] = ()
     suffix: tuple[int, ...] = ()
+    separator: tuple[int, ...] = ()
     mask: int | None = None
 
 
@@ -53,9 +55,14 @@ class Vocabulary(Protocol):
         ...
 
 
-def split_words(tokenizer: Tokenizer, words: Sequence[str], unknown: int) -> Ragged:
-    """The pieces of each word alone, without special tokens; a word without any piece is unknown."""
+def split_words(
+    tokenizer: Tokenizer, words: Sequence[str], unknown: int, separator: Sequence[int] = ()
+) -> Ragged:
+    """The pieces of each word alone, without special tokens; a word without any piece is unknown. Those of what is
+    between two texts are `separator`, where it is given."""
     encodings = tokenizer.encode_batch([[w] for w in words], is_pretokenized=True, add_special_tokens=False)
     rows = [encoding.ids or [unknown] for encoding in encodings]
+    if separator:
+        rows = [[*separator] if word == SEPARATOR else row for word, row in zip(words, rows, strict=True)]
     offsets = offsets_of(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
     return Ragged(np.fromiter((i for row in rows for i in row), np.int32, int(offsets[-1])), offsets)

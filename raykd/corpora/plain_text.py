@@ -23,14 +23,14 @@ Line = tuple[int, str]
 
 
 def parse_sentences(
-    config: TextConfig, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The sentences of one file, one in each of its lines, without tags."""
     return _sentences(config, enumerate(lines, start=1), file, language)
 
 
 def parse_documents(
-    config: TextConfig, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The sentences of one file of paragraphs, without tags."""
     return _sentences(config, _by_document(lines, language), file, language)

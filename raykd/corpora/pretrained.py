@@ -26,7 +26,7 @@ class HFVocabulary:
     checkpoint.
 
     `size` counts added tokens too; `special` are the checkpoint's own: [PAD], [UNK], [CLS] before, [SEP]
-    after. Of a pruned one `kept` has the checkpoint's id of each of its pieces.
+    after and between two texts. Of a pruned one `kept` has the checkpoint's id of each of its pieces.
     """
 
     definition: str
@@ -57,11 +57,11 @@ class HFVocabulary:
             raise CorpusError(path, None, f"no tokenizer could be loaded from it ({reason})", hint) from error
         backend.no_truncation()
         backend.no_padding()
-        prefix, suffix = _special_ids(backend)
+        prefix, suffix, separator = _special_ids(backend)
         largest = max(backend.get_vocab(with_added_tokens=True).values())
         padding = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         unknown = padding if tokenizer.unk_token_id is None else tokenizer.unk_token_id
-        special = Special(padding, unknown, prefix, suffix, tokenizer.mask_token_id)
+        special = Special(padding, unknown, prefix, suffix, separator, tokenizer.mask_token_id)
         return cls(backend.to_str(), largest + 1, special, full_size=largest + 1)
 
     def of_words(self, words: Sequence[str], *, prune: bool) -> HFVocabulary:
@@ -72,7 +72,8 @@ class HFVocabulary:
         """
         special = self.special
         # Models that number positions from the padding's id keep it.
-        always = {*range(special.padding + 1), special.unknown, *special.prefix, *special.suffix}
+        around = (special.prefix, special.suffix, special.separator)
+        always = {*range(special.padding + 1), special.unknown, *(id for ids in around for id in ids)}
         if not prune and not words:
             return replace(self, used=0)
         if not prune:
@@ -80,8 +81,12 @@ class HFVocabulary:
             return replace(self, used=len(always | set(np.unique(pieces).tolist())))
         definition, kept = pruned_tokenizer(self.definition, words, always, special.unknown)
         there = {old: new for new, old in enumerate(kept)}
-        around = (tuple(there[id] for id in ids) for ids in (special.prefix, special.suffix))
-        own = Special(there[special.padding], there[special.unknown], *around, there.get(special.mask))
+        own = Special(
+            there[special.padding],
+            there[special.unknown],
+            *(tuple(there[id] for id in ids) for ids in around),
+            mask=None if special.mask is None else there.get(special.mask),
+        )
         return HFVocabulary(definition, len(kept), own, kept, self.full_size, len(kept))
 
     @cached_property
@@ -91,7 +96,7 @@ class HFVocabulary:
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One row of int32 ids for each word. The word that stands for an utterance has none where the checkpoint has
         a piece of its own before every sentence: it is read there."""
-        found = split_words(self._tokenizer, words, self.special.unknown)
+        found = split_words(self._tokenizer, words, self.special.unknown, self.special.separator)
         if not self.special.prefix or UTTERANCE not in words:
             return found
         kept = np.array([word != UTTERANCE for word in words])
@@ -108,7 +113,8 @@ class HFVocabulary:
         """The vocabulary that `to_json` wrote."""
         content = json.loads(text)
         special = content["special"]
-        special |= {"prefix": tuple(special["prefix"]), "suffix": tuple(special["suffix"])}
+        # A vocabulary of before there were pairs has no separator.
+        special |= {name: tuple(special.get(name, ())) for name in ("prefix", "suffix", "separator")}
         kept = None if content.get("kept") is None else tuple(content["kept"])
         # Of before a vocabulary could be pruned.
         full_size = content.get("full_size", content["size"])
@@ -122,9 +128,11 @@ class HFVocabulary:
         )
 
 
-def _special_ids(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ids a tokenizer puts before and after a sentence, found around one encoded word."""
+def _special_ids(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The ids a tokenizer puts before and after a sentence, and between two, found around one encoded word."""
     bare = tokenizer.encode(["a"], is_pretokenized=True, add_special_tokens=False).ids
     whole = tokenizer.encode(["a"], is_pretokenized=True).ids
     start = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
-    return tuple(whole[:start]), tuple(whole[start + len(bare) :])
+    prefix, suffix = whole[:start], whole[start + len(bare) :]
+    both = tokenizer.encode(["a"], ["a"], is_pretokenized=True).ids
+    return tuple(prefix), tuple(suffix), tuple(both[start + len(bare) : len(both) - len(bare) - len(suffix)])

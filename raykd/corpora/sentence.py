@@ -3,6 +3,7 @@
 from typing import Literal, NamedTuple
 
 from raykd.errors import CorpusError
+from raykd.serving.labeller import SEPARATOR
 
 PARTS = ("train", "unlabelled", "dev", "test")
 """The parts of a corpus, in the order in which they are stored and shown."""
@@ -16,7 +17,8 @@ class Sentence(NamedTuple):
 
     `tags` are in the file's own scheme: one per word, or one for the whole sentence (its class), as `unit` says;
     None when the sentence is unlabelled. `origin` is the file and the 1-based line of the first word, for errors
-    that are found later; it takes no part in any identity. `heads` and `pos` are those of a treebank's sentence, one
+    that are found later; it takes no part in any identity. Of a pair of texts `tokens` are the words of both, with
+    `SEPARATOR` as a word between them. `heads` and `pos` are those of a treebank's sentence, one
     for each word: the number of its head, 0 for the root, and its part of speech; its tags are then relations.
     """
 
@@ -36,3 +38,8 @@ class Faulty(NamedTuple):
     faults: tuple[CorpusError, ...]
     whole_file: bool = False
     """The rest of the file cannot be read either."""
+
+
+def pair(one: list[str], other: list[str]) -> list[str]:
+    """The words of a pair of texts; empty where one of them has none."""
+    return [*one, SEPARATOR, *other] if one and other else []

@@ -59,6 +59,8 @@ class SourceConfig(Frozen):
     and they have a test but no dev."""
     zero_shot_languages: tuple[Name, ...] = ()
     """Languages of which nothing but the test is read."""
+    outside_mean: tuple[Name, ...] = ()
+    """Of the languages without labels those that are scored and shown but left out of their mean."""
     scheme: FileScheme | dict[str, FileScheme] = "auto"
     """How the files write spans, for all languages or each; `auto` finds it for each language from the tags."""
     cap: Cap | None = None
@@ -117,9 +119,19 @@ class SourceConfig(Frozen):
         twice = sorted({name for name in targets if targets.count(name) > 1})
         if twice:
             raise ValueError(f"unlabelled_languages and zero_shot_languages name {', '.join(twice)} twice")
+        if stray := [name for name in self.outside_mean if name not in targets]:
+            problem = f"outside_mean names {', '.join(stray)}, which training labels"
+            raise ValueError(f"{problem}: name some of unlabelled_languages and zero_shot_languages")
+        if self.outside_mean and set(self.outside_mean) == set(targets):
+            raise ValueError("outside_mean names all languages without labels: none is left for their mean")
         if len(targets) == len(self.languages):
             raise ValueError("no language with labels is left to learn from")
         return self
+
+    @property
+    def pairs(self) -> bool:
+        """Whether its sentences are pairs of texts."""
+        return False
 
     @property
     def pos_origin(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from raykd.corpora.sentence import Faulty, Sentence, Unit
+from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
 from raykd.corpora.source import Name, PartsConfig
 from raykd.counted import counted
 from raykd.errors import CorpusError
@@ -25,8 +25,10 @@ class TableColumns(Frozen):
     """The column of lists of tags, or of their numbers (`tag_names`)."""
     text: Name | None = None
     """Texts with one class each, instead of words with tags; their words are separated by white space."""
+    second: Name | None = None
+    """The second texts, of pairs of texts with one class each."""
     label: Name = "label"
-    """The class of a text."""
+    """The class of a text, or of a pair."""
     language: Name | None = None
     """The column of the language, where a file has several."""
 
@@ -34,6 +36,12 @@ class TableColumns(Frozen):
     def unit(self) -> Unit:
         """What one tag belongs to."""
         return "word" if self.text is None else "sentence"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of words or texts."""
+        one = self.token if self.text is None else self.text
+        return (one,) if self.second is None else (one, self.second)
 
     @property
     def target(self) -> str:
@@ -54,8 +62,17 @@ class TableSource(PartsConfig):
         """What one tag belongs to."""
         return self.columns.unit
 
+    @property
+    def pairs(self) -> bool:
+        """Whether its sentences are pairs of texts."""
+        return self.columns.second is not None
+
     @model_validator(mode="after")
     def _classes_are_flat(self) -> Self:
+        if self.pairs and self.unit == "word":
+            raise ValueError(
+                "columns.second names the second texts of pairs: name the first ones in columns.text"
+            )
         if self.unit == "sentence" and self.scheme != "flat":
             raise ValueError("a text has one class, which is no span: set scheme: flat")
         return self
@@ -84,7 +101,10 @@ def sentences_of(
         tokens = _words(table, columns.token, file, first)
         tags = _tags(table, columns.tag, names, file, first) if labelled else [None] * table.num_rows
     else:
-        tokens = [text.split() for text in _texts(table, columns.text, file, first)]
+        tokens = [text.split() for text in _texts(table, columns.text, "text", file, first)]
+        if columns.second is not None:
+            others = _texts(table, columns.second, "second", file, first)
+            tokens = [pair(one, other.split()) for one, other in zip(tokens, others, strict=True)]
         tags = _classes(table, columns.label, names, file, first) if labelled else [None] * table.num_rows
     row_languages = (
         _strings(table, columns.language, file) if columns.language else [languages[0]] * table.num_rows
@@ -148,15 +168,15 @@ def _tags(
     ]
 
 
-def _texts(table: pa.Table, name: str, file: str, first: int) -> list[str]:
-    column = _column(table, name, "text", file)
+def _texts(table: pa.Table, name: str, key: str, file: str, first: int) -> list[str]:
+    column = _column(table, name, key, file)
     if not (
         pa.types.is_string(column.type)
         or pa.types.is_large_string(column.type)
         or _is_string_view(column.type)
     ):
         problem = f"column {name!r} has {column.type}, not texts"
-        raise CorpusError(file, None, problem, f"set corpus.columns.text ({', '.join(table.column_names)})")
+        raise CorpusError(file, None, problem, f"set corpus.columns.{key} ({', '.join(table.column_names)})")
     return _values(column, file, first)
 
 

@@ -39,9 +39,9 @@ def read(config: TextSource, *, most: int | None = None) -> Stream:
 
 
 def parse(
-    config: TextSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: TextSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The sentences of one file's lines; there are no tags that could be read."""
     form = for_language(config.form, language)
     read_one = parse_documents if form == "documents" else parse_sentences
-    return read_one(config, lines, file=file, language=language, labelled=False)
+    return read_one(config, lines, file=file, language=language, part=part)

@@ -25,16 +25,14 @@ FORMS: Mapping[str, Parse] = MappingProxyType(
 
 
 def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None) -> Stream:
-    """Every file of `config` through `parse(config, lines, file, language, labelled)`, or the parser of its form, one
+    """Every file of `config` through `parse(config, lines, file, language, part)`, or the parser of its form, one
     after the other; of each the first `most` sentences."""
     storage = Storage(config.root)
     for part, language, name in files_of(config):
         lines = read_lines(storage, name, for_language(config.encoding, language) or "utf-8")
         file = place(storage, name)
         form = for_language(config.unlabelled_form, language) if part == "unlabelled" else "same"
-        sentences = FORMS.get(form or "same", parse)(
-            config, lines, file=file, language=language, labelled=config.reads_tags(part, language)
-        )
+        sentences = FORMS.get(form or "same", parse)(config, lines, file=file, language=language, part=part)
         empty = True
         try:
             for sentence in islice(sentences, most):

@@ -1,30 +1,38 @@
-"""Text classification: one text and its class per line, a tab between them; words are separated by white space."""
+"""Text classification: one text, or a pair of texts, and its class per line, tabs between them; words are separated by
+white space."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.files import BrokenLine
-from raykd.corpora.sentence import Faulty, Sentence, Unit
-from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
+from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
+from raykd.corpora.source import Name, Stream, TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.corpora.text_files import read_text_files
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
-Place = Annotated[int, Field(ge=0)]
+Place = Annotated[int, Field(ge=0)] | Name
+"""A column, from 0, or its name in the header."""
+SHOWN = 8
+"""Values of a column that an error names."""
 
 
 class Columns(Frozen):
-    """The columns of the text and its class, from 0."""
+    """The columns of the text and its class: from 0, or by their names in the header."""
 
     text: Place = 0
     """The column of the text."""
+    second: Place | None = None
+    """Of pairs of texts, the column of the second one."""
     label: Place = 1
-    """The column of its class."""
+    """The column of the class."""
+    part: Place | None = None
+    """Where a file has several parts, the column that says which (`part_values`)."""
 
 
 ColumnsOfEach = Annotated[
@@ -33,20 +41,59 @@ ColumnsOfEach = Annotated[
 
 
 class TsvSource(TextConfig):
-    """One text and its class per line."""
+    """One text, or one pair of texts, and its class per line."""
 
     unit: ClassVar[Unit] = "sentence"
     source: Literal["tsv"]
     scheme: Literal["flat"] = "flat"
     columns: ColumnsOfEach = Columns()
-    """The columns of text and class, counted from 0; or a mapping from languages, with `default` for the others."""
+    """The columns of text and class, counted from 0 or by their names; or a mapping from languages, with `default` for
+    the others."""
     header: bool = False
     """Whether the first line has the names of the columns."""
+    labels: dict[Name, Name] = Field(default_factory=dict)
+    """Other names for the classes of the files, so that all languages have the same: {neutral: NEUTRAL}."""
+    part_values: dict[Literal["train", "dev", "test", "unlabelled"], Name] = Field(default_factory=dict)
+    """What the column `part` has in the rows of each part, where a file has several: {train: TRAIN, test: TEST}."""
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> TsvSource:
         refuse_unknown_languages("columns", self.columns, self.languages)
+        every = {language: self.columns_of(language) for language in self.languages}
+        for language, columns in every.items():
+            named = [place for place in columns.model_dump().values() if isinstance(place, str)]
+            if named and not self.header:
+                raise ValueError(f"columns: {named[0]!r} is a name, and there is no header: set header: true")
+            missing = [part for part in self.named_parts(language) if part not in self.part_values]
+            if columns.part is not None and missing:
+                raise ValueError(f"part_values has nothing for {missing[0]}, which is read of {language}")
+        if self.part_values and all(columns.part is None for columns in every.values()):
+            raise ValueError("part_values has no effect: name the column of the part in columns.part")
+        single = [language for language, columns in every.items() if columns.second is None]
+        if 0 < len(single) < len(every):
+            problem = f"columns: {', '.join(single)} has no second text, and other languages have pairs"
+            raise ValueError(f"{problem}: set second for all languages, or for none")
+        if not single and self.unlabelled_form != "same":
+            raise ValueError("plain text has no pairs: remove unlabelled_form")
         return self
+
+    @property
+    def pairs(self) -> bool:
+        """Whether its sentences are pairs of texts."""
+        return self.columns_of(self.languages[0]).second is not None
+
+    def columns_of(self, language: str) -> Columns:
+        """The columns of the files of a language."""
+        return for_language(self.columns, language) or Columns()
+
+
+class _Places(NamedTuple):
+    """Columns by their numbers; None where one is not read."""
+
+    text: int
+    second: int | None
+    label: int | None
+    part: int | None
 
 
 def read(config: TsvSource, *, most: int | None = None) -> Stream:
@@ -59,10 +106,18 @@ def read(config: TsvSource, *, most: int | None = None) -> Stream:
 
 
 def parse(
-    config: TsvSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: TsvSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file's lines; empty lines are skipped. Without `labelled` the class is not read."""
-    columns, width = for_language(config.columns, language) or Columns(), 0
+    """The sentences of `part` in one file's lines; empty lines are skipped. Of a part without classes these are not
+    read.
+
+    Raises:
+        CorpusError: the header lacks a column, or a file of several parts has no row of this one.
+    """
+    columns, labelled, width = config.columns_of(language), config.reads_tags(part, language), 0
+    places = None if config.header else _places(columns, [], file, labelled=labelled)
+    wanted, others = config.part_values.get(part), set[str]()  # pyright: ignore[reportArgumentType, reportCallIssue]
+    found = False
     for number, line in enumerate(lines, start=1):
         if type(line) is BrokenLine:
             yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),))
@@ -72,9 +127,16 @@ def parse(
         cells = line.split("\t")
         width = width or len(cells)
         if config.header and number == 1:
+            places = _places(columns, [cell.strip() for cell in cells], file, labelled=labelled)
             continue
+        places = places or _places(columns, [], file, labelled=labelled)
         try:
-            tokens, tags = _cells(columns, cells, file, number, labelled)
+            _refuse_too_few(places, cells, file, number)
+            if places.part is not None and (value := cells[places.part].strip()) != wanted:
+                others |= {value} if len(others) < SHOWN else set()
+                continue
+            found = True
+            tokens, tags = _cells(config, places, cells, file, number)
             if len(cells) != width:
                 problem = f"{counted(len(cells), 'column')} between tabs where the first line has {width}"
                 raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
@@ -82,17 +144,43 @@ def parse(
             yield Faulty(language, (error,))
         else:
             yield Sentence(tokens, tags, language, (file, number), TsvSource.unit)
+    if others and not found:
+        problem = f"no row has {wanted!r} in the column of the part, but {', '.join(sorted(others))}"
+        raise CorpusError(file, None, problem, f"set corpus.part_values.{part}")
 
 
-def _cells(
-    columns: Columns, cells: list[str], file: str, number: int, labelled: bool
-) -> tuple[list[str], list[str] | None]:
-    needed = max(columns.text, columns.label if labelled else 0) + 1
+def _places(columns: Columns, names: list[str], file: str, *, labelled: bool) -> _Places:
+    """Columns by their numbers. Raises CorpusError where the header's `names` lack one."""
+
+    def place(key: str) -> int | None:
+        column = getattr(columns, key)
+        if not isinstance(column, str):
+            return column
+        if column not in names:
+            hint = f"set corpus.columns.{key} ({', '.join(names)})"
+            raise CorpusError(file, 1, f"there is no column {column!r} in the header", hint)
+        return names.index(column)
+
+    text = place("text")
+    assert text is not None
+    return _Places(text, place("second"), place("label") if labelled else None, place("part"))
+
+
+def _refuse_too_few(places: _Places, cells: list[str], file: str, number: int) -> None:
+    needed = max(place for place in places if place is not None) + 1
     if len(cells) < needed:
         problem = f"{counted(len(cells), 'column')} between tabs where at least {needed} are expected"
         raise CorpusError(file, number, problem, "correct the line, or set corpus.columns")
-    tokens = cells[columns.text].split()
-    tags = [cells[columns.label].strip()] if labelled else None
-    if not tokens or tags == [""]:
-        raise CorpusError(file, number, "the text or its class is empty", "correct the line")
-    return tokens, tags
+
+
+def _cells(
+    config: TsvSource, places: _Places, cells: list[str], file: str, number: int
+) -> tuple[list[str], list[str] | None]:
+    tokens = cells[places.text].split()
+    if places.second is not None:
+        tokens = pair(tokens, cells[places.second].split())
+    label = None if places.label is None else cells[places.label].strip()
+    if not tokens or label == "":
+        what = "the text" if places.second is None else "one of the texts"
+        raise CorpusError(file, number, f"{what} or its class is empty", "correct the line")
+    return tokens, None if label is None else [config.labels.get(label, label)]

@@ -62,10 +62,11 @@ def read(config: UtteranceSource, *, most: int | None = None) -> Stream:
 
 
 def parse(
-    config: UtteranceSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: UtteranceSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The utterances of one file's lines: their words, and where they are `labelled` one tag more, the intent's first.
     One whose words and slots differ in number is faulty."""
+    labelled = config.reads_tags(part, language)
     for row in PARSERS[config.source](lines, file, labelled):
         if not isinstance(row, Row):
             yield Faulty(language, row)

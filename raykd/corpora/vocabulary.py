@@ -24,6 +24,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from raykd.corpora.pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.ragged import Ragged, flatten_lists, offsets_of, table_column
+from raykd.corpora.sentence import SEPARATOR
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ def _alphabet(counts: Counter[str], *, limit: int) -> list[str]:
         for letter in _letters(word):
             seen[letter] += count
     both = {form for letter in seen for form in (letter[-1], CONTINUING + letter[-1])}
-    return sorted(sorted(both, key=lambda form: (-seen[form], form))[:limit])
+    # What is between the texts of pairs is needed, however many characters there are.
+    return sorted(sorted(both, key=lambda form: (form != SEPARATOR, -seen[form], form))[:limit])
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,7 @@ class BertConfig(Frozen):
         entries = [*trained[:2], *MARKS, *trained[2:]]
         tokenizer = bert_tokenizer(entries, lower_case=self.lower_case)
         before, after, mask = (entries.index(mark) for mark in MARKS)
-        special = Special(Special.padding, Special.unknown, (before,), (after,), mask)
+        special = Special(Special.padding, Special.unknown, (before,), (after,), (after,), mask)
         return HFVocabulary(tokenizer.to_str(), len(entries), special, full_size=len(entries))
 
 

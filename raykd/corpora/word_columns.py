@@ -34,7 +34,7 @@ Numbered = tuple[int, Cells]
 
 
 def parse(
-    config: TextConfig, lines: Iterable[str], *, file: str, language: str, labelled: bool
+    config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The sentences of one file's lines, without tags."""
     lines = iter(lines)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -79,6 +80,15 @@ def reading_limit(model: nn.Module, folder: str | Path) -> int:
             )
     known = [limit for limit in limits if limit < _NO_LIMIT]
     return min(known, default=_NO_LIMIT)
+
+
+def reads_types(model: nn.Module, folder: str | Path) -> bool:
+    """Whether the checkpoint's model is told which pieces are of the second text of a pair, by its tokenizer."""
+    from transformers import AutoTokenizer
+
+    types = AutoTokenizer.from_pretrained(str(folder))("a", "a").get("token_type_ids", ())
+    config: Any = model.config
+    return any(types) and getattr(config, "type_vocab_size", 0) > 1
 
 
 @lru_cache(maxsize=16)

@@ -25,7 +25,16 @@ from raykd.report.search_picture import Importances, importance_picture, volume_
 from raykd.report.stopped import Stopped, stopped_table
 from raykd.report.table import headline, languages_of
 from raykd.results import Part
-from raykd.trial import Scored, Teacher, Trial, score_label_of, score_name_of, targets_of, teacher_score
+from raykd.trial import (
+    Scored,
+    Teacher,
+    Trial,
+    outside_of,
+    score_label_of,
+    score_name_of,
+    targets_of,
+    teacher_score,
+)
 
 AGAIN_S = 30
 """Seconds after which the page of a sweep that runs is loaded again."""
@@ -58,7 +67,10 @@ def front_html(
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
     rows, ship = judged.rows, judged.verdict.ship
     scored = [*teachers, *trials]
-    heads = Heads(languages_of(scored), targets_of(scored), score_label_of(scored), score_name_of(scored))
+    heads = Heads(
+        languages_of(scored), targets_of(scored), score_label_of(scored), score_name_of(scored),
+        outside_of(scored),
+    )  # fmt: skip
     kinds, label = looks(trials), heads.label
     volume, importance = volume_picture(trials, teachers, objectives), importance_picture(importances, scored)
     data = {
@@ -159,7 +171,11 @@ def _means(heads: Heads) -> str:
     if not heads.sources:
         return ""
     source = f"{heads.label} in percent, mean over {_named(heads.sources)}"
-    return f"{source}; target: mean over {_named(heads.targets)}" if heads.targets else source
+    if not heads.targets:
+        return source
+    within = [name for name in heads.targets if name not in heads.outside]
+    apart = f", without {_named(heads.outside)}" if heads.outside else ""
+    return f"{source}; target: mean over {_named(within)}{apart}"
 
 
 def _named(languages: Sequence[str]) -> str:

@@ -48,12 +48,13 @@ class Column:
 @dataclass(frozen=True)
 class Heads:
     """What the headings of score columns are made of: source languages, target languages, the score's label and
-    name."""
+    name, and the targets that are outside of their mean."""
 
     sources: Sequence[str]
     targets: Sequence[str]
     label: str
     name: str
+    outside: Sequence[str] = ()
 
     @property
     def beside(self) -> list[Figure]:

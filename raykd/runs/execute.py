@@ -119,6 +119,8 @@ def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model)
     groups = score_part(
         model, held_out, TASKS[run.task], corpus.tag_set, worker=worker, targets=corpus.targets
     )
+    if corpus.outside_mean and "target" in groups:
+        groups = {**groups, "target": groups["target"].without(corpus.outside_mean)}
     return Scores({part: {str(group): score for group, score in groups.items()}})
 
 

@@ -30,6 +30,7 @@ from raykd.corpora.corpus import Corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch
 from raykd.corpora.head_codes import READ_POS, Encoding, TreeLabels
 from raykd.corpora.report import CorpusReport
+from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_of
 from raykd.errors import ExportError
 from raykd.layers import Output, save_weights
@@ -189,6 +190,8 @@ def _tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
     """What splits words outside of raykd: `own`, the labeller itself, or `package`, the package `tokenizers`, where its
     kind of tokenizer is not written there, or splits one of these words otherwise."""
     pieces = tagger.vocabulary.pieces
+    if pieces.special.separator:  # which the labeller knows
+        words = [word for word in words if word != SEPARATOR]
     try:
         split = labeller.splitter(pieces.to_json(), unknown=pieces.special.unknown)
     except labeller.UnsupportedError:
@@ -276,6 +279,7 @@ def _card(
         "run": run.id,
         "task": run.task,
         "unit": tagger.task.unit,
+        "pairs": tagger.task.pairs,
         "languages": _languages(result),
         "parameters": sum(parameter.numel() for parameter in tagger.model.all_parameters()),
         "inputs": session.inputs,

@@ -24,7 +24,16 @@ from raykd.metrics import score_languages
 from raykd.metrics.by_label import ByLabel, arcs_by_relation, entities_by_label, words_by_label
 from raykd.metrics.confusions import Confusion, arc_confusions, label_confusions, span_confusions
 from raykd.results import Score
-from raykd.serving.labeller import CARD, READ_AHEAD, Arc, Labeller, LabellerError, load, model_file
+from raykd.serving.labeller import (
+    CARD,
+    READ_AHEAD,
+    SEPARATOR,
+    Arc,
+    Labeller,
+    LabellerError,
+    load,
+    model_file,
+)
 from raykd.tasks import TASKS, LabelTask, ParsingTask, Task
 from raykd.tasks.parsing import Parse
 
@@ -314,6 +323,13 @@ def _refuse_other_labels(task: LabelTask, text: LabelledText) -> None:
         raise CorpusError(
             file, line, problem, "give files with such labels, or set the columns: --set corpus.columns…"
         )
+    pairs = SEPARATOR in text.sentences[0]
+    if pairs != task.pairs:
+        forms = ("single texts", "pairs of texts")
+        problem = f"it has {forms[pairs]}, and the model (task {task.name}) labels {forms[task.pairs]}"
+        columns = "--set corpus.columns.text=1 --set corpus.columns.second=2 --set corpus.columns.label=4"
+        hint = f"say where they are: --set corpus.source=tsv {columns}" if task.pairs else "give others"
+        raise CorpusError(file, line, problem, hint)
     # Outside alone is the same in every scheme.
     if text.scheme != task.scheme and any(label != OUTSIDE for labels in text.labels for label in labels):
         kinds: Mapping[str, str] = {"bioes": "spans", "flat": "one tag per word"}

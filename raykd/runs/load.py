@@ -29,7 +29,7 @@ from raykd.runs.models import (
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import StoredVocabulary, vocabulary_from
 from raykd.sealed import SEAL
-from raykd.serving.labeller import INTENT, UTTERANCE
+from raykd.serving.labeller import INTENT, UTTERANCE, check_pair
 from raykd.storage import Storage
 from raykd.tasks import TASKS, ParsingTask, Task
 from raykd.tasks.labels import best_labels
@@ -60,12 +60,13 @@ class Tagger:
     def label(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The best labels of each sentence, a list of words: one label per word, or for a task with one label per
         sentence a list of that one; of a student that parses, the labels that say its heads, which `parse` reads; of
-        utterances their slots. Any number of sentences; they are read in batches of similar length.
+        utterances their slots. Any number of sentences; they are read in batches of similar length. A pair of texts is
+        the words of both, with a tab as a word between them.
 
         Raises:
             TypeError: a sentence is a string, not a list of words; or the model is a parser or a language model,
                 which have no labels.
-            ValueError: a sentence has no words.
+            ValueError: a sentence has no words, or is no pair where the task is of pairs.
         """
         if isinstance(self.task, ParsingTask) and not isinstance(self.tag_set, TreeLabels):
             raise TypeError("a parser gives heads and relations, not labels; call parse")
@@ -119,6 +120,8 @@ class Tagger:
             if isinstance(sentence, str):
                 problem = f"a sentence is a list of words, got the string {sentence[:40]!r}"
                 raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
+            if self.task.pairs:
+                check_pair(sentence)
         if self.task.scheme == "utterance":
             sentences = [[UTTERANCE, *words] if words else [] for words in sentences]
         text = self.vocabulary.encode(sentences)

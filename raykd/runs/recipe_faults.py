@@ -204,6 +204,11 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         faults.append(
             (("task",), f"{message}, and task {recipe.task!r} predicts one per {task.unit}; {hint}")
         )
+    elif recipe.corpus.pairs != task.pairs:
+        faults.append(_pair_fault(recipe))
+    if task.pairs and recipe.teachers.kind == "hf_token_classifier":
+        message = "it reads one text at a time, and a pair has two; use 'hf_sequence_classifier'"
+        faults.append((("teachers", "kind"), message))
     if recipe.teachers.decoder == "spans" and task.scheme != "bioes":
         message = (
             f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {task.scheme}"
@@ -233,6 +238,14 @@ def _utterance_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         return [(("task",), f"{message}; set task: intent_slots")]
     message = f"{source} has no intents, which task {recipe.task!r} predicts"
     return [(("corpus", "source"), f"{message}; set corpus.source to {' or '.join(PARSERS)}")]
+
+
+def _pair_fault(recipe: Recipe) -> tuple[KeyPath, str]:
+    if recipe.corpus.pairs:
+        message = f"corpus.columns.second names pairs of texts, and task {recipe.task!r} labels single ones"
+        return ("task",), f"{message}; set task: pairs"
+    message = f"task {recipe.task!r} labels pairs of texts, and the corpus has single ones"
+    return ("task",), f"{message}; set corpus.columns.second, or task: classification"
 
 
 def _tree_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:

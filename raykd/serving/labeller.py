@@ -42,6 +42,8 @@ READ_AHEAD = 32
 """Batches whose texts are sorted by length together."""
 PADDED = 2**9
 """Pieces that are read at once, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
+SEPARATOR = "\t"
+"""The word between the two texts of a pair: white space, which no other word is."""
 LONG = 2**11
 """A text of more pieces is read alone, and its memory is then given back."""
 UPOS = frozenset((
@@ -151,6 +153,8 @@ class Labeller:
         """Of a model that parses: what its labels mean."""
         self.tagger: Labeller | None = None
         self.unit: str = self.card["unit"]
+        self.pairs: bool = self.card.get("pairs", False)
+        """Whether it labels pairs of texts, with a tab between the two."""
         self._session = _session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
         self._giving_back = _giving_back()
         self._reads = [each.name for each in self._session.get_inputs()]
@@ -191,9 +195,10 @@ class Labeller:
         Texts are read in batches of similar length, `batch` at once, as they come: any number of them. A text has one
         sentence or a few (to a parser one); it is split into words at white space and signs. A text among several may
         also be a list of its words, which are then taken as they are: its `text` has a space between them. Where a
-        parser needs parts of speech and has no model of them, it is a list of pairs, a word and its part of speech.
+        parser needs parts of speech and has no model of them, it is a list of pairs, a word and its part of speech. A
+        pair of texts, for a model of these, is one text with a tab between the two.
 
-        Raises what `parse` raises where the model parses.
+        Raises what `parse` raises where the model parses, and what `check_pair` raises of pairs.
         """
         if isinstance(text, str):
             return next(self._of_texts([text], batch))
@@ -232,13 +237,16 @@ class Labeller:
 
     def label(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[list[str]]:
         """The labels of each sentence, a list of words: one per word, or one for a task that labels whole texts; of a
-        model that parses those that say its heads, which `parse` reads, of utterances their slots.
+        model that parses those that say its heads, which `parse` reads, of utterances their slots. A pair of texts is
+        the words of both, with a tab as a word between them.
 
         Raises:
             TypeError: a sentence is a string, not a list of words.
-            ValueError: a sentence has no words.
+            ValueError: a sentence has no words, or is no pair where the model labels pairs.
         """
-        found = [[self.labels[y] for y in best_T] for best_T, _ in self._sorted(_checked(sentences), batch)]
+        found = [
+            [self.labels[y] for y in best_T] for best_T, _ in self._sorted(self._of_words(sentences), batch)
+        ]
         return [slots for _, *slots in found] if self.utterances else found
 
     def intents_and_slots(
@@ -248,21 +256,31 @@ class Labeller:
         what `label` raises, and TypeError where the model gives no intents."""
         if not self.utterances:
             raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no intents; call label")
-        found = [[self.labels[y] for y in best_T] for best_T, _ in self._sorted(_checked(sentences), batch)]
+        found = [
+            [self.labels[y] for y in best_T] for best_T, _ in self._sorted(self._of_words(sentences), batch)
+        ]
         return [(intent.removeprefix(INTENT), slots) for intent, *slots in found]
 
     def probabilities(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[np.ndarray]:
         """The probability of each label, in the order of `labels`, for each word of each sentence, a list of words:
         float64 [T, Y], or [1, Y] for a task that labels whole texts. It raises what `label` raises."""
-        found = self._sorted(_checked(sentences), batch)
+        found = self._sorted(self._of_words(sentences), batch)
         sure = [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in found]
         return [sure_TY[1:] for sure_TY in sure] if self.utterances else sure
+
+    def _of_words(self, sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+        checked = _checked(sentences)
+        for words in checked if self.pairs else ():
+            check_pair(words)
+        return checked
 
     def _of_texts(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
         texts = iter(texts)
         # Texts with one label each are split at white space in training too.
-        word = re.compile(r"\S+") if self.unit == "sentence" else WORDS
+        word = re.compile(rf"{SEPARATOR}|\S+" if self.pairs else r"\S+") if self.unit == "sentence" else WORDS
         while block := [_with_pos(text) for text in islice(texts, READ_AHEAD * batch)]:
+            for text, _ in block if self.pairs else ():
+                check_pair(text)
             own = [(*_divided(text, word), pos) for text, pos in block]
             words = [[text[a:b] for a, b in places] for text, places, _ in own]
             given = [pos for _, places, pos in own if places]
@@ -347,7 +365,8 @@ class Labeller:
         if word not in self._known:
             if len(self._known) >= 2**18:
                 self._known.clear()
-            self._known[word] = self._pieces(word)
+            between = self._special.get("separator") if word == SEPARATOR else None
+            self._known[word] = between or self._pieces(word)
         return self._known[word]
 
     def _read(
@@ -365,12 +384,14 @@ class Labeller:
     def _one(self, words: Sequence[str], row: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
         """One sentence of any length. Where it has more pieces than the model reads, it is read in windows that overlap
         by half, and each piece's scores are from the window in which the nearer cut is farthest; of a text with one
-        label the beginning is read."""
+        label the beginning is read, of a pair those of both."""
         width = self._limit - len(self._special["prefix"]) - len(self._special["suffix"])
         # An utterance's first word has no piece of its own where a model has such a limit.
         body = [piece for pieces in row for piece in pieces]
         if self.unit == "sentence" or len(body) <= width:
-            return self._read([words], [[body[:width]] if self.unit == "sentence" else row])[0]
+            return self._read([words], [[_beginning(words, row, width)] if self.unit == "sentence" else row])[
+                0
+            ]
         front = int(self.utterances)
         starts = [*range(0, len(body) - width, max(1, width // 2)), len(body) - width]
         # Each piece as a word of its own, so that there are scores for every piece; the first place is the intent's.
@@ -628,6 +649,35 @@ def _checked(sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
         if not len(words):
             raise ValueError("a sentence has no words; remove it")
     return list(sentences)
+
+
+def joined(one: str, other: str) -> str:
+    """A pair of texts as one text, with a tab between them and no other."""
+    return f"{one.replace(SEPARATOR, ' ')}{SEPARATOR}{other.replace(SEPARATOR, ' ')}"
+
+
+def check_pair(given: str | Sequence[str]) -> None:
+    """Raise ValueError unless `given` is two texts with a tab between them, or their words with a tab as a word."""
+    parts = (given if isinstance(given, str) else " ".join(given)).split(SEPARATOR)
+    if len(parts) != 2 or not all(map(str.strip, parts)):
+        problem = (
+            f"the model labels pairs of texts, and {given[:40]!r} is not two texts with one tab between them"
+        )
+        raise ValueError(f"{problem}; write both, for example 'It rains.\\tIt is wet.'")
+
+
+def _beginning(words: Sequence[str], row: list[list[int]], width: int) -> list[int]:
+    """The pieces that are read of a text that may be too long; of a pair those of both texts, of which the longer one
+    loses its end first."""
+    place = words.index(SEPARATOR) if SEPARATOR in words else len(row)
+    one, between, other = (
+        [piece for pieces in own for piece in pieces]
+        for own in (row[:place], row[place : place + 1], row[place + 1 :])
+    )
+    room = width - len(between)
+    half = room - room // 2 if len(one) > len(other) else room // 2
+    kept = max(room - len(other), half)
+    return [*one[:kept], *between, *other[: room - min(kept, len(one))]]
 
 
 def _with_pos(text: Text) -> tuple[str | Sequence[str], Sequence[str] | None]:

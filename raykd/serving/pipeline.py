@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from raykd.serving.labeller import Labelled, LabellerError, load, model_file
+from raykd.serving.labeller import Labelled, LabellerError, joined, load, model_file
 
 Strategy = Literal["none", "simple"]
+Pair = Mapping[str, str]
 TASKS = {
     "token-classification": "word", "ner": "word", "text-classification": "sentence", "sentiment-analysis": "sentence"
 }  # fmt: skip
@@ -48,14 +49,20 @@ class Pipeline:
                 aggregation_strategy
             ]
 
-    def __call__(self, inputs: str | Iterable[str]) -> Any:
+    def __call__(self, inputs: str | Pair | Iterable[str | Pair]) -> Any:
         """A list of dictionaries for a text; for texts a list of these lists (of token classification) or of the
-        dictionaries (of text classification). Words without a label (O) are left out."""
-        texts = [inputs] if isinstance(inputs, str) else inputs
+        dictionaries (of text classification). Words without a label (O) are left out. A pair of texts is a dictionary
+        with `text` and `text_pair`."""
+        given: Any = [inputs] if isinstance(inputs, str | Mapping) else inputs
+        texts = (text if isinstance(text, str) else _joined(text) for text in given)
         found = [self._form(said) for said in self.labeller(texts, batch=self.batch_size)]
         if self.labeller.unit == "word":
             return found[0] if isinstance(inputs, str) else found
         return [entry for own in found for entry in own]
+
+
+def _joined(pair: Pair) -> str:
+    return joined(pair["text"], pair["text_pair"])
 
 
 def _of_words(said: Labelled) -> list[dict[str, Any]]:

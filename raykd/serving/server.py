@@ -25,7 +25,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS, Batcher, BusyError
-from raykd.serving.labeller import Labelled, Labeller, LabellerError, Text, load
+from raykd.serving.labeller import Labelled, Labeller, LabellerError, Text, check_pair, load
 from raykd.serving.monitoring import Counted, Monitor
 
 MODEL = "RAYKD_MODEL"
@@ -45,7 +45,9 @@ class Texts(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 
-    texts: list[str] | None = Field(None, description="A sentence or a few each.")
+    texts: list[str] | None = Field(
+        None, description="A sentence or a few each; of a model of pairs two texts, a tab between them."
+    )
     tokens: list[list[str]] | None = Field(None, description="The words of each sentence.")
     pos: list[list[str]] | None = Field(
         None, description="For a parser: the parts of speech of each sentence's words, beside tokens."
@@ -77,6 +79,8 @@ class Texts(BaseModel):
         if labeller.trees is None or not labeller.trees.reads_pos:
             if self.pos is not None:
                 raise ValueError("pos has no effect: the model reads words alone; leave it out")
+            for text in given if labeller.pairs else ():
+                check_pair(text)  # pyright: ignore[reportArgumentType]
             return given
         if self.pos is None or self.tokens is None:
             if labeller.needs_pos:

@@ -17,7 +17,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 
-from raykd.serving.labeller import UPOS, load, model_file, spans_of
+from raykd.serving.labeller import UPOS, LabellerError, load, model_file, spans_of
 
 
 @Language.factory(
@@ -36,6 +36,9 @@ class Component:
 
     def __init__(self, model: str, *, int8: bool = False, threads: int = 1, pos: str | None = None):
         self.labeller = load(model, file=model_file(int8=int8), threads=threads, pos=pos)
+        if self.labeller.pairs:
+            problem = f"{model}: the model labels pairs of texts, and a document of spaCy is one"
+            raise LabellerError(f"{problem}; use raykd.load({model!r})")
         self._universal = set(self.labeller.labels) <= UPOS
 
     def __call__(self, doc: Doc) -> Doc:

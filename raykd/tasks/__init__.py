@@ -12,6 +12,7 @@ from raykd.tasks.intent_slots import INTENT_SLOTS
 from raykd.tasks.labels import LabelTask
 from raykd.tasks.masked_lm import MASKED_LM, MaskedLMTask
 from raykd.tasks.ner import NER
+from raykd.tasks.pairs import PAIRS
 from raykd.tasks.parsing import PARSING, ParsingTask
 from raykd.tasks.pos import POS
 
@@ -20,7 +21,7 @@ Task = LabelTask | ParsingTask | MaskedLMTask
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
         task.name: task
-        for task in (NER, POS, ASPECT, CLASSIFICATION, INTENT_SLOTS, *PARSING.values(), MASKED_LM)
+        for task in (NER, POS, ASPECT, CLASSIFICATION, PAIRS, INTENT_SLOTS, *PARSING.values(), MASKED_LM)
     }
 )
 

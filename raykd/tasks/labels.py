@@ -43,6 +43,8 @@ class LabelTask:
     beside: Mapping[str, Callable[[Labels, Labels], float]] = field(default_factory=dict, hash=False)
     """Other metrics of the same labels, by their names: what is shown beside the score."""
     unit: Literal["word", "sentence"] = "word"
+    pairs: bool = False
+    """Whether a sentence is a pair of texts."""
     structure: ClassVar[Literal["labels", "trees"]] = "labels"
     """What is predicted of a sentence."""
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language")

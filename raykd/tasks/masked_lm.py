@@ -44,6 +44,7 @@ class MaskedLMTask:
     score_label: str = "MLM score"
     unit: Literal["word"] = "word"
     scheme: Literal["flat"] = "flat"
+    pairs: ClassVar[bool] = False
     structure: ClassVar[Literal["pieces"]] = "pieces"
     columns: ClassVar[Sequence[str]] = ("tokens", "language")
     """The columns of a corpus part that it reads."""

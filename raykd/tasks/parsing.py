@@ -65,6 +65,7 @@ class ParsingTask:
     score_name: str = "las"
     unit: Literal["word", "sentence"] = "word"
     scheme: Literal["bioes", "flat", "utterance"] = "flat"
+    pairs: ClassVar[bool] = False
     structure: ClassVar[Literal["labels", "trees"]] = "trees"
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language", "heads", "pos")
 

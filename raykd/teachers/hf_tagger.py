@@ -35,7 +35,8 @@ Frozen = Literal["embeddings"] | int
 class HFTagger(Model):
     """A classifier whose chain has no transitions. One of tokens labels a word at its first piece, or a sentence at the
     first piece of all, and reads sentences longer than it can at once in overlapping windows (`layers/windows.py`); one
-    of sentences (`pools`) gives one label by its own pooling, and reads what fits of a longer sentence.
+    of sentences (`pools`) gives one label by its own pooling, and reads what fits of a longer sentence, or of both
+    texts of a pair, which `separator` is between. With `types` the second text's pieces are of type 1.
 
     `precision` is that of its outputs where it is not trained: in bf16 a processor that has it is two to three times
     faster. `freeze` names what is never trained, `places` says which tags a word may have by its place.
@@ -50,6 +51,8 @@ class HFTagger(Model):
         limit: int,
         prefix: int,
         suffix: int,
+        separator: Sequence[int] = (),
+        types: bool = False,
         pools: bool = False,
         precision: Literal["float32", "bf16"] = "float32",
         freeze: Sequence[Frozen] = (),
@@ -59,6 +62,7 @@ class HFTagger(Model):
         self.places = places or Places(None)
         self.model, self.unit, self.pools = model, unit, pools
         self._labels, self._limit, self._prefix, self._suffix = labels, limit, prefix, suffix
+        self._separator, self._types = tuple(separator), types
         self.precision: Literal["float32", "bf16"] = precision
         self._freeze = tuple(freeze)
         self._attention: str = model.config._attn_implementation
@@ -105,7 +109,8 @@ class HFTagger(Model):
     def architecture(self) -> dict[str, Any]:
         # As JSON, since a Transformers configuration holds types and numbers as keys.
         config = json.loads(self.model.config.to_json_string(use_diff=False))
-        return {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
+        own = {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
+        return {**own, "separator": [*self._separator], "types": self._types}
 
     def embedding_matrix(self) -> Tensor:
         return self.model.get_input_embeddings().weight
@@ -156,18 +161,43 @@ class HFTagger(Model):
         """Logits of the sentence, and the states of its first piece: [B, 1, L + D…]."""
         pieces_BP, lengths_B = batch.pieces_BP, batch.piece_lengths_B
         if int(lengths_B.max()) > self._limit:
-            kept_B1 = lengths_B.clamp(max=self._limit)[:, None]
-            place_P = torch.arange(self._limit, device=pieces_BP.device)
-            # What ends a sentence ends what is kept of it.
-            from_end_BP = (lengths_B[:, None] - kept_B1) * (place_P >= kept_B1 - self._suffix)
-            pieces_BP = pieces_BP.take_along_dim(place_P + from_end_BP, 1)
-            lengths_B = kept_B1[:, 0]
+            pieces_BP, lengths_B = self._cut(pieces_BP, lengths_B)
         return self._read(layers, pieces_BP, lengths_B)
+
+    def _cut(self, pieces_BP: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
+        """What is read of sentences that are too long: the beginning, and of a pair those of both texts, of which the
+        longer one loses its end first."""
+        second_BP = self._is_second(pieces_BP, lengths_B)
+        paired_B = second_BP.any(1)
+        between_B = paired_B * len(self._separator)
+        ends_B = lengths_B - self._suffix
+        other_B = torch.where(paired_B, second_BP.sum(1) - self._suffix, 0)
+        one_B = ends_B - other_B - between_B - self._prefix
+        room_B = self._limit - self._prefix - self._suffix - between_B
+        half_B = torch.where(one_B > other_B, room_B - room_B // 2, room_B // 2)
+        kept_B = torch.minimum(one_B, torch.maximum(room_B - other_B, half_B))
+        other_kept_B = torch.minimum(other_B, room_B - kept_B)
+        lengths_B = self._prefix + kept_B + between_B + other_kept_B + self._suffix
+        place_P = torch.arange(self._limit, device=pieces_BP.device)
+        # What ends a text ends what is kept of it.
+        left_BP = (one_B - kept_B)[:, None] * (place_P >= (self._prefix + kept_B)[:, None])
+        left_BP += (other_B - other_kept_B)[:, None] * (place_P >= (lengths_B - self._suffix)[:, None])
+        return pieces_BP.take_along_dim((place_P + left_BP).clamp(max=pieces_BP.shape[1] - 1), 1), lengths_B
+
+    def _is_second(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
+        """Which pieces are of the second text of a pair, or end it; of a single text none."""
+        inside_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        if not self._separator:
+            return torch.zeros_like(inside_BP)
+        # No text has this piece, which also ends the second text.
+        ends_BP = (pieces_BP == self._separator[-1]).long()
+        return (ends_BP.cumsum(1) - ends_BP >= self._separator.count(self._separator[-1])) & inside_BP
 
     def _read(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        types = {"token_type_ids": self._is_second(pieces_BP, lengths_B).long()} if self._types else {}
         found = self.model(
-            input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=bool(layers)
+            input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=bool(layers), **types
         )
         states = [found.hidden_states[layer] for layer in layers]
         if self.pools:

@@ -18,6 +18,7 @@ from raykd.layers.checkpoint import (
     embedding_dim,
     quietly,
     reading_limit,
+    reads_types,
     weights_checksum,
 )
 from raykd.layers.heads import Places
@@ -121,7 +122,11 @@ class HFTeacher(Seeded, Duration):
         checked_weights(self.path, self.checksum)
         model = self._load(str(folder), None if not self.fine_tune else tag_set)
         special = HFVocabulary.load(str(folder)).special
-        sizes = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
+        sizes: dict[str, Any] = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
+        if unit == "sentence":
+            places = {old: new for new, old in enumerate(kept)} if kept is not None else {}
+            sizes["separator"] = [places.get(piece, piece) for piece in special.separator]
+            sizes["types"] = reads_types(model, folder)
         tagger = self._tagger(model, tag_set, unit, limit=reading_limit(model, folder), **sizes)
         if kept is not None:
             tagger.keep_rows(kept)
@@ -137,9 +142,10 @@ class HFTeacher(Seeded, Duration):
         config = AutoConfig.for_model(**architecture["config"])
         with quietly():
             model = self._class.from_config(config, dtype=torch.float32)
-        return self._tagger(
-            model, tag_set, unit, **{name: architecture[name] for name in ("limit", "prefix", "suffix")}
-        )
+        names = ("limit", "prefix", "suffix", "separator", "types")
+        # One of before there were pairs has neither separator nor types.
+        sizes = {name: architecture[name] for name in names if name in architecture}
+        return self._tagger(model, tag_set, unit, **sizes)
 
     @property
     def embedding_dim(self) -> int:
@@ -163,7 +169,7 @@ class HFTeacher(Seeded, Duration):
 
         return getattr(transformers, self.auto_class)
 
-    def _tagger(self, model: Any, tag_set: TagSet, unit: Any, **sizes: int) -> HFTagger:
+    def _tagger(self, model: Any, tag_set: TagSet, unit: Any, **sizes: Any) -> HFTagger:
         labels = self._label_map(model.config, tag_set)
         own = {"pools": self.pools, "precision": self.precision, "freeze": self.freeze}
         own["places"] = Places(tag_set.allowed_places())

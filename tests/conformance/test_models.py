@@ -129,7 +129,8 @@ def stirred(model):
 
 
 def test_every_entry_is_tested():
-    assert {kind for kind, _ in VARIANTS} == {*STUDENTS, *TEACHERS}
+    # A language model predicts pieces, not tags (tests/runs/test_masked_lm.py), and no teacher is no model.
+    assert {kind for kind, _ in VARIANTS} == {*STUDENTS, *TEACHERS} - {"encoder", "none"}
     assert all(entry.model_fields["kind"].default == kind for kind, entry in {**STUDENTS, **TEACHERS}.items())
 
 

@@ -98,7 +98,7 @@ def test_faults_are_reported_with_file_and_line(tmp_path, lines, line, problem):
 def test_real_treebanks_read_as_the_conllu_package_reads_them(name):
     text = corpora_root("ud", f"{name}-ud-test.conllu").read_text(encoding="utf-8")
     text = "\n\n".join(text.split("\n\n")[:150])  # the oracle is slow
-    sentences = list(parse(source(""), text.split("\n"), file="t", language="xx", labelled=True))
+    sentences = list(parse(source(""), text.split("\n"), file="t", language="xx", part="train"))
     expected = conllu.parse(text)
     assert len(sentences) == len(expected) >= 120
     for sentence, tokens in zip(sentences, expected, strict=True):

@@ -188,3 +188,27 @@ def test_a_loss_that_changes_by_epoch_selects_nothing():
     assert fault[1].endswith("set schedule.anneal_rate: 0, or select: dev")
     constant = {**POSTERIOR, "select": "loss", "schedule": {"anneal_rate": 0}}
     assert not recipe_faults(recipe(stages=(constant, {**GOLD, "select": "loss"})))
+
+
+PAIRS = {
+    "source": "tsv", "languages": ("en",), "train": "t", "dev": "d", "test": "e",
+}  # fmt: skip
+
+
+def labels_of_texts(task, teacher, second):
+    corpus = {**PAIRS, "columns": {"text": 0, "second": second, "label": 2}}
+    tree = {**TREE, "corpus": corpus, "teachers": teacher, "task": task, "objective": {"kind": "posterior"}}
+    tree["student"] = {**TREE["student"], "decoder": "maxent"}
+    return [message for _, message in recipe_faults(type(recipe()).model_validate(tree))]
+
+
+def test_pairs_are_of_the_task_of_pairs():
+    maxent = {"kind": "bilstm_maxent", "scope": "all"}
+    assert labels_of_texts("pairs", maxent, 1) == labels_of_texts("classification", maxent, None) == []
+    (single,) = labels_of_texts("pairs", maxent, None)
+    assert "set corpus.columns.second, or task: classification" in single
+    (pair,) = labels_of_texts("classification", maxent, 1)
+    assert "labels single ones; set task: pairs" in pair
+    checkpoint = {"kind": "hf_token_classifier", "path": "x", "fine_tune": True}
+    (words,) = labels_of_texts("pairs", checkpoint, 1)
+    assert "use 'hf_sequence_classifier'" in words

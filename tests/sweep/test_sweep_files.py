@@ -42,6 +42,7 @@ FOLDERS = {
     "treebanks": "ud",
     "ud_pos": "ud",
     "classification": "sst2",
+    "sick": "sick",
     "sst2": "sst2",
     "uner": "uner",
     "zero_shot_pos": "ud",

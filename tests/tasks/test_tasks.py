@@ -70,6 +70,7 @@ EXAMPLES = {
         {"intent_accuracy": (1.0, 0.0, 1.0), "slot_f1": (2 / 3, 0.0, 1.0)},
     ),
 }
+EXAMPLES["pairs"] = EXAMPLES["classification"]
 LANGUAGES = ["en", "de", "fr"]
 EVERY = pytest.mark.parametrize("name", EXAMPLES)
 

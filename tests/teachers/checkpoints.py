@@ -25,7 +25,7 @@ PIECES = (
 IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 
-def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0, layers=1) -> str:
+def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0, layers=1, types=2) -> str:
     """A small BERT token classifier with its tokenizer in `folder`, or one of sentences (`head="sequence"`), or a bare
     encoder; labels of None stay nameless."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -46,6 +46,7 @@ def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0,
         "vocab_size": len(PIECES),
         "max_position_embeddings": longest,
         "num_labels": len(labels or IOB2),
+        "type_vocab_size": types,
     }
     config = BertConfig(**sizes, **named, initializer_range=0.5)
     torch.manual_seed(seed)

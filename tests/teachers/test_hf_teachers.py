@@ -13,6 +13,7 @@ from transformers import (
     GPT2ForTokenClassification,
 )
 
+from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import load_weights, save_weights
@@ -130,6 +131,53 @@ def test_sentences_are_classified_as_transformers_does(tmp_path, fine_tune):
         torch.testing.assert_close(logits_Y, expected.logits[0].log_softmax(-1)[order])
         for layer, states_BTD in found.hidden.items():
             torch.testing.assert_close(states_BTD[b, 0], expected.hidden_states[layer][0, 0])
+
+
+PAIRS = (
+    (("an", "bo"), ("abc", "jij")),
+    # Of those that are too long: both, the first, the second, both by an odd number.
+    (tuple("abcdefghij"), tuple("jihgfedcba")),
+    (tuple("abcdefghijabcdefghij"), ("an", "bo")),
+    (("an",), tuple("abcdefghijabcdefghij")),
+    (tuple("abcdefghij"), tuple("abcdefgh")),
+)
+
+
+@pytest.mark.parametrize("vocabulary", ["whole", "pruned"])
+@pytest.mark.parametrize("types", [2, 1])
+def test_pairs_are_classified_as_transformers_does(tmp_path, vocabulary, types):
+    """Single texts beside them too, and with a checkpoint that knows no second text."""
+    path = make_checkpoint(tmp_path, labels=("good", "bad"), head="sequence", layers=2, types=types)
+    teacher = HFSequenceClassifierTeacher(path=path, vocabulary=vocabulary, **FINE)
+    words = [word for both in PAIRS for text in both for word in text]
+    own, pieces = built(teacher, words=[*words, SEPARATOR], tags=CLASSES, unit="sentence")
+    assert own._types == (types == 2)
+    model = teacher.rebuild(own.architecture(), tag_set=CLASSES, unit="sentence").eval()
+    load_weights(model, save_weights(own))
+    whole, _ = built(HFSequenceClassifierTeacher(path=path, **FINE), tags=CLASSES, unit="sentence")
+    sentences = [*([*one, SEPARATOR, *other] for one, other in PAIRS), ["an", "bo"], [*"abcdefghij" * 2]]
+    found = model(batch_of(pieces, sentences)).distribution.emissions_BTY[:, 0]
+    tokenizer, lengths = AutoTokenizer.from_pretrained(path), []
+    for b, texts in enumerate([*PAIRS, (sentences[-2],), (sentences[-1],)]):
+        given = tokenizer(
+            *map(list, texts), is_split_into_words=True, truncation="longest_first", return_tensors="pt"
+        )
+        lengths.append(given["input_ids"].shape[1])
+        if types == 1:
+            given.pop("token_type_ids")
+        expected = whole.model(**given).logits[0].log_softmax(-1)
+        torch.testing.assert_close(found[b], expected)
+    assert max(lengths) == 16 > min(lengths)
+
+
+def test_the_graph_of_a_classifier_of_pairs_gives_the_same_labels(tmp_path):
+    path = make_checkpoint(tmp_path, labels=("good", "bad"), head="sequence", layers=2)
+    model, pieces = built(HFSequenceClassifierTeacher(path=path), tags=CLASSES, unit="sentence")
+    batch = batch_of(pieces, [["an", SEPARATOR, "bo", "abc"], ["bo", "abc", SEPARATOR, "an"], ["an", "bo"]])
+    chain, session = model(batch).distribution, Session(deployed(model).float32)
+    torch.testing.assert_close(
+        torch.from_numpy(session.scores(batch)), chain.emissions_BTY, atol=1e-4, rtol=1e-4
+    )
 
 
 def test_a_checkpoint_without_a_head_is_told_to_be_fine_tuned(checkpoint):
