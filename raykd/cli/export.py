@@ -97,7 +97,8 @@ def export(
     if not overwrite:
         _refuse_files(targets)
     for source, own in zip(sources, targets, strict=True):
-        if source.folder.read_json(MODEL, Run.from_plain).task == MASKED_LM.name:
+        run = source.folder.find_json(MODEL, Run.from_plain)
+        if run is not None and run.task == MASKED_LM.name:
             _checkpoint(source.folder, own)
         else:
             _print(export_run(source.folder, own, store=source.store, card=source.card))
