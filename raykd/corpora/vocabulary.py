@@ -267,12 +267,12 @@ class BertConfig(Frozen):
         trained = WordPieceVocabulary.build(counts, size=self.size - len(MARKS)).entries
         entries = [*trained[:2], *MARKS, *trained[2:]]
         tokenizer = bert_tokenizer(entries, lower_case=self.lower_case)
-        before, after, mask = (entries.index(mark) for mark in MARKS)
-        special = Special(Special.padding, Special.unknown, (before,), (after,), (after,), mask)
-        return HFVocabulary(tokenizer.to_str(), len(entries), special, full_size=len(entries))
+        return HFVocabulary(tokenizer.to_str(), len(entries), BERT_SPECIAL, full_size=len(entries))
 
 
 MARKS = ("[CLS]", "[SEP]", "[MASK]")
+BERT_SPECIAL = Special(prefix=(2,), suffix=(3,), separator=(3,), mask=4)
+"""Behind padding and unknown, the ids of `MARKS`."""
 
 
 def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:

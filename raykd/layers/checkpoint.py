@@ -83,7 +83,7 @@ def reading_limit(model: nn.Module, folder: str | Path) -> int:
 
 
 def reads_types(model: nn.Module, folder: str | Path) -> bool:
-    """Whether the checkpoint's model is told which pieces are of the second text of a pair, by its tokenizer."""
+    """Whether the checkpoint's model reads which pieces are of the second text of a pair, as its tokenizer gives it."""
     from transformers import AutoTokenizer
 
     types = AutoTokenizer.from_pretrained(str(folder))("a", "a").get("token_type_ids", ())

@@ -74,7 +74,8 @@ class MaskedLanguageModel(Model):
 
     def architecture(self) -> dict[str, Any]:
         # As JSON, since a Transformers configuration holds types and numbers as keys.
-        return {"config": json.loads(self.model.config.to_json_string(use_diff=False))}
+        config = json.loads(self.model.config.to_json_string(use_diff=False))
+        return {"config": config, "prefix": self._prefix, "suffix": self._suffix}
 
     def to_onnx(self) -> ModelProto:
         raise ExportError("a masked language model is a checkpoint of Transformers; raykd export writes that")

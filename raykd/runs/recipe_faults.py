@@ -283,6 +283,9 @@ def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     elif recipe.student.vocabulary.kind not in ("bert", "pretrained"):
         message = f"a {recipe.student.vocabulary.kind!r} vocabulary has no piece that masks others"
         faults.append((("student", "vocabulary"), f"{message}; set kind: bert, or pretrained"))
+    elif getattr(recipe.student.vocabulary, "pruned", False):
+        message = "a pruned vocabulary has no piece that masks others; set pruned: false"
+        faults.append((("student", "vocabulary", "pruned"), message))
     if recipe.teachers.kind != "none":
         message = f"{recipe.teachers.kind!r} predicts no pieces; set teachers: {{kind: none}}"
         faults.append((("teachers", "kind"), message))

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import torch
 from pydantic import Field, model_validator
 
-from raykd.corpora.vocabulary import BertConfig
+from raykd.corpora.pieces import Special
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
 from raykd.layers.checkpoint import quietly
 from raykd.layers.encoder import MaskedLanguageModel
 from raykd.layers.tagger_config import Size
 from raykd.spec import Frozen
+from raykd.students.student import refuse_uneven_heads
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from raykd.corpora.tags import TagSet
-
-AROUND = 1
-"""Special pieces before and behind a sentence."""
 
 
 class EncoderStudent(Frozen):
@@ -54,10 +54,7 @@ class EncoderStudent(Frozen):
 
     @model_validator(mode="after")
     def _heads_divide_e(self) -> Self:
-        if self.embedding_dim % self.heads:
-            got = f"embedding_dim {self.embedding_dim} is not divisible by heads {self.heads}"
-            nearest = self.heads * max(1, round(self.embedding_dim / self.heads))
-            raise ValueError(f"{got}; set embedding_dim: {nearest}, or another number of heads")
+        refuse_uneven_heads(self.embedding_dim, self.heads)
         return self
 
     def pinned(self, language: str | None = None) -> Self:
@@ -91,17 +88,20 @@ class EncoderStudent(Frozen):
         """
         from transformers import AutoConfig  # takes seconds to import
 
-        # RoBERTa numbers positions from behind the padding's id, which is 0.
-        more = {"bert": 0, "roberta": 1}[self.architecture]
+        special = self._special()
+        # RoBERTa numbers positions from behind the padding's id.
+        more = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
+        types = {"bert": 2, "roberta": 1}[self.architecture]
         config = AutoConfig.for_model(
             self.architecture, vocab_size=vocabulary_size, hidden_size=self.embedding_dim,
             num_hidden_layers=self.layers, num_attention_heads=self.heads,
             intermediate_size=self.feed_forward_dim or 4 * self.embedding_dim,
-            max_position_embeddings=self.positions + more, type_vocab_size=2 - more, pad_token_id=0,
-            bos_token_id=2, eos_token_id=3, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
+            max_position_embeddings=self.positions + more, type_vocab_size=types, pad_token_id=special.padding,
+            bos_token_id=special.prefix[0], eos_token_id=special.suffix[-1],
+            hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
             tie_word_embeddings=True,
         )  # fmt: skip
-        return self._model(config)
+        return self._model(config, prefix=len(special.prefix), suffix=len(special.suffix))
 
     def rebuild(
         self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
@@ -109,15 +109,22 @@ class EncoderStudent(Frozen):
         """The model of an `architecture` that `MaskedLanguageModel.architecture` gave."""
         from transformers import AutoConfig  # takes seconds to import
 
-        return self._model(AutoConfig.for_model(**architecture["config"]))
+        around = {name: architecture[name] for name in ("prefix", "suffix")}
+        return self._model(AutoConfig.for_model(**architecture["config"]), **around)
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the number of pieces."""
         return self.model_dump(exclude={"scope", "vocabulary"})
 
-    def _model(self, config: Any) -> MaskedLanguageModel:
+    def _special(self) -> Special:
+        """The special pieces of its vocabulary."""
+        if isinstance(self.vocabulary, PretrainedConfig):
+            return HFVocabulary.load(self.vocabulary.path).special
+        return BERT_SPECIAL
+
+    def _model(self, config: Any, *, prefix: int, suffix: int) -> MaskedLanguageModel:
         from transformers import AutoModelForMaskedLM
 
         with quietly():
             model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
-        return MaskedLanguageModel(model, limit=self.positions, prefix=AROUND, suffix=AROUND)
+        return MaskedLanguageModel(model, limit=self.positions, prefix=prefix, suffix=suffix)

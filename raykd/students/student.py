@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet
 
 
+def refuse_uneven_heads(embedding_dim: int, heads: int) -> None:
+    """ValueError where attention heads do not divide E."""
+    if embedding_dim % heads:
+        nearest = heads * max(1, round(embedding_dim / heads))
+        got = f"embedding_dim {embedding_dim} is not divisible by heads {heads}"
+        raise ValueError(f"{got}; set embedding_dim: {nearest}, or another number of heads")
+
+
 class Student(TaggerConfig):
     """Embedded pieces through an encoder to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, §3).
 

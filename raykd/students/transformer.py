@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from raykd.layers import Transformer
 from raykd.layers.tagger_config import Size
-from raykd.students.student import Student
+from raykd.students.student import Student, refuse_uneven_heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +33,7 @@ class TransformerStudent(Student):
 
     @model_validator(mode="after")
     def _heads_divide_e(self) -> Self:
-        if self.embedding_dim % self.heads:
-            got = f"embedding_dim {self.embedding_dim} is not divisible by heads {self.heads}"
-            nearest = self.heads * max(1, round(self.embedding_dim / self.heads))
-            raise ValueError(f"{got}; set embedding_dim: {nearest}, or another number of heads")
+        refuse_uneven_heads(self.embedding_dim, self.heads)
         return self
 
     def _encoder(self, dropout: float) -> Callable[[int], Transformer]:

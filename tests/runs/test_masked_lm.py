@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 from raykd.errors import ExportError
 from raykd.runs.checkpoints import export_checkpoint
@@ -135,6 +137,35 @@ def test_long_sentences_are_read_in_windows(pretrained):
     assert found.distribution.emissions_BTY.shape[:2] == (2, 40)
     assert found.hidden[-1].shape == (2, 40, 16)
     assert torch.isfinite(found.distribution.emissions_BTY).all()
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_pieces_of_a_checkpoint_whose_padding_has_another_id(root, tmp_path, architecture):
+    words = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "the", ".", *NOUNS, *VERBS]
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    names = {"pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(tmp_path / "pieces")
+    pretrained = {"kind": "pretrained", "path": str(tmp_path / "pieces")}
+    student = {**STUDENT, "architecture": architecture, "vocabulary": pretrained, "positions": 9}
+    asked = pretraining(root, student=student, schedule={"epochs": 1})
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    run = student_of(ready, asked)
+    assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
+    tagger = load_tagger(ready.storage.child(*run.folder).uri)
+    assert tagger.model.model.config.pad_token_id == 1
+    longest, short = [["the"] * 7, ["dog"]]
+    batch = tagger.vocabulary.encode([longest, short]).gather(np.array([0, 1]))
+    with torch.inference_mode():
+        together = tagger.model(batch).distribution.emissions_BTY[1, 0]
+        alone = tagger.model(tagger.vocabulary.encode([short]).gather(np.array([0]))).distribution
+    torch.testing.assert_close(together, alone.emissions_BTY[0, 0])
+    student["vocabulary"] = {**pretrained, "pruned": True}
+    faults = recipe_faults(pretraining(root, student=student))
+    assert any("set pruned: false" in said for _, said in faults)
 
 
 def test_one_worker_and_two_see_the_same_masks(pretrained):
