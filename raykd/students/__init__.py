@@ -22,12 +22,27 @@ from pydantic import Field
 
 from raykd.students.bilstm import BiLSTMStudent
 from raykd.students.encoder import EncoderStudent
+from raykd.students.pretrained import PretrainedStudent
 from raykd.students.transformer import TransformerStudent
 
 STUDENTS = MappingProxyType(
-    {"bilstm": BiLSTMStudent, "transformer": TransformerStudent, "encoder": EncoderStudent}
+    {
+        "bilstm": BiLSTMStudent,
+        "transformer": TransformerStudent,
+        "encoder": EncoderStudent,
+        "pretrained": PretrainedStudent,
+    }
 )
 
-StudentConfig = Annotated[BiLSTMStudent | TransformerStudent | EncoderStudent, Field(discriminator="kind")]
+StudentConfig = Annotated[
+    BiLSTMStudent | TransformerStudent | EncoderStudent | PretrainedStudent, Field(discriminator="kind")
+]
 
-__all__ = ["STUDENTS", "BiLSTMStudent", "EncoderStudent", "StudentConfig", "TransformerStudent"]
+__all__ = [
+    "STUDENTS",
+    "BiLSTMStudent",
+    "EncoderStudent",
+    "PretrainedStudent",
+    "StudentConfig",
+    "TransformerStudent",
+]
