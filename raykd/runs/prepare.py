@@ -323,6 +323,12 @@ def transfer_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need
     return stored_of(recipes[0].teachers, needs)
 
 
+def step_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
+    """What the stages of `recipes`, which have the same teachers, are given in the training step, each once."""
+    needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
+    return read_live(needs, stores=recipes[0].teachers.stores)
+
+
 def stored_of(teacher: Any, needs: Iterable[Need]) -> tuple[Need, ...]:
     """What must be stored of a teacher, by its configuration, to meet `needs`; the rest it gives in the training
     step."""

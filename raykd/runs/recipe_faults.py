@@ -295,9 +295,11 @@ def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if not encoder:
         message = f"{recipe.student.kind!r} is no masked language model; set student.kind: encoder"
         faults.append((("student", "kind"), message))
-    elif recipe.student.tokenizer.kind not in ("bert", "pretrained", "teacher"):
+    elif recipe.student.tokenizer.kind not in ("bert", "roberta", "pretrained", "teacher"):
         message = f"a {recipe.student.tokenizer.kind!r} vocabulary has no piece that masks others"
-        faults.append((("student", "vocabulary"), f"{message}; set kind: bert, pretrained or teacher"))
+        faults.append(
+            (("student", "vocabulary"), f"{message}; set kind: bert, roberta, pretrained or teacher")
+        )
     if recipe.teachers.kind not in ("none", "hf_masked_lm"):
         message = f"{recipe.teachers.kind!r} predicts no pieces; set teachers.kind: hf_masked_lm, or none"
         faults.append((("teachers", "kind"), message))

@@ -127,6 +127,29 @@ def test_the_checkpoint_is_read_by_transformers_alone(pretrained, tmp_path):
     assert hidden.shape == (1, 8, 16)
 
 
+def test_byte_pairs_and_roberta(root, tmp_path):
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    student = {**STUDENT, "architecture": "roberta", "vocabulary": {"kind": "roberta", "size": 320}}
+    asked = pretraining(root, student=student, schedule={"epochs": 1})
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    run = student_of(ready, asked)
+    assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
+    folder = ready.storage.child(*run.folder)
+    export_checkpoint(folder, Storage(str(tmp_path / "out")))
+    own = load_tagger(folder.uri)
+    batch = own.vocabulary.encode([["the", "dog", "sees"]]).gather(np.array([0]))
+    read = AutoTokenizer.from_pretrained(tmp_path / "out")("the dog sees", return_tensors="pt")
+    assert torch.equal(read["input_ids"], batch.pieces_BP)
+    with torch.inference_mode():
+        given = AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()(**read).logits
+        torch.testing.assert_close(
+            given.gather(1, batch.first_BT[:, :, None].expand(-1, -1, given.shape[2])),
+            own.model.eval()(batch).distribution.emissions_BTY,
+        )
+
+
 def test_long_sentences_are_read_in_windows(pretrained):
     ready, run, _ = pretrained
     tagger = load_tagger(ready.storage.child(*run.folder).uri)
