@@ -100,7 +100,9 @@ def test_a_form_without_files_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("most", "kept"), [(None, 5), (20, 5), (19, 4), (17, 3), (8, 2), (7, 1), (1, 1)], ids=lambda value: str(value)
+    ("most", "kept"),
+    [(None, 5), (20, 5), (19, 4), (17, 3), (8, 2), (7, 1), (1, 1)],
+    ids=lambda value: str(value),
 )
 def test_of_a_long_sentence_the_words_are_read_that_fit(tmp_path, most, kept):
     words = ["One", "long", "line", "ends", "."]
