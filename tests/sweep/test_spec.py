@@ -102,7 +102,8 @@ def test_a_teacher_is_checked_against_every_objective(written):
         ("{kind: top_wk, k: {int: [1, 5]}}", "{kind: token}", "5 objective.kind: 'token' is between MaxEnt models"),
         ("name: good", "name: ../elsewhere", "1 name:"),
     ],
-    ids=["shapes", "corpora", "teachers", "grid", "f1 missing", "direction", "dev of targets", "constraint", "fp16", "token", "name"],
+    ids=["shapes", "corpora", "teachers", "grid", "f1 missing", "direction", "dev of targets", "constraint", "fp16",
+         "token", "name"],
 )  # fmt: skip
 def test_sections_that_do_not_fit_together_are_refused(written, old, new, message):
     text = GOOD.replace(old, new) if old else GOOD + new
