@@ -114,9 +114,10 @@ def _wall_s(scored: Scored) -> float | None:
 DEV = _score("dev_{score}", "dev", "source", "dev {label}", aliases=("{score}", "score"))
 TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
 TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
-# Intents and slots beside both.
+# Intents and slots beside both; of trees of them their roots, and how much of what is generated is a tree.
 _INTENT: dict[str, Any] = {"metric": "intent_accuracy", "short": "intent", "beside": "exact_match"}
 _SLOT: dict[str, Any] = {"metric": "slot_f1", "short": "slot F1", "beside": "exact_match"}
+_TREES: dict[str, Any] = {"metric": "well_formed", "short": "trees", "beside": "exact_match"}
 UTTERANCES = (
     _score("dev_intent_accuracy", "dev", "source", "dev intent", aliases=("intent_accuracy",), **_INTENT),
     _score("test_intent_accuracy", "test", "source", "test intent", selects=False, **_INTENT),
@@ -124,6 +125,9 @@ UTTERANCES = (
     _score("dev_slot_f1", "dev", "source", "dev slot F1", aliases=("slot_f1",), **_SLOT),
     _score("test_slot_f1", "test", "source", "test slot F1", selects=False, **_SLOT),
     _score("test_slot_f1_target", "test", "target", "target slot F1", selects=False, **_SLOT),
+    _score("dev_well_formed", "dev", "source", "dev trees", aliases=("well_formed",), **_TREES),
+    _score("test_well_formed", "test", "source", "test trees", selects=False, **_TREES),
+    _score("test_well_formed_target", "test", "target", "target trees", selects=False, **_TREES),
 )
 # Unlabelled attachment beside labelled.
 _UAS: dict[str, Any] = {"metric": "uas", "beside": "las"}

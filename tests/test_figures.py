@@ -43,6 +43,7 @@ SCORES = Scores(
                     "repairs": replace(own, mean=own.mean / 10),
                     "intent_accuracy": replace(own, mean=own.mean + 0.2),
                     "slot_f1": replace(own, mean=own.mean + 0.3),
+                    "well_formed": replace(own, mean=own.mean + 0.4),
                     "perplexity": replace(own, mean=own.mean * 20),
                 },
             )

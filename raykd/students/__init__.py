@@ -22,12 +22,27 @@ from pydantic import Field
 
 from raykd.students.bilstm import BiLSTMStudent
 from raykd.students.encoder import EncoderStudent
+from raykd.students.seq2seq import Seq2SeqStudent
 from raykd.students.transformer import TransformerStudent
 
 STUDENTS = MappingProxyType(
-    {"bilstm": BiLSTMStudent, "transformer": TransformerStudent, "encoder": EncoderStudent}
+    {
+        "bilstm": BiLSTMStudent,
+        "transformer": TransformerStudent,
+        "encoder": EncoderStudent,
+        "seq2seq": Seq2SeqStudent,
+    }
 )
 
-StudentConfig = Annotated[BiLSTMStudent | TransformerStudent | EncoderStudent, Field(discriminator="kind")]
+StudentConfig = Annotated[
+    BiLSTMStudent | TransformerStudent | EncoderStudent | Seq2SeqStudent, Field(discriminator="kind")
+]
 
-__all__ = ["STUDENTS", "BiLSTMStudent", "EncoderStudent", "StudentConfig", "TransformerStudent"]
+__all__ = [
+    "STUDENTS",
+    "BiLSTMStudent",
+    "EncoderStudent",
+    "Seq2SeqStudent",
+    "StudentConfig",
+    "TransformerStudent",
+]
