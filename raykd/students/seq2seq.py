@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet
 
 DRAWN = ("embedding_dim", "layers", "heads", "feed_forward_dim", "positions", "architecture")
-"""What says how an encoder is drawn; a checkpoint has its own."""
+"""What says how an encoder is drawn."""
 
 
 def _pieces(settings: dict[str, Any]) -> BertConfig | PretrainedConfig:
@@ -52,12 +52,13 @@ class Seq2SeqStudent(Frozen):
     checksum: str | None = None
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
     embedding_dim: Size | None = None
-    """Of an encoder that is drawn: components of every state. It and the five that follow are as of `encoder`."""
-    layers: Size = 4
-    heads: Size = 4
+    """Of an encoder that is drawn: components of every state. It and the five that follow are as of kind `encoder`,
+    which also says what null is; a checkpoint has its own."""
+    layers: Size | None = None
+    heads: Size | None = None
     feed_forward_dim: Size | None = None
-    positions: Annotated[int, Field(ge=8)] = 512
-    architecture: Literal["bert", "roberta"] = "bert"
+    positions: Annotated[int, Field(ge=8)] | None = None
+    architecture: Literal["bert", "roberta"] | None = None
     decoder_layers: Size = 3
     decoder_feed_forward_dim: Size = 512
     """Hidden size of the linear layers of the decoder that follow its attention."""
@@ -84,10 +85,9 @@ class Seq2SeqStudent(Frozen):
                 raise ValueError("freeze: the encoder is drawn at random; omit it, or set path")
             self._drawn()
             return self
-        changed = [name for name in DRAWN if getattr(self, name) != type(self).model_fields[name].default]
-        if changed:
+        if given := [name for name in DRAWN if getattr(self, name) is not None]:
             raise ValueError(
-                f"the checkpoint in path has its own {', '.join(changed)}; omit {'it' if len(changed) == 1 else 'them'}"
+                f"the checkpoint in path has its own {', '.join(given)}; omit what is written here"
             )
         own = self.vocabulary
         if own.kind != "pretrained" or own.path != self.path or own.pruned:
@@ -132,7 +132,9 @@ class Seq2SeqStudent(Frozen):
         if self.path is not None:
             return self._of_checkpoint(self.path, tag_set, dropout)
         drawn = self._drawn().build(vocabulary_size=vocabulary_size, tag_set=tag_set, dropout=dropout)
-        around = {name: drawn.architecture()[name] for name in ("prefix", "suffix")}
+        # Words and WordPieces of raykd's own have no pieces around a sentence.
+        special = self.vocabulary.kind in ("bert", "pretrained")
+        around = {name: drawn.architecture()[name] if special else 0 for name in ("prefix", "suffix")}
         return self._model(drawn.model.base_model, tag_set, dropout, limit=drawn.piece_limit, **around)
 
     def rebuild(
@@ -153,7 +155,8 @@ class Seq2SeqStudent(Frozen):
 
     def _drawn(self) -> EncoderStudent:
         """The encoder that is drawn at random."""
-        return EncoderStudent(**{name: getattr(self, name) for name in DRAWN}, vocabulary=self.vocabulary)
+        sizes = {name: own for name in DRAWN if (own := getattr(self, name)) is not None}
+        return EncoderStudent(**sizes, vocabulary=self.vocabulary)
 
     def _of_checkpoint(self, path: str, tag_set: TagSet, dropout: float) -> PointerGenerator:
         from transformers import AutoModel  # takes seconds to import

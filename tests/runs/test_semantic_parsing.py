@@ -12,6 +12,7 @@ import torch
 
 import raykd
 from raykd.corpora.semantic_trees import tree_of, written
+from raykd.corpora.tags import TagSet
 from raykd.errors import ExportError, StoreError
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.runs.cost import measure_cost
@@ -272,6 +273,15 @@ def test_long_sentences_are_read_in_windows(trained):
     assert len(loaded.trees([["rome"] * 50, ["rome"]])) == 2
 
 
+@pytest.mark.parametrize(("vocabulary", "around"), [("word", 0), ("wordpiece", 0), ("bert", 1)])
+def test_windows_know_the_pieces_around_a_sentence(root, vocabulary, around):
+    student = parsing(root, student={**STUDENT, "vocabulary": {"kind": vocabulary}}).student
+    special = student.tokenizer.build({"rome": 2}).special
+    model = student.build(vocabulary_size=20, tag_set=TagSet.steps(["IN:A"]))
+    assert [model.architecture()[name] for name in ("prefix", "suffix")] == [around, around]
+    assert (len(special.prefix), len(special.suffix)) == (around, around)
+
+
 def test_costs_are_measured_and_no_graph_is_made(trained, monkeypatch, tmp_path):
     monkeypatch.setattr("raykd.runs.cost.time_in_turns", called_once)
     ready, run, result = trained
@@ -323,7 +333,7 @@ def test_a_checkpoint_is_fine_tuned_without_its_embeddings(root, tmp_path):
         ({"kind": "seq2seq"}, "neither path nor embedding_dim"),
         ({**STUDENT, "heads": 5}, "set embedding_dim: 30"),
         ({**STUDENT, "freeze": ("embeddings",)}, "omit it, or set path"),
-        ({"kind": "seq2seq", "path": "x", "layers": 2, "heads": 8}, "has its own layers, heads; omit them"),
+        ({"kind": "seq2seq", "path": "x", "layers": 2, "heads": 8}, "has its own layers, heads; omit what"),
         ({"kind": "seq2seq", "path": "x", "vocabulary": {"kind": "word"}}, "reads its own pieces"),
         (
             {
@@ -402,3 +412,15 @@ def test_scores_are_those_of_any_number_of_workers(trained):
     model, _ = model_and_batch(trained, 0)
     found = score_part(model, part, SEMANTIC_PARSING, ready.corpus.tag_set, worker=Worker())
     assert found["source"].mean == pytest.approx(result.scores.get("dev").mean)
+
+
+def test_it_is_trained_in_bf16_too(trained):
+    model, batch = model_and_batch(trained, 0, 3, 7)
+    with torch.autocast("cpu", torch.bfloat16):
+        given = model.train()(batch).distribution
+    labels_BS = batch.steps_BS
+    assert given.dtype == torch.float32
+    loss = (log_partition(given) - score(given, labels_BS)).sum()
+    loss.backward()
+    without = [name for name, each in model.named_parameters() if each.grad is None]
+    assert not without
