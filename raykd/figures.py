@@ -216,14 +216,17 @@ COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
 """Costs with a column in tables, from left to right."""
 
 
-def scores_of(score_name: str, *, targets: bool) -> tuple[Figure, ...]:
+def scores_of(score_name: str, *, targets: bool, among: Sequence[Scored] = ()) -> tuple[Figure, ...]:
     """The scores of a sweep whose task has that score: dev, test and, with `targets`, that of target languages; then
-    the same of the metrics beside it."""
-    return tuple(
+    the same of the metrics beside it. Where trials or teachers `among` which they are shown have metrics beside their
+    score, it is these alone: tasks whose scores have one name may have others beside it."""
+    found = tuple(
         figure
         for figure in SCORES
         if figure.score and figure.beside in ("", score_name) and (targets or figure.score[1] == "source")
     )
+    known = {figure.metric for figure in found for each in among if figure.read(each) is not None}
+    return tuple(figure for figure in found if not known - {""} or figure.metric in {"", *known})
 
 
 def default_objectives(score_name: str) -> dict[str, Direction]:
