@@ -25,12 +25,12 @@ from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.tags import TagSet
 from raykd.layers import Model
+from raykd.layers.hf_tagger import HFTagger
+from raykd.layers.label_map import match_labels
 from raykd.runs.deployed import Session, deployed
 from raykd.runs.latency import BATCH, labelling, synthetic_batch, time_in_turns
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.students import BiLSTMStudent
-from raykd.teachers.hf_tagger import HFTagger
-from raykd.teachers.label_map import match_labels
 
 ROWS, WIDTH = 119_547, 768
 TAGS = TagSet.of_types(["LOC", "ORG", "PER"])

@@ -114,6 +114,8 @@ def _wall_s(scored: Scored) -> float | None:
 DEV = _score("dev_{score}", "dev", "source", "dev {label}", aliases=("{score}", "score"))
 TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
 TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
+# Where `corpus.zero_shot_dev` has it read.
+TARGET_DEV = _score("dev_{score}_target", "dev", "target", "dev target")
 # Intents and slots beside both; of trees of them their roots, and how much of what is generated is a tree.
 _INTENT: dict[str, Any] = {"metric": "intent_accuracy", "short": "intent", "beside": "exact_match"}
 _SLOT: dict[str, Any] = {"metric": "slot_f1", "short": "slot F1", "beside": "exact_match"}
@@ -211,7 +213,7 @@ COSTS = (
     TRAINING_SPEED,
     WALL_S,
 )
-FIGURES: tuple[Figure, ...] = (*SCORES, *COSTS)
+FIGURES: tuple[Figure, ...] = (*SCORES, TARGET_DEV, *COSTS)
 COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
 """Costs with a column in tables, from left to right."""
 
@@ -257,7 +259,8 @@ def selection_fault(name: str, known: Sequence[str], score_name: str) -> str | N
 def objective_fault(name: str, direction: str, score_name: str) -> str | None:
     """What is wrong with one entry of `search.objectives` in a sweep whose task has that score; None: nothing."""
     # One name each: a score that is asked for twice under two names would count twice.
-    known = {score_name: DEV, **{figure.name: figure for figure in COSTS if figure.selects}}
+    known = {score_name: DEV, TARGET_DEV.called(score_name): TARGET_DEV}
+    known |= {figure.name: figure for figure in COSTS if figure.selects}
     fault = selection_fault(name, tuple(known), score_name)
     if fault is None and direction != known[name].direction:
         return f"got {direction!r}; {name} is wanted at its {known[name].direction}"

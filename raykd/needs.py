@@ -14,6 +14,9 @@ from raykd.signals import SIGNALS, Need
 
 CHAIN = ("emissions", "transitions")
 ARCS = ("arcs", "relations")
+LIVE = ("piece_states", "attention")
+"""What is too much to store: the teacher reads the batch in the training step. Of a masked language model that holds
+for all that it gives, since every epoch masks other pieces."""
 
 # name -> what it is computed from: the first alternative that a teacher offers. "marginals" (of tokens), "pairs" (of
 # neighbouring tokens) and "softened" (either, of scores divided by a temperature) are computed inside the training
@@ -71,6 +74,12 @@ def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
     return _largest(part for need, own in parts for part in ((need,) if need in own else own))
 
 
+def read_live(needs: Iterable[Need], *, stores: bool) -> tuple[Need, ...]:
+    """The signals that the teacher gives in the training step: those that are never stored, or all where it `stores`
+    nothing."""
+    return tuple(dict.fromkeys(need for need in needs if not stores or need.signal in LIVE))
+
+
 def derives(need: Need, offers: Iterable[str]) -> bool:
     """Whether the signal is computed from stored ones, where a teacher offers these."""
     return bool(SIGNALS[need.signal].sources) and set(SIGNALS[need.signal].sources) <= set(offers)
@@ -91,6 +100,8 @@ def _parts(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
         if all(part in offered for part in parts):
             stored = own if own and parts == SIGNALS[need.signal].sources else ()
             return (*(Need(part) for part in parts), *stored)
+    if need.signal in LIVE:
+        return () if need.signal in offered else None
     # Best paths that do not derive are those that a teacher finds itself: its best one and no more.
     given = need.signal in offered and (need.signal != "kbest" or need.k <= 1)
     return own if given else None
@@ -103,6 +114,6 @@ def _explain(need: Need, offered: tuple[str, ...]) -> str:
     if need.signal in DERIVED:
         ways = " or from ".join(" and ".join(parts) for parts in DERIVED[need.signal])
         return f"{need.signal!r} is needed: it derives from {ways}, and {offers}"
-    if need.signal in SIGNALS:
+    if need.signal in SIGNALS or need.signal in LIVE:
         return f"{need.signal!r} is needed, and {offers}"
-    return f"{need.signal!r} is an unknown signal ({', '.join({**SIGNALS, **DERIVED})})"
+    return f"{need.signal!r} is an unknown signal ({', '.join([*SIGNALS, *DERIVED, *LIVE])})"

@@ -144,6 +144,7 @@ class TeacherBatch:
     transitions. `hidden` holds, by layer and precision, the states that labels are predicted from, and how many each
     sentence has. `features` are what a frozen encoder gives for each word, in float16. `arcs` is what a parser says of
     each word, heads and relations, in float32, and `on_labels` the same in the labels of the student that is trained.
+    `pieces` and `attention` are what a teacher that reads the batch itself gives of its layers, as in its `Output`.
     """
 
     chain: Chain | None = None
@@ -156,6 +157,8 @@ class TeacherBatch:
     features: Float[Tensor, "batch word size"] | None = None
     arcs: LabelledArcs | None = None
     on_labels: ArcsOnLabels | None = None
+    pieces: Mapping[int, Float[Tensor, "batch piece size"]] = field(default_factory=dict)
+    attention: Mapping[int, Float[Tensor, "batch head piece piece"]] = field(default_factory=dict)
 
     @staticmethod
     def of(values: Mapping[Need, Any]) -> TeacherBatch:

@@ -1,6 +1,6 @@
 import pytest
 
-from raykd.needs import ARCS, CHAIN, DERIVED, derives, missing, to_read, to_store
+from raykd.needs import ARCS, CHAIN, DERIVED, LIVE, derives, missing, read_live, to_read, to_store
 from raykd.signals import SIGNALS, Need
 
 NON_CHAIN = ("token_marginals", "kbest")
@@ -80,9 +80,19 @@ def test_all_unmet_needs_are_listed_together_and_once():
 
 
 def test_an_unknown_signal_is_named_with_the_known_ones():
-    message = missing([Need("attention")], ["emissions"])
-    assert "'attention'" in message
-    assert all(name in message for name in (*SIGNALS, *DERIVED))
+    message = missing([Need("entropy")], ["emissions"])
+    assert "'entropy'" in message
+    assert all(name in message for name in (*SIGNALS, *DERIVED, *LIVE))
+
+
+def test_what_is_never_stored_is_given_in_the_training_step():
+    needs = (Need("emissions"), Need("piece_states", layer=2), Need("attention", layer=1))
+    offers = (*CHAIN, *LIVE)
+    assert missing(needs, offers) == ""
+    assert "'attention' is needed" in missing(needs, CHAIN)
+    assert to_store(needs, offers) == (Need("emissions"),)
+    assert read_live(needs, stores=True) == needs[1:]
+    assert read_live(needs, stores=False) == needs
 
 
 def test_to_store_keeps_the_largest_k_and_never_stores_marginals():

@@ -15,12 +15,13 @@ from raykd.cli.console import span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.counted import counted
-from raykd.figures import COSTS
+from raykd.figures import COSTS, LATENCY_BATCH
 from raykd.report.form import FORMS, percent, share
 from raykd.results import Scores
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan
+from raykd.runs.models import model_config
 from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
@@ -51,7 +52,7 @@ def plan(
     expected = forecast(sweep, at_once)
     stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
     pos = sweep.preparation.corpus.report.parts_of_speech()
-    for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found)):
+    for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found), *_live(sweep)):
         stdout.print(line, highlight=False, soft_wrap=True)
     for line in _search(sweep):
         stdout.print(line, highlight=False, soft_wrap=True)
@@ -108,8 +109,8 @@ def _vocabularies(sweep: Sweep) -> Iterator[str]:
         pieces = open_vocabulary(sweep.storage, own[0].vocabulary_id).pieces
         if not isinstance(pieces, HFVocabulary) or not pieces.used:
             continue
-        sizes = sorted({size for run in own if (size := run.model["embedding_dim"])})
-        if not sizes:  # a checkpoint with all of its pieces
+        sizes = sorted({size for run in own if (size := model_config(run).embedding_dim)})
+        if not sizes:  # all pieces of a checkpoint that is read whole
             continue
         saved = [f"{(pieces.full_size - pieces.used) * size * 4 / 1e6:.1f} MB at E {size}" for size in sizes]
         test = corpus_of(sweep.storage.uri, own[0].corpus_id).parts["test"]
@@ -141,6 +142,18 @@ def _signals(found: Estimate | None) -> Iterator[str]:
         if signal.sentences:
             of = f"{counted(signal.sentences, 'sentence')} × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
         yield f"signal: {name}: {of} ({missing} to compute)"
+
+
+def _live(sweep: Sweep) -> Iterator[str]:
+    """What teachers give in the training step, and what that costs."""
+    for each in sweep.preparations.values():
+        names = ", ".join(dict.fromkeys(need.name.replace(".", " of layer ") for need in each.live))
+        for teacher in each.preparation.teachers if names else ():
+            batch = sweep.cost(teacher.run).figures[LATENCY_BATCH.name]
+            yield (
+                f"in the training step: {names}: {teacher.name} reads each batch, about {batch:.0f} ms for 32 "
+                "sentences; nothing of it is stored"
+            )
 
 
 def _next(

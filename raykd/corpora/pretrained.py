@@ -74,6 +74,7 @@ class HFVocabulary:
         # Models that number positions from the padding's id keep it.
         around = (special.prefix, special.suffix, special.separator)
         always = {*range(special.padding + 1), special.unknown, *(id for ids in around for id in ids)}
+        always |= set() if special.mask is None else {special.mask}
         if not prune and not words:
             return replace(self, used=0)
         if not prune:
@@ -85,7 +86,7 @@ class HFVocabulary:
             there[special.padding],
             there[special.unknown],
             *(tuple(there[id] for id in ids) for ids in around),
-            mask=None if special.mask is None else there.get(special.mask),
+            mask=None if special.mask is None else there[special.mask],
         )
         return HFVocabulary(definition, len(kept), own, kept, self.full_size, len(kept))
 

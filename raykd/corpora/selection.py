@@ -92,7 +92,7 @@ class _Selection:
             train, beyond = self._cap_each(train, None, config.cap_per_class)
             # Nothing is selected on a target: its share of dev is text like the rest.
             rest = np.concatenate([rest, beyond, self._of(held_out["dev"], text_only)])
-            held_out["dev"] = self._of(held_out["dev"], labelled)
+            held_out["dev"] = self._of(held_out["dev"], self._scored_on_dev())
         text = [self._of(np.concatenate([train, rest]), text_only), read["unlabelled"]]
         # A split is drawn per language: a text may still be in the train part of one and in the test of another.
         train = self._without(self._of(train, labelled), held_out, "train")
@@ -109,8 +109,12 @@ class _Selection:
         text = self._of(self.columns.of_part("unlabelled"), labelled | text_only)
         if self.config.split is None:
             train, text = self._of(train, labelled), np.concatenate([text, self._of(train, text_only)])
-        dev = self._of(self.columns.of_part("dev"), labelled)
+        dev = self._of(self.columns.of_part("dev"), self._scored_on_dev())
         return {"train": train, "unlabelled": text, "dev": dev, "test": self.columns.of_part("test")}
+
+    def _scored_on_dev(self) -> set[str]:
+        targets = self._with_role("zero-shot") if self.config.zero_shot_dev else set()
+        return self._with_role("labelled") | targets
 
     def _with_role(self, role: Role) -> set[str]:
         return {language for language in self.config.languages if self.config.role(language) == role}

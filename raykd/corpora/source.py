@@ -34,7 +34,7 @@ Role = Literal["labelled", "unlabelled", "zero-shot"]
 REST = "rest"
 DEFAULT = "default"
 READ_BY_ROLE: Mapping[Role, tuple[str, ...]] = MappingProxyType(
-    # Selecting on a target language's dev would not be zero-shot, so targets have no dev.
+    # Selecting on a target language's dev would not be zero-shot, so targets have no dev but by zero_shot_dev.
     {"labelled": PARTS, "unlabelled": ("train", "unlabelled", "test"), "zero-shot": ("test",)}
 )
 
@@ -59,6 +59,9 @@ class SourceConfig(Frozen):
     and they have a test but no dev."""
     zero_shot_languages: tuple[Name, ...] = ()
     """Languages of which nothing but the test is read."""
+    zero_shot_dev: bool = False
+    """Whether dev of the zero-shot languages is read too. It is scored apart (`dev_{score}_target`) and selects nothing
+    unless search.objectives or constraints name it: without labels of these languages nobody could."""
     outside_mean: tuple[Name, ...] = ()
     """Of the languages without labels those that are scored and shown but left out of their mean."""
     scheme: FileScheme | dict[str, FileScheme] = "auto"
@@ -126,6 +129,8 @@ class SourceConfig(Frozen):
             raise ValueError("outside_mean names all languages without labels: none is left for their mean")
         if len(targets) == len(self.languages):
             raise ValueError("no language with labels is left to learn from")
+        if self.zero_shot_dev and not self.zero_shot_languages:
+            raise ValueError("zero_shot_dev is dev of zero_shot_languages: name some, or omit it")
         return self
 
     @property
@@ -203,7 +208,8 @@ class PartsConfig(SourceConfig):
             )
             raise ValueError(f"unlabelled: rest takes what {caps}")
         text = "train" in named or "unlabelled" in named
-        wanted = {"labelled": ("train", "dev", "test"), "unlabelled": ("test",), "zero-shot": ("test",)}[role]
+        scored = ("dev", "test") if self.zero_shot_dev else ("test",)
+        wanted = {"labelled": ("train", "dev", "test"), "unlabelled": ("test",), "zero-shot": scored}[role]
         if self.split is not None:
             wanted = ("train",) if self.draws("test") else ("train", "test")
         elif role == "unlabelled" and not text:
@@ -222,6 +228,7 @@ class PartsConfig(SourceConfig):
             parts = parts if self.draws("test") else (*parts, "test")
         else:
             parts = READ_BY_ROLE[self.role(language)]
+            parts = (*parts, "dev") if self.role(language) == "zero-shot" and self.zero_shot_dev else parts
         named = {part: for_language(getattr(self, part), language) for part in parts}
         return {
             part: name.replace("{lang}", language)

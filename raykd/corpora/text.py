@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from itertools import accumulate, takewhile
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from raykd.corpora.plain_text import parse_documents, parse_sentences
 from raykd.corpora.sentence import Faulty, Sentence
@@ -22,6 +23,10 @@ class TextSource(TextConfig):
     form: Form | dict[str, Form] = "sentences"
     """`sentences`: a sentence in each line; `documents`: empty lines between paragraphs, which are split into sentences
     (needs the package sentencex, `pip install 'raykd[text]'`)."""
+
+    max_characters: Annotated[int, Field(ge=1)] | None = None
+    """What is read of a sentence: as many of its words as fit into so many characters, and its first one (Soltan et
+    al. 2021, §3.1: 256); null: all."""
 
     @model_validator(mode="after")
     def _forms_are_of_its_languages(self) -> TextSource:
@@ -44,4 +49,13 @@ def parse(
     """The sentences of one file's lines; there are no tags that could be read."""
     form = for_language(config.form, language)
     read_one = parse_documents if form == "documents" else parse_sentences
-    return read_one(config, lines, file=file, language=language, part=part)
+    for each in read_one(config, lines, file=file, language=language, part=part):
+        short = isinstance(each, Faulty) or config.max_characters is None
+        yield each if short else each._replace(tokens=_cut(each.tokens, config.max_characters))
+
+
+def _cut(words: list[str], most: int) -> list[str]:
+    """The words that fit into so many characters, with a space before each but the first."""
+    ends = accumulate(len(word) + 1 for word in words)
+    fitting = sum(1 for _ in takewhile(lambda end: end - 1 <= most, ends))
+    return words[: max(1, fitting)]

@@ -290,6 +290,46 @@ def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
     return tokenizer
 
 
+class RobertaConfig(Frozen):
+    """At most `size` pieces made of pairs of bytes (BPE, Sennrich et al. 2016), trained on the corpus, with the special
+    pieces of RoBERTa. It is a tokenizer as Transformers reads it; no text is unknown to it."""
+
+    kind: Literal["roberta"]
+    size: int = Field(default=16000, ge=300)
+
+    def build(self, words: Iterable[str]) -> HFVocabulary:
+        """The vocabulary trained on these words."""
+        counts = Counter(words)
+        # As special tokens bytes have the same numbers in every process; ties between merges are broken by these.
+        first = [*ROBERTA_MARKS, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+        trained = _byte_level(models.BPE())
+        trainer = trainers.BpeTrainer(
+            vocab_size=self.size, min_frequency=2, show_progress=False, special_tokens=first
+        )
+        trained.train_from_iterator((word for word in sorted(counts) for _ in range(counts[word])), trainer)
+        model = json.loads(trained.to_str())["model"]
+        merges = [tuple(merge) for merge in model["merges"]]
+        tokenizer = _byte_level(models.BPE(vocab=model["vocab"], merges=merges))
+        tokenizer.add_special_tokens([*ROBERTA_MARKS])
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        )
+        size = len(model["vocab"])
+        return HFVocabulary(tokenizer.to_str(), size, ROBERTA_SPECIAL, full_size=size)
+
+
+ROBERTA_MARKS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+ROBERTA_SPECIAL = Special(padding=1, unknown=3, prefix=(0,), suffix=(2,), separator=(2, 2), mask=4)
+"""The ids of `ROBERTA_MARKS`."""
+
+
+def _byte_level(model: models.BPE) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
 class PretrainedConfig(Frozen):
     """The tokenizer of a Transformers checkpoint, by name or local folder."""
 
@@ -305,7 +345,7 @@ class PretrainedConfig(Frozen):
 
 
 VocabularyConfig = Annotated[
-    WordConfig | WordPieceConfig | BertConfig | PretrainedConfig, Field(discriminator="kind")
+    WordConfig | WordPieceConfig | BertConfig | RobertaConfig | PretrainedConfig, Field(discriminator="kind")
 ]
 
 

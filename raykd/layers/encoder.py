@@ -5,104 +5,98 @@ Shapes: B batch, P pieces, M masked pieces of a sentence, D size, V pieces of th
 
 from __future__ import annotations
 
-import json
-from contextlib import nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
-from raykd.errors import ExportError
-from raykd.layers.dropout import OwnDropout
+from raykd.errors import ExportError, StoreError
 from raykd.layers.heads import full_precision
-from raykd.layers.model import Model, Output, checked_layer
-from raykd.layers.windows import in_windows
+from raykd.layers.hf_model import Frozen, HFModel
+from raykd.layers.model import Output
 from raykd.structures import Chain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from onnx import ModelProto
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
 
+HEADS = (
+    ("cls",),
+    ("lm_head",),
+    ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+    ("head", "decoder"),
+)
+"""The modules that make scores of states, one after the other: of BERT, RoBERTa, DistilBERT and ModernBERT."""
 
-class MaskedLanguageModel(Model):
+
+class MaskedLanguageModel(HFModel):
     """Predicts the pieces at `first_BT`, independently: a chain without transitions over the vocabulary. Its head
     reads their states alone, and its last layer is the transposed embedding.
 
-    Sentences longer than `limit` are read in overlapping windows (`layers/windows.py`).
-
-    Args:
-        model: of a class of Transformers with `ForMaskedLM` in its name.
-        limit: the most pieces that it reads at once, `prefix` and `suffix` special ones around a sentence included.
+    Raises StoreError where the head of `model` is none of `HEADS`.
     """
 
-    def __init__(self, model: Any, *, limit: int, prefix: int, suffix: int):
-        super().__init__()
-        self.model = model
-        self._limit, self._prefix, self._suffix = limit, prefix, suffix
-        self._attention: str = model.config._attn_implementation
+    def __init__(self, model: Any, *, limit: int, prefix: int, suffix: int, freeze: Sequence[Frozen] = ()):
+        super().__init__(model, limit=limit, prefix=prefix, suffix=suffix, freeze=freeze)
+        head = next((names for names in HEADS if all(hasattr(model, name) for name in names)), None)
+        if head is None:
+            problem = f"has a head that is not known ({type(model).__name__})"
+            raise StoreError(str(model.config.name_or_path), problem, "use BERT, RoBERTa or DistilBERT")
+        self._head = head
 
-    def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
-        depth = self.model.config.num_hidden_layers
-        wanted = {layer: checked_layer(layer, depth, "the encoder") for layer in layers}
-        with OwnDropout() if self.training else nullcontext():
-            read_BPD = in_windows(
-                partial(self._read, (*wanted.values(), depth)), batch.pieces_BP, batch.piece_lengths_B,
-                limit=self._limit, prefix=self._prefix, suffix=self._suffix,
-            )  # fmt: skip
-            states = read_BPD.take_along_dim(batch.first_BT[:, :, None], 1).chunk(len(wanted) + 1, -1)
-            scores_BMV = full_precision(self.head(states[-1]))
-        return Output(Chain(scores_BMV, batch.lengths_B), dict(zip(wanted, states[:-1], strict=True)))
+    def forward(
+        self,
+        batch: TokenBatch,
+        *,
+        layers: Sequence[int] = (),
+        pieces: Sequence[int] = (),
+        attention: Sequence[int] = (),
+    ) -> Output:
+        number = {layer: self.checked(layer) for layer in (*layers, *pieces)}
+        read = tuple(dict.fromkeys((*number.values(), self.depth)))
+        read_BPD, scores = self.read(batch, read, attention)
+        states = dict(zip(read, read_BPD.chunk(len(read), -1), strict=True))
 
-    def train(self, mode: bool = True) -> Self:
-        # The fused kernels of attention draw their dropout themselves, by the rows that one worker has.
-        dropped = mode and self.model.config.attention_probs_dropout_prob > 0
-        self.model.set_attn_implementation("eager" if dropped else self._attention)
-        return super().train(mode)
+        def at_labels(layer: int) -> Tensor:
+            return states[layer].take_along_dim(batch.first_BT[:, :, None], 1)
 
-    @property
-    def head(self) -> nn.Module:
-        """From states [B, M, D] to scores of all pieces [B, M, V]."""
-        return self.model.cls if hasattr(self.model, "cls") else self.model.lm_head
+        chain = Chain(full_precision(self.scores(at_labels(self.depth))), batch.lengths_B)
+        hidden = {layer: at_labels(number[layer]) for layer in layers}
+        inside = {layer: states[number[layer]] for layer in pieces}
+        return Output(chain, hidden, inside, scores, batch.piece_lengths_B)
 
-    @property
-    def piece_limit(self) -> int:
-        return self._limit
+    def keep_rows(self, kept: Sequence[int]) -> None:
+        before = self.model.get_output_embeddings()
+        tied = before.weight is self.model.get_input_embeddings().weight
+        super().keep_rows(kept)
+        rows = torch.tensor(kept, dtype=torch.long)
+        own = nn.Linear(before.in_features, len(rows))
+        own.weight = self.embedding_matrix() if tied else nn.Parameter(before.weight.detach()[rows].clone())
+        own.bias = nn.Parameter(before.bias.detach()[rows].clone())
+        for part in self.model.modules():
+            # BERT and RoBERTa hold the bias of their last layer a second time.
+            if getattr(part, "bias", None) is before.bias:
+                part.bias = own.bias
+        self.model.set_output_embeddings(own)
 
-    def architecture(self) -> dict[str, Any]:
-        # As JSON, since a Transformers configuration holds types and numbers as keys.
-        config = json.loads(self.model.config.to_json_string(use_diff=False))
-        return {"config": config, "prefix": self._prefix, "suffix": self._suffix}
+    def scores(self, states_BMD: Tensor) -> Tensor:
+        """Of all pieces [B, M, V], by its head."""
+        for name in self._head:
+            states_BMD = getattr(self.model, name)(states_BMD)
+        return states_BMD
 
     def to_onnx(self) -> ModelProto:
         raise ExportError("a masked language model is a checkpoint of Transformers; raykd export writes that")
 
-    def embedding_matrix(self) -> Tensor:
-        return self.model.get_input_embeddings().weight
-
-    def hidden_size(self, layer: int) -> int:
-        checked_layer(layer, self.model.config.num_hidden_layers, "the encoder")
-        return self.model.config.hidden_size
-
-    def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
-        base = self.model.base_model
-        below = {id(p): p for p in base.embeddings.parameters()}
-        body = {id(p): p for p in base.parameters()}
-        return {
-            "head": [p for p in self.model.parameters() if id(p) not in body],
-            "encoder": [p for key, p in body.items() if key not in below],
-            "embeddings": list(below.values()),
-        }
-
-    def _read(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        """The states of these layers [B, P, D…], side by side."""
+    def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
         found = self.model.base_model(
             input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=len(layers) > 1
         )
-        if len(layers) == 1:
+        if len(layers) <= 1:
             return found.last_hidden_state
         return torch.cat([found.hidden_states[layer] for layer in layers], -1)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
@@ -15,7 +16,7 @@ from raykd.errors import ExportError, StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
     from onnx import ModelProto
     from torch import Tensor
 
@@ -31,14 +32,24 @@ class Output:
     length 1). `hidden` holds, of the layers that were asked for, the states [B, T, D] that labels are predicted from: a
     word's is that of its first piece, so models with other pieces have the same. Layer 0 is the input of the encoder, 1
     the output of its first layer.
+
+    Of the layers that were asked for `pieces` holds the states [B, P, D] of every piece, and `attention` the scores
+    [B, H, P, P] of each head, q · k / √d before the softmax: −∞ throughout of a sentence that is not read whole.
+    `piece_lengths_B` goes with both.
     """
 
     distribution: Distribution
     hidden: Mapping[int, Float[Tensor, "batch label size"]] = field(default_factory=dict)
+    pieces: Mapping[int, Float[Tensor, "batch piece size"]] = field(default_factory=dict)
+    attention: Mapping[int, Float[Tensor, "batch head piece piece"]] = field(default_factory=dict)
+    piece_lengths_B: Int[Tensor, " batch"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
 
 
 class Model(nn.Module, ABC):
-    """Reads a batch of sentences and gives an `Output`. Teachers and students are both such models."""
+    """Reads a batch of sentences and gives an `Output`. Teachers and students are both such models.
+
+    Transformers encoders take `pieces` and `attention` beside `layers`: the layers of which an output has these.
+    """
 
     @abstractmethod
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:

@@ -11,10 +11,13 @@
     structural  −Σ_u P_t(u) Score_s(u) + log Z_s                     token marginals; pairs for a chain student
     logits      ½ Σ_t ‖r_s(t) − log p_t(t)‖²                         token marginals
     representation  Σ_t KL(softmax z_t ‖ softmax z̃_s)                hidden states of a layer
+    hidden_states  Σ_m Σ_p ‖x_t,m(p) − f(x_s,g(m)(p))‖₂            states of every piece, in the training step
+    attention   the same of rows of attention scores                 attention scores, in the training step
     mix         Σ_i w_i · loss_i                                     what its parts need
 
-Losses are per sentence, summed over its labels, in nats (squared distances: logits, and representation by mse); what
-they are averaged over is the trainer's choice and the same for all.
+Losses are per sentence, summed over its labels (hidden_states and attention: over its pieces), in nats, or distances
+(logits, hidden_states, attention, and representation by mse); what they are averaged over is the trainer's choice and
+the same for all.
 """
 
 from types import MappingProxyType

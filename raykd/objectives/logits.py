@@ -44,7 +44,7 @@ class Logits(Objective):
         return (Need("marginals"),)
 
     @property
-    def student_layers(self) -> tuple[int, ...]:
+    def label_layers(self) -> tuple[int, ...]:
         return (-1,) if self.head == "own" else ()
 
     def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:

@@ -62,8 +62,16 @@ class Mix(Objective):
         return tuple(need for part in self.parts for need in part.objective.needs)
 
     @property
-    def student_layers(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.student_layers))
+    def label_layers(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.label_layers))
+
+    @property
+    def piece_layers(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.piece_layers))
+
+    @property
+    def attention_layers(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.attention_layers))
 
     @property
     def reads_scores(self) -> bool:

@@ -77,12 +77,22 @@ class Objective(Frozen):
 
     @property
     def reads_scores(self) -> bool:
-        """Whether it reads what the student's head gives; others read hidden states alone."""
-        return not self.student_layers
+        """Whether it reads what the student's head gives; others read its layers alone."""
+        return not (self.label_layers or self.piece_layers or self.attention_layers)
 
     @property
-    def student_layers(self) -> tuple[int, ...]:
-        """The student's layers whose hidden states the loss reads."""
+    def label_layers(self) -> tuple[int, ...]:
+        """The student's layers of which the loss reads the states that labels are predicted from."""
+        return ()
+
+    @property
+    def piece_layers(self) -> tuple[int, ...]:
+        """The student's layers of which it reads the states of every piece."""
+        return ()
+
+    @property
+    def attention_layers(self) -> tuple[int, ...]:
+        """The student's layers of which it reads the attention scores."""
         return ()
 
     def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:

@@ -59,7 +59,7 @@ class Representation(Objective):
         return (Need(SIGNALS_OF[self.precision], layer=self.layer),)
 
     @property
-    def student_layers(self) -> tuple[int, ...]:
+    def label_layers(self) -> tuple[int, ...]:
         return (self.student_layer,)
 
     def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:

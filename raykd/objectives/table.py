@@ -6,7 +6,9 @@ from typing import Annotated, Union
 
 from pydantic import Field
 
+from raykd.objectives.attention import Attention
 from raykd.objectives.emission import Emission
+from raykd.objectives.hidden_states import HiddenStates
 from raykd.objectives.labels import Gold, Top1
 from raykd.objectives.logits import Logits
 from raykd.objectives.pos_top_wk import PosTopWK
@@ -30,6 +32,8 @@ SINGLE: tuple[type[Objective], ...] = (
     Structural,
     Logits,
     Representation,
+    HiddenStates,
+    Attention,
 )
 
 # One value for type checkers and at run time: where shapes are checked, the branches of type checkers are run.

@@ -30,9 +30,11 @@ from raykd.corpora.batching import language_sampling, worker_slice
 from raykd.errors import RunError
 from raykd.layers import Model
 from raykd.layers.dropout import masks_of
+from raykd.objectives import Objective
 from raykd.results import Score
 from raykd.runs.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
 from raykd.runs.data import Batch
+from raykd.runs.live import LiveTeacher, full_states
 from raykd.runs.stages import TrainingPlan, labelled_share, split_held_out, train_only
 from raykd.signals import Sizes
 from raykd.storage import Storage
@@ -87,26 +89,31 @@ class EpochReport:
 
 
 class Learner(nn.Module):
-    """A model with the loss that trains it: what DDP wraps."""
+    """A model with the loss that trains it: what DDP wraps. The teacher that reads its batches, where there is one, is
+    no part of it."""
 
-    def __init__(self, model: Model, loss: nn.Module, layers: Sequence[int]):
+    def __init__(self, model: Model, loss: nn.Module, objective: Objective, live: LiveTeacher | None = None):
         super().__init__()
-        self.model, self.loss, self._layers = model, loss, tuple(layers)
+        self.model, self.loss, self._live = model, loss, live
+        asked = {
+            "layers": objective.label_layers,
+            "pieces": objective.piece_layers,
+            "attention": objective.attention_layers,
+        }
+        self._asked = {name: layers for name, layers in asked.items() if layers}
 
     def forward(self, batch: Batch, kd_weight: float, precision: str) -> dict[str, Tensor]:
         """The loss of each sentence [B], in all and by objective."""
         dtype = torch.float16 if precision == "fp16" else torch.bfloat16
         with torch.autocast(batch.text.lengths_B.device.type, dtype=dtype, enabled=precision != "float32"):
-            output = self.model(batch.text, layers=self._layers)
+            output = self.model(batch.text, **self._asked)
+            teacher = batch.teacher if self._live is None else self._live.read(batch.text, batch.teacher)
         # Losses, and the layers of their own, are computed in at least float32.
-        hidden = {
-            layer: states_BTD.to(torch.promote_types(states_BTD.dtype, torch.float32))
-            for layer, states_BTD in output.hidden.items()
-        }
-        losses = self.loss(replace(output, hidden=hidden), batch.targets, batch.teacher, kd_weight=kd_weight)
+        inside = {name: full_states(getattr(output, name)) for name in ("hidden", "pieces", "attention")}
+        losses = self.loss(replace(output, **inside), batch.targets, teacher, kd_weight=kd_weight)
         # Of a parser also how many words it says nothing about that the student's labels could say.
-        teacher = batch.teacher.on_labels
-        lost = {} if teacher is None else {UNEXPRESSED: teacher.unexpressed()}
+        arcs = teacher.on_labels
+        lost = {} if arcs is None else {UNEXPRESSED: arcs.unexpressed()}
         return {TOTAL: losses.total_B, **losses.parts, **lost}
 
 
@@ -146,13 +153,16 @@ class Distiller:
 
     def _open_stage(self, index: int) -> None:
         self.stage = self.plan.stages[index]
-        self.data = self.stage.data()
+        self.data, self._live = self.stage.data(), self.stage.live()
+        if self._live is not None:
+            self._live.to(self.worker.device)
         self._rows, self._held_out = split_held_out(self.data.rows, self.stage)
         objective, transfer = self.stage.objective, self.data.transfer
         layers = {need.layer for need in objective.needs if need.layer is not None}
         tags = self.plan.tags
-        teacher = Sizes(tags, {layer: transfer.hidden_size(layer) for layer in layers} if transfer else {})
-        layers = objective.student_layers
+        read = self._live or transfer
+        teacher = Sizes(tags, {layer: read.hidden_size(layer) for layer in layers} if read else {})
+        layers = dict.fromkeys((*objective.label_layers, *objective.piece_layers))
         projected = frozenset(layer for layer in layers if self.model.projected(layer))
         student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in layers}, projected)
         torch.manual_seed(_seed(self.stage.training.seed, index, 0))
@@ -171,7 +181,7 @@ class Distiller:
         training = self.stage.training
         self._layers: Literal["all"] | tuple[str, ...] = "all" if groups is None else tuple(groups)
         self._parameters = [*train_only(self.model, groups), *self.loss.parameters()]
-        learner = Learner(self.model, self.loss, self.stage.objective.student_layers)
+        learner = Learner(self.model, self.loss, self.stage.objective, self._live)
         # Where no labels are read, DDP has to look for parameters that get no gradient: the head's.
         unused = not self.stage.objective.reads_labels
         several = self.worker.world > 1
@@ -326,7 +336,7 @@ class Distiller:
         batches = self.data.plan(
             self._held_out, batch_tokens=self.stage.training.batch_tokens, seed=0, epoch=0, shuffle=False
         )
-        learner = Learner(self.model, self.loss, self.stage.objective.student_layers)
+        learner = Learner(self.model, self.loss, self.stage.objective, self._live)
         with torch.inference_mode():
             losses = [
                 learner(self.data.gather(rows, self.worker.device), 1.0, self.stage.training.precision)

@@ -18,6 +18,7 @@ from raykd.runs.data import corpus_of, labels_of, part_of, training_data
 from raykd.runs.distil import Distiller, EpochReport, Worker
 from raykd.runs.embeddings import start_embeddings
 from raykd.runs.evaluate import score_part
+from raykd.runs.live import live_needs, live_teacher
 from raykd.runs.models import (
     MODEL,
     RESULT,
@@ -172,11 +173,14 @@ def _stage_plan(store_uri: str, run: Run, stage: dict[str, Any]) -> StagePlan:
     objective = annealed(
         validated(ObjectiveConfig, stage["objective"]), unlabelled=stage["text"] != "labelled"
     )
+    live = live_needs(run, objective.needs)
+    stored = [need for need in objective.needs if need not in live]
     return StagePlan(
         objective=objective,
         schedule=validated(ScheduleConfig, stage["schedule"]),
         training=validated(TrainingConfig, {**run.training, **stage["training"]}),
-        data=partial(training_data, store_uri, run, objective.needs, text=stage["text"]),
+        data=partial(training_data, store_uri, run, stored, text=stage["text"]),
+        live=partial(live_teacher, store_uri, run, live),
         layers=stage["layers"],
         head=stage.get("head", "keep"),
         select=stage["select"],

@@ -34,6 +34,7 @@ from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_of
 from raykd.errors import ExportError
 from raykd.layers import Output, save_weights
+from raykd.layers.hf_tagger import HFTagger
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of, languages_of
 from raykd.runs.deployed import Session, deployed
@@ -47,7 +48,6 @@ from raykd.storage import Storage
 from raykd.structures import Chain
 from raykd.tasks import ParsingTask
 from raykd.tasks.labels import best_labels
-from raykd.teachers.hf_tagger import HFTagger
 
 ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
 LABELLER = "labeller.py"

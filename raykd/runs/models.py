@@ -11,9 +11,11 @@ from typing import Any
 
 import torch
 
+from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.layers import Ensemble, Model, load_weights, save_weights
+from raykd.layers.hf_config import HFConfig
 from raykd.results import RunResult
 from raykd.runs.data import labels_of
 from raykd.runs.labels import Labels, plain_labels
@@ -21,7 +23,7 @@ from raykd.runs.run import MODEL, RESULT, Run, validated
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.sealed import DOCTOR
 from raykd.storage import Storage
-from raykd.students import StudentConfig
+from raykd.students import EncoderStudent, Seq2SeqStudent, StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import TeacherConfig
 from raykd.training import TrainingConfig
@@ -123,17 +125,22 @@ def address(folder: Storage, name: str) -> str:
 
 
 def _untrained(run: Run, vocabulary: StoredVocabulary, labels: Labels, *, dropout: float) -> Model:
-    config, pieces = model_config(run), vocabulary.pieces
-    # A teacher is a checkpoint of which these rows are kept; a student with such a vocabulary has its own.
-    kept = pieces.kept if run.role == "teacher" and isinstance(pieces, HFVocabulary) else None
+    config: Any = model_config(run)
     return config.build(
-        **({"kept": kept} if kept is not None else {}),
+        **_of_pieces(config, vocabulary.pieces),
         vocabulary_size=vocabulary.pieces.size,
         characters=vocabulary.characters.size if vocabulary.characters else 0,
         tag_set=labels,
         unit=TASKS[run.task].unit,
         dropout=dropout,
     )
+
+
+def _of_pieces(config: Any, pieces: Vocabulary) -> dict[str, Any]:
+    """What a model has to know of its vocabulary, beside its size: of a checkpoint which rows a pruned one keeps."""
+    if isinstance(config, HFConfig) and isinstance(pieces, HFVocabulary):
+        return {"kept": pieces.kept}
+    return {"special": pieces.special} if isinstance(config, EncoderStudent | Seq2SeqStudent) else {}
 
 
 def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:

@@ -12,10 +12,12 @@ from pydantic import BaseModel, TypeAdapter
 
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
+from raykd.corpora.pieces import Vocabulary
+from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.source import REST
 from raykd.corpora.sources import find_corpus, restricted_corpus
-from raykd.errors import CorpusError, SignalError, StoreError
-from raykd.needs import to_store
+from raykd.errors import CorpusError, RunError, SignalError, StoreError
+from raykd.needs import read_live, to_store
 from raykd.objectives import Gold
 from raykd.redact import redacted
 from raykd.results import RunResult
@@ -23,7 +25,7 @@ from raykd.runs.embeddings import embeddings_from
 from raykd.runs.labels import store_labels
 from raykd.runs.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.runs.run import RESULT, Run, Source
-from raykd.runs.vocabularies import store_vocabulary
+from raykd.runs.vocabularies import open_vocabulary, store_vocabulary
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage
 from raykd.training import Duration, ScheduleConfig
@@ -231,6 +233,7 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
             "lower corpus.cap where unlabelled: rest takes what it leaves, or name the text in corpus.unlabelled",
         )  # fmt: skip
     needs = recipe_needs(recipe, unlabelled=unlabelled)
+    _check_live(preparation, stem, needs)
     sources = [_source(teacher, preparation, languages, needs) for teacher in preparation.teachers]
     return replace(
         stem,
@@ -245,9 +248,36 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
     )
 
 
+def _check_live(preparation: Preparation, run: Run, needs: Sequence[Need]) -> None:
+    """Refuse teachers that are to read the student's batches, and cannot.
+
+    Raises:
+        SignalError: one of them has not all the layers that are read.
+        RunError: one of them has other pieces than the student.
+    """
+    storage = preparation.storage
+    own = _splitting(open_vocabulary(storage, run.vocabulary_id).pieces)
+    for teacher in preparation.teachers:
+        live = read_live(needs, stores=teacher.config.stores)
+        for layer in {need.layer for need in live if need.layer is not None}:
+            teacher.hidden_size(layer)
+        if live and _splitting(open_vocabulary(storage, teacher.run.vocabulary_id).pieces) != own:
+            raise RunError(
+                f"student: {teacher.name} reads each batch in the training step, and the student's pieces are not its "
+                "own; set student.vocabulary: {kind: teacher}, or give both a checkpoint with the same tokenizer"
+            )
+
+
+def _splitting(pieces: Vocabulary) -> object:
+    """What decides how a vocabulary splits text, and the numbers of its pieces."""
+    return (pieces.definition, pieces.special) if isinstance(pieces, HFVocabulary) else pieces.to_json()
+
+
 def _resolved_student(recipe: Recipe, preparation: Preparation) -> Any:
     """The student with the teacher's own where it says `teacher`."""
-    resolved: dict[str, Any] = {"vocabulary": resolved_vocabulary(recipe)}
+    resolved: dict[str, Any] = {}
+    if recipe.student.tokenizer.kind == "teacher":
+        resolved["vocabulary"] = resolved_vocabulary(recipe)
     if recipe.student.projection == "teacher":
         # All teachers of a recipe have one configuration.
         resolved["projection"] = preparation.teachers[0].hidden_size(-1)
@@ -290,7 +320,19 @@ def recipe_needs(recipe: Recipe, *, unlabelled: bool) -> tuple[Need, ...]:
 def transfer_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
     """The stored signals that serve every stage of `recipes`, which have the same teachers, together."""
     needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
-    return to_store(needs, recipes[0].teachers.offers)
+    return stored_of(recipes[0].teachers, needs)
+
+
+def step_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
+    """What the stages of `recipes`, which have the same teachers, are given in the training step, each once."""
+    needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
+    return read_live(needs, stores=recipes[0].teachers.stores)
+
+
+def stored_of(teacher: Any, needs: Iterable[Need]) -> tuple[Need, ...]:
+    """What must be stored of a teacher, by its configuration, to meet `needs`; the rest it gives in the training
+    step."""
+    return to_store(needs, teacher.offers) if teacher.stores else ()
 
 
 def _source(
@@ -301,7 +343,7 @@ def _source(
     if not covered:
         return None
     own = preparation.text_of(covered)
-    stored = to_store(needs, teacher.config.offers)
+    stored = stored_of(teacher.config, needs)
     signals = {need.name: signal_id(need, teacher_id=teacher.run.id, text_id=own.id) for need in stored}
     if own.id == teacher.text.id:
         return Source(teacher.run.id, covered, signals)

@@ -191,7 +191,7 @@ def _own_training(stage: Stage, recipe: Recipe) -> dict[str, Any]:
 
 def resolved_vocabulary(recipe: Recipe) -> VocabularyConfig:
     """The student's vocabulary; `teacher` stands for its teacher's."""
-    own = recipe.student.vocabulary
+    own = recipe.student.tokenizer
     if own.kind != "teacher":
         return own
     teacher = recipe.teachers.tokenizer

@@ -37,6 +37,10 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+INSIDE = ("encoder", "pretrained")
+"""The kinds of students that give the inside of a Transformers encoder."""
+
+
 def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """(path, message) for each mismatch."""
     faults: list[tuple[KeyPath, str]] = []
@@ -180,9 +184,15 @@ def _layer_faults(recipe: Recipe, objective: Objective, where: KeyPath) -> list[
             for fault in _layer_faults(recipe, part.objective, (*where, "parts", place, "objective"))
         ]
     teacher = [need.layer for need in objective.needs if need.layer is not None]
+    inside = objective.piece_layers + objective.attention_layers
+    if inside and recipe.student.kind not in INSIDE:
+        message = f"{objective.kind!r} reads every piece of a Transformers encoder, which student"
+        hint = f"set student.kind: {' or '.join(INSIDE)}, or use 'representation'"
+        return [((*where, "kind"), f"{message} {recipe.student.kind!r} is not; {hint}")]
     sides = (
-        ("teacher", "layer", recipe.teachers.depth, teacher),
-        ("student", "student_layer", recipe.student.depth, objective.student_layers),
+        ("teacher", "layers" if inside else "layer", recipe.teachers.depth, teacher),
+        ("student", "student_layer", recipe.student.depth, objective.label_layers),
+        ("student", "student_layers", recipe.student.depth, inside),
     )
     return [
         ((*where, key), f"the {side}'s encoder has no layer {layer}; choose from 0 (its input) to {depth}")
@@ -282,22 +292,26 @@ def _tree_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """Language models without a student or a vocabulary that can be one, and the other way round."""
     pretrains, encoder = recipe.labels.structure == "pieces", recipe.student.kind == "encoder"
+    if not pretrains and recipe.teachers.kind == "hf_masked_lm":
+        message = f"'hf_masked_lm' predicts pieces, and task {recipe.task!r} predicts labels"
+        return [(("teachers", "kind"), f"{message}; set task: masked_lm, or another kind of teacher")]
     if not pretrains:
         message = f"'encoder' is a masked language model, and task {recipe.task!r} predicts labels"
-        hint = "set task: masked_lm, or student.kind: transformer"
+        hint = (
+            "set task: masked_lm, or student.kind: pretrained with the path of what raykd export wrote of one"
+        )
         return [(("student", "kind"), f"{message}; {hint}")] if encoder else []
     faults: list[tuple[KeyPath, str]] = []
     if not encoder:
         message = f"{recipe.student.kind!r} is no masked language model; set student.kind: encoder"
         faults.append((("student", "kind"), message))
-    elif recipe.student.vocabulary.kind not in ("bert", "pretrained"):
-        message = f"a {recipe.student.vocabulary.kind!r} vocabulary has no piece that masks others"
-        faults.append((("student", "vocabulary"), f"{message}; set kind: bert, or pretrained"))
-    elif getattr(recipe.student.vocabulary, "pruned", False):
-        message = "a pruned vocabulary has no piece that masks others; set pruned: false"
-        faults.append((("student", "vocabulary", "pruned"), message))
-    if recipe.teachers.kind != "none":
-        message = f"{recipe.teachers.kind!r} predicts no pieces; set teachers: {{kind: none}}"
+    elif recipe.student.tokenizer.kind not in ("bert", "roberta", "pretrained", "teacher"):
+        message = f"a {recipe.student.tokenizer.kind!r} vocabulary has no piece that masks others"
+        faults.append(
+            (("student", "vocabulary"), f"{message}; set kind: bert, roberta, pretrained or teacher")
+        )
+    if recipe.teachers.kind not in ("none", "hf_masked_lm"):
+        message = f"{recipe.teachers.kind!r} predicts no pieces; set teachers.kind: hf_masked_lm, or none"
         faults.append((("teachers", "kind"), message))
     return faults
 

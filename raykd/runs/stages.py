@@ -12,6 +12,7 @@ from raykd.errors import RunError
 from raykd.layers import Model
 from raykd.objectives import Objective
 from raykd.runs.data import Part, TrainingData
+from raykd.runs.live import LiveTeacher
 from raykd.training import ScheduleConfig, TrainingConfig
 
 
@@ -24,6 +25,8 @@ class StagePlan:
     schedule: ScheduleConfig
     training: TrainingConfig
     data: Callable[[], TrainingData]
+    live: Callable[[], LiveTeacher | None] = lambda: None
+    """The teacher that reads each batch in the training step, where one does."""
     layers: str | Sequence[str] = "all"
     head: str = "keep"
     select: str = "dev"

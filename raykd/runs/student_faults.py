@@ -17,7 +17,7 @@ def student_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tuple[K
     says so."""
     faults: list[tuple[KeyPath, str]] = []
     if recipe.teachers.kind == "none":
-        wanted = {"vocabulary": recipe.student.vocabulary.kind, "projection": recipe.student.projection}
+        wanted = {"vocabulary": recipe.student.tokenizer.kind, "projection": recipe.student.projection}
         return [
             (("student", name), "there is no teacher whose it could be; write the student's own")
             for name, own in wanted.items()

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from raykd.errors import RunError, StoreError
-from raykd.needs import to_store
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
@@ -22,7 +21,7 @@ from raykd.runs.precompute import (
     estimate,
     precompute,
 )
-from raykd.runs.prepare import PlannedTeacher
+from raykd.runs.prepare import PlannedTeacher, stored_of
 from raykd.runs.progress import Listener
 from raykd.runs.resources import Resources
 from raykd.runs.run import Run
@@ -43,15 +42,15 @@ def transfer_plan(
     teachers: dict[str, PlannedTeacher] = {}
     needs: dict[str, list[Need]] = {}
     for teacher, own in asked:
-        if own:
+        if stored := stored_of(teacher.config, own):
             teachers[teacher.run.id] = teacher
-            needs.setdefault(teacher.run.id, []).extend(own)
+            needs.setdefault(teacher.run.id, []).extend(stored)
     tasks = tuple(_task(storage, teacher, needs[run_id]) for run_id, teacher in teachers.items())
     return PrecomputePlan(storage.uri, tasks) if tasks else None
 
 
 def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> PrecomputeTask:
-    needs = to_store(needs, teacher.config.offers)
+    needs = stored_of(teacher.config, needs)
     # A teacher's id is known before it is trained; its weights only after.
     result = find_result(storage, teacher.run)
     tags = len(corpus_of(storage.uri, teacher.run.corpus_id).tag_set)

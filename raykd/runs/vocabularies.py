@@ -50,6 +50,8 @@ def vocabulary_id(config: VocabularyConfig, characters: bool, contextual: Any, c
     own = without_added(config.model_dump(mode="json"), "vocabulary")
     if config.kind == "pretrained":
         own["path"] = tokenizer_checksum(config.path) or config.path
+        # Before there were masked language models a pruned one had no mask.
+        own |= {"mask": True} if config.pruned else {}
     read = {"config": own, "characters": characters, "encoder": encoders, "corpus": corpus_id}
     return identity("vocabulary", read)
 

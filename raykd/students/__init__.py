@@ -22,6 +22,7 @@ from pydantic import Field
 
 from raykd.students.bilstm import BiLSTMStudent
 from raykd.students.encoder import EncoderStudent
+from raykd.students.pretrained import PretrainedStudent
 from raykd.students.seq2seq import Seq2SeqStudent
 from raykd.students.transformer import TransformerStudent
 
@@ -30,18 +31,21 @@ STUDENTS = MappingProxyType(
         "bilstm": BiLSTMStudent,
         "transformer": TransformerStudent,
         "encoder": EncoderStudent,
+        "pretrained": PretrainedStudent,
         "seq2seq": Seq2SeqStudent,
     }
 )
 
 StudentConfig = Annotated[
-    BiLSTMStudent | TransformerStudent | EncoderStudent | Seq2SeqStudent, Field(discriminator="kind")
+    BiLSTMStudent | TransformerStudent | EncoderStudent | PretrainedStudent | Seq2SeqStudent,
+    Field(discriminator="kind"),
 ]
 
 __all__ = [
     "STUDENTS",
     "BiLSTMStudent",
     "EncoderStudent",
+    "PretrainedStudent",
     "Seq2SeqStudent",
     "StudentConfig",
     "TransformerStudent",

@@ -8,8 +8,7 @@ import torch
 from pydantic import Field, model_validator
 
 from raykd.corpora.pieces import Special
-from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
+from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig
 from raykd.layers.checkpoint import quietly
 from raykd.layers.encoder import MaskedLanguageModel
 from raykd.layers.tagger_config import Size
@@ -79,16 +78,17 @@ class EncoderStudent(Frozen):
         characters: int = 0,
         unit: Literal["word", "sentence"] = "word",
         dropout: float = 0.0,
+        special: Special = BERT_SPECIAL,
     ) -> MaskedLanguageModel:
         """The untrained model, drawn from torch's generator. It predicts pieces, whatever `tag_set` and `unit` are.
 
         Args:
             vocabulary_size: how many pieces there are.
             dropout: of states and of attention, active in training.
+            special: the pieces of its vocabulary that are none of a word.
         """
         from transformers import AutoConfig  # takes seconds to import
 
-        special = self._special()
         # RoBERTa numbers positions from behind the padding's id.
         more = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
         types = {"bert": 2, "roberta": 1}[self.architecture]
@@ -115,12 +115,6 @@ class EncoderStudent(Frozen):
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the number of pieces."""
         return self.model_dump(exclude={"scope", "vocabulary"})
-
-    def _special(self) -> Special:
-        """The special pieces of its vocabulary."""
-        if isinstance(self.vocabulary, PretrainedConfig):
-            return HFVocabulary.load(self.vocabulary.path).special
-        return BERT_SPECIAL
 
     def _model(self, config: Any, *, prefix: int, suffix: int) -> MaskedLanguageModel:
         from transformers import AutoModelForMaskedLM

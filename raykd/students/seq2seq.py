@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import torch
 from pydantic import Field, model_validator
 
+from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.vocabulary import BertConfig, PretrainedConfig
+from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
 from raykd.errors import StoreError
 from raykd.layers.checkpoint import (
     SAFE,
@@ -118,6 +119,7 @@ class Seq2SeqStudent(Frozen):
         characters: int = 0,
         unit: Literal["word", "sentence"] = "word",
         dropout: float = 0.0,
+        special: Special = BERT_SPECIAL,
     ) -> PointerGenerator:
         """The model; what is new of it is drawn from torch's generator.
 
@@ -125,16 +127,18 @@ class Seq2SeqStudent(Frozen):
             vocabulary_size: how many pieces there are.
             tag_set: the steps that it generates.
             dropout: of states and of attention, active in training; of a checkpoint's encoder it is the checkpoint's.
+            special: the pieces of its vocabulary that are none of a word; a checkpoint has its own.
 
         Raises:
             StoreError: there is no such checkpoint, or it changed.
         """
         if self.path is not None:
             return self._of_checkpoint(self.path, tag_set, dropout)
-        drawn = self._drawn().build(vocabulary_size=vocabulary_size, tag_set=tag_set, dropout=dropout)
-        # Words and WordPieces of raykd's own have no pieces around a sentence.
-        special = self.vocabulary.kind in ("bert", "pretrained")
-        around = {name: drawn.architecture()[name] if special else 0 for name in ("prefix", "suffix")}
+        # Words and WordPieces of raykd's own have no pieces around a sentence, and the padding of BERT's.
+        named = special if special.prefix else BERT_SPECIAL
+        sizes = {"vocabulary_size": vocabulary_size, "tag_set": tag_set, "dropout": dropout}
+        drawn = self._drawn().build(**sizes, special=named)
+        around = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
         return self._model(drawn.model.base_model, tag_set, dropout, limit=drawn.piece_limit, **around)
 
     def rebuild(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raykd.corpora.vocabulary import BertConfig, PretrainedConfig, WordConfig, WordPieceConfig
+from raykd.corpora.vocabulary import BertConfig, PretrainedConfig, RobertaConfig, WordConfig, WordPieceConfig
 from raykd.spec import Frozen
 
 
@@ -20,6 +20,6 @@ class TeacherVocabulary(Frozen):
 
 
 StudentVocabulary = Annotated[
-    WordConfig | WordPieceConfig | BertConfig | PretrainedConfig | TeacherVocabulary,
+    WordConfig | WordPieceConfig | BertConfig | RobertaConfig | PretrainedConfig | TeacherVocabulary,
     Field(discriminator="kind"),
 ]

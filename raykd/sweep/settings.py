@@ -20,6 +20,7 @@ from raykd.runs.prepare import (
     Read,
     prepare,
     shared_texts,
+    step_needs,
     student_runs,
     transfer_needs,
     with_seed,
@@ -40,6 +41,8 @@ class Prepared:
     preparation: Preparation
     needs: tuple[Need, ...]
     """The stored signals that serve every setting that has them."""
+    live: tuple[Need, ...]
+    """What teachers give in the training step of some setting."""
     differences: Mapping[str, Any]
     """Dotted key path → value, of what distinguishes it from the sweep's other alternatives."""
 
@@ -190,7 +193,10 @@ class Settings:
         every = {key: [*own, *(recipe.on_labels() for recipe in own)] for key, own in recipes.items()}
         return {
             key: Prepared(
-                preparation, transfer_needs(every[key], unlabelled=preparation.unlabelled), differences[key]
+                preparation,
+                transfer_needs(every[key], unlabelled=preparation.unlabelled),
+                step_needs(every[key], unlabelled=preparation.unlabelled),
+                differences[key],
             )
             for key, preparation in preparations.items()
         }

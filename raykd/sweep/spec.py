@@ -14,7 +14,15 @@ from pydantic import Field, model_validator
 from raykd.conditions import ConditionError, parse
 from raykd.counted import counted
 from raykd.errors import Fault, SpecError
-from raykd.figures import DEPLOYED, WALL_S, Direction, Directions, default_objectives, objective_fault
+from raykd.figures import (
+    DEPLOYED,
+    TARGET_DEV,
+    WALL_S,
+    Direction,
+    Directions,
+    default_objectives,
+    objective_fault,
+)
 from raykd.identity import identity
 from raykd.objectives import Top1
 from raykd.redact import redacted
@@ -148,6 +156,7 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     return (
         faults
         + objective_faults(sweep.objectives, sweep.labels.score_name)
+        + _target_faults(sweep)
         + _deployed_faults(sweep)
         + _constraint_faults(sweep)
         + _confirm_faults(sweep)
@@ -195,6 +204,19 @@ def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyP
     if score_name not in objectives and not faults:
         faults.append((path, f"{score_name} must be among them: without it the smallest student wins"))
     return faults
+
+
+def _target_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """The score of target languages on dev, where their dev is not read."""
+    name = TARGET_DEV.called(sweep.labels.score_name)
+    asked = {
+        ("search", "objectives"): sweep.objectives,
+        ("search", "constraints"): constrained_figures(sweep),
+    }
+    if sweep.corpus.zero_shot_dev:
+        return []
+    message = f"{name} is not known without dev of the target languages; set corpus.zero_shot_dev: true"
+    return [(path, message) for path, names in asked.items() if name in names]
 
 
 def _deployed_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:

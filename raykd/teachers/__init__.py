@@ -6,6 +6,7 @@ Every configuration in the table has
     trained                    whether raykd trains it (with `training`, for its `Duration`) or uses it as it is
     count, combine             how many seeds of it are averaged, and how (`ensemble.py`)
     offers                     the signals it offers; `own_signals`, those of one of several
+    stores                     whether these may be stored; else it gives them in the training step
     depth                      layers of its encoder, None where only its checkpoint says
     hidden_size(layer)         components of a layer's hidden states
     embedding_dim              components of its vectors of pieces, 0 where it has none
@@ -26,6 +27,7 @@ from pydantic import Field
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.biaffine_parser import BiaffineParserTeacher, SecondOrderParserTeacher
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
+from raykd.teachers.hf_masked_lm import HFMaskedLMTeacher
 from raykd.teachers.hf_sequence_classifier import HFSequenceClassifierTeacher
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
 from raykd.teachers.none import NoTeacher
@@ -39,6 +41,7 @@ TEACHERS = MappingProxyType(
         "second_order_parser": SecondOrderParserTeacher,
         "hf_token_classifier": HFTokenClassifierTeacher,
         "hf_sequence_classifier": HFSequenceClassifierTeacher,
+        "hf_masked_lm": HFMaskedLMTeacher,
         "none": NoTeacher,
     }
 )
@@ -51,6 +54,7 @@ TeacherConfig = Annotated[
     | SecondOrderParserTeacher
     | HFTokenClassifierTeacher
     | HFSequenceClassifierTeacher
+    | HFMaskedLMTeacher
     | NoTeacher,
     Field(discriminator="kind"),
 ]
@@ -61,6 +65,7 @@ __all__ = [
     "BiLSTMMaxEntTeacher",
     "BiaffineNERTeacher",
     "BiaffineParserTeacher",
+    "HFMaskedLMTeacher",
     "HFSequenceClassifierTeacher",
     "HFTokenClassifierTeacher",
     "NoTeacher",

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from raykd.spec import Frozen
 
-HIDDEN = ("hidden", "hidden_int8")
+INSIDE = ("hidden", "hidden_int8", "piece_states", "attention")
 """Signals that have no mean: each model has components of its own."""
 
 
@@ -25,6 +25,8 @@ class Seeded(Frozen):
     combine: Literal["scores", "posteriors"] = "scores"
     """The mean of their scores (a log-linear pool, which is a chain again), or of their token posteriors (a mixture,
     which offers token marginals and, as its best path, the pool's)."""
+    stores: ClassVar[bool] = True
+    """Whether what it gives may be stored; else it reads each batch in the training step."""
     own_signals: ClassVar[tuple[str, ...]]
     """What one of them offers: its distribution in one form or another, and hidden states."""
 
@@ -41,7 +43,7 @@ class Seeded(Frozen):
             return self.own_signals
         if self.combine == "posteriors":
             return ("token_marginals", "kbest")
-        return tuple(signal for signal in self.own_signals if signal not in HIDDEN)
+        return tuple(signal for signal in self.own_signals if signal not in INSIDE)
 
     @property
     def depth(self) -> int | None:

@@ -11,4 +11,3 @@ class HFSequenceClassifierTeacher(HFTeacher):
 
     kind: Literal["hf_sequence_classifier"] = "hf_sequence_classifier"
     pools: ClassVar[bool] = True
-    auto_class: ClassVar[str] = "AutoModelForSequenceClassification"

@@ -10,4 +10,3 @@ class HFTokenClassifierTeacher(HFTeacher):
 
     kind: Literal["hf_token_classifier"] = "hf_token_classifier"
     pools: ClassVar[bool] = False
-    auto_class: ClassVar[str] = "AutoModelForTokenClassification"

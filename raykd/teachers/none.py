@@ -18,6 +18,7 @@ class NoTeacher(Frozen):
     count: ClassVar[int] = 1
     offers: ClassVar[tuple[str, ...]] = ()
     own_signals: ClassVar[tuple[str, ...]] = ()
+    stores: ClassVar[bool] = True
     depth: ClassVar[None] = None
     embedding_dim: ClassVar[int] = 0
     reads_characters: ClassVar[bool] = False

@@ -15,7 +15,7 @@ from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
-from raykd.figures import COSTS, DEV, language_values, score_values, scores_of
+from raykd.figures import COSTS, DEV, TARGET_DEV, language_values, score_values, scores_of
 from raykd.tracking.registry import StudentModel
 from raykd.trial import Scored, Trial
 
@@ -167,7 +167,7 @@ def results(trial: Scored) -> dict[str, float]:
     The store and the reports keep what was measured.
     """
     known: dict[str, Any] = {figure.name: figure.read(trial) for figure in COSTS}
-    for figure in scores_of(trial.score_name, targets=True):
+    for figure in (*scores_of(trial.score_name, targets=True), TARGET_DEV):
         known |= score_values(figure, trial)
     for figure in scores_of(trial.score_name, targets=False):
         known[f"{figure.called(trial.score_name)}_by_language"] = language_values(figure, trial)

@@ -97,3 +97,18 @@ def test_a_form_without_files_is_refused(tmp_path):
             text(tmp_path, TEXT, unlabelled=unlabelled, unlabelled_form="sentences", cap=1)
     with pytest.raises(ValueError, match="unlabelled_form names de"):
         text(tmp_path, TEXT, unlabelled_form={"de": "sentences"})
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"),
+    [(None, 5), (20, 5), (19, 4), (17, 3), (8, 2), (7, 1), (1, 1)],
+    ids=lambda value: str(value),
+)
+def test_of_a_long_sentence_the_words_are_read_that_fit(tmp_path, most, kept):
+    words = ["One", "long", "line", "ends", "."]
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(" ".join(words) + "\n")
+    plain = {"source": "text", "root": str(tmp_path), "languages": ["en"], "max_characters": most}
+    plain |= {"train": "a", "dev": "b", "test": "c", "overlaps": "keep"}
+    config = TypeAdapter(CorpusConfig).validate_json(json.dumps(plain))
+    assert [sentence.tokens for sentence in read(config)["train"]] == [words[:kept]]

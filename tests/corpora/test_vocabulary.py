@@ -18,6 +18,7 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import (
     CharacterVocabulary,
     PretrainedConfig,
+    RobertaConfig,
     VocabularyConfig,
     WordConfig,
     WordPieceConfig,
@@ -198,3 +199,25 @@ def test_words_are_counted_chunk_by_chunk():
     for config in (WordConfig(kind="word"), WordPieceConfig(kind="wordpiece", size=100)):
         assert config.build(count_words(table)) == config.build([*words_of(table)])
     assert CharacterVocabulary.build(count_words(table)) == CharacterVocabulary.build(words_of(table))
+
+
+def test_byte_pairs_give_every_text_pieces_and_are_read_by_transformers(tmp_path):
+    """RoBERTa's special pieces, bytes for what was never seen, and the same pieces in running text."""
+    from transformers import PreTrainedTokenizerFast
+
+    text = [word for own in SENTENCES for word in own] * 3
+    vocabulary = RobertaConfig(kind="roberta", size=300).build(text)
+    assert vocabulary == RobertaConfig(kind="roberta", size=300).build(reversed(text))
+    assert vocabulary.size <= 300
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(vocabulary.definition))
+    for sentence in [*SENTENCES, ["Ελλάς", "😀", "Anna"]]:
+        pieces, _ = encoded(vocabulary, sentence)
+        assert pieces == tokenizer(" ".join(sentence))["input_ids"]
+        assert vocabulary.special.unknown not in pieces
+        assert tokenizer.decode(pieces, skip_special_tokens=True).split() == sentence
+    special = vocabulary.special
+    marks = (*special.prefix, special.padding, *special.suffix, special.unknown, special.mask)
+    assert tokenizer.convert_ids_to_tokens(marks) == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    end = 1 + len(vocabulary.pieces(["Anna"]).values)
+    assert tokenizer("Anna", "and")["input_ids"][end : end + 2] == list(special.separator)
+    assert from_json(vocabulary.to_json()) == vocabulary

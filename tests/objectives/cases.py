@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from raykd.corpora.targets import Targets
 from raykd.layers import Output
@@ -30,7 +30,13 @@ class Case:
 
     @property
     def signals(self) -> TeacherBatch:
-        return TeacherBatch(self.teacher, *kbest(self.teacher, self.k), hidden=self.hidden)
+        inside = {}
+        if isinstance(self.teacher, Chain):
+            inside = {
+                "pieces": teacher_pieces(self.teacher),
+                "attention": attention(self.teacher, heads=(2, 3)),
+            }
+        return TeacherBatch(self.teacher, *kbest(self.teacher, self.k), hidden=self.hidden, **inside)
 
     @property
     def hidden(self) -> dict[Need, tuple[Tensor, Tensor]]:
@@ -45,6 +51,31 @@ class Case:
     @property
     def targets(self) -> Targets:
         return self.labels or targets_of(viterbi(self.teacher)[0])
+
+
+LAYERS = range(4)
+"""Of the encoders that stand behind students and teachers."""
+
+
+def pieces(chain: Chain) -> dict[int, Tensor]:
+    """States of every piece by layer: the emissions, every word being one piece, and finite as states are."""
+    states_BTY = chain.emissions_BTY.detach().clamp(min=-30.0)
+    return {layer: states_BTY * (layer + 1) for layer in LAYERS}
+
+
+def teacher_pieces(chain: Chain) -> dict[int, Tensor]:
+    """As a student's, in layer 3 with one more component."""
+    wider = nn.functional.pad
+    return {layer: wider(own, (0, int(layer == 3)), value=1.0) for layer, own in pieces(chain).items()}
+
+
+def attention(chain: Chain, *, heads: tuple[int, int] = (2, 2)) -> dict[int, Tensor]:
+    """Scores [B, H, P, P] by layer, of even and of odd ones with so many heads."""
+    found = {}
+    for layer, own_BPD in pieces(chain).items():
+        scores_BPP = own_BPD @ own_BPD.mT / 10
+        found[layer] = torch.stack([scores_BPP + head for head in range(heads[layer % 2])], 1)
+    return found
 
 
 def targets_of(labels_BT: Tensor, *, labelled: bool | list[bool] = True) -> Targets:
@@ -68,16 +99,24 @@ def built_losses(
     labelled: float = LABELLED,
 ) -> Losses:
     """What the loss that the objective builds gives for a case; hidden states are the student's emissions."""
-    layers = {need.layer: case.teacher.tags for need in objective.needs if need.layer is not None}
-    layered = objective.student_layers
+    wider = {need.layer: int(need.layer == 3) for need in objective.needs if need.signal == "piece_states"}
+    layers = {
+        need.layer: case.teacher.tags + wider.get(need.layer, 0)
+        for need in objective.needs
+        if need.layer is not None
+    }
+    layered = objective.label_layers
     hidden = dict.fromkeys(layered, case.student.emissions_BTY) if layered else {}
-    sizes = Sizes(case.student.tags, dict.fromkeys(hidden, case.student.tags))
+    sizes = Sizes(case.student.tags, dict.fromkeys((*hidden, *objective.piece_layers), case.student.tags))
     loss = objective.build(sizes, Sizes(case.student.tags, layers), labelled=labelled).to(case.student.dtype)
     with torch.no_grad():
         for parameter in loss.parameters():
             parameter.copy_(known(parameter.shape))
     signals = case.signals if teacher is None else teacher
-    return loss(Output(case.student, hidden), case.targets, signals, kd_weight=kd_weight)
+    student = case.student
+    inside = (pieces(student), attention(student), student.lengths_B) if isinstance(student, Chain) else ()
+    output = Output(student, hidden, *inside)
+    return loss(output, case.targets, signals, kd_weight=kd_weight)
 
 
 def built_loss(objective: Objective, case: Case, teacher: TeacherBatch | None = None, **options) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from raykd.objectives.structural import Structural
-from tests.objectives.cases import LABELLED, Case, known
+from tests.objectives.cases import LABELLED, Case, attention, known, pieces, teacher_pieces
 from tests.oracles.chains import Law, enumerate_chain
 from tests.oracles.segmentations import enumerate_spans
 
@@ -216,7 +216,54 @@ def logits(objective, case: Case, kd_weight: float) -> Tensor:
     return torch.stack(losses)
 
 
+def hidden_states(objective, case: Case, kd_weight: float) -> Tensor:
+    own, wanted = pieces(case.student), teacher_pieces(case.teacher)
+    size, losses = case.student.tags, []
+    for b, length in enumerate(case.student.lengths_B.tolist()):
+        loss = torch.zeros((), dtype=torch.float64)
+        for layer, student_layer in layer_pairs(objective):
+            for p in range(length):
+                state_D, target_D = own[student_layer][b, p], wanted[layer][b, p]
+                if len(target_D) != size:
+                    state_D = known((size + 1, size)) @ state_D + known((size + 1,))
+                loss = loss + length_of(objective, state_D - target_D)
+        losses.append(loss)
+    return torch.stack(losses)
+
+
+def attention_scores(objective, case: Case, kd_weight: float) -> Tensor:
+    own, wanted = attention(case.student), attention(case.teacher, heads=(2, 3))
+    losses = []
+    for b, length in enumerate(case.student.lengths_B.tolist()):
+        loss = torch.zeros((), dtype=torch.float64)
+        for layer, student_layer in layer_pairs(objective):
+            student_HPP = own[student_layer][b, :, :length, :length]
+            teacher_HPP = wanted[layer][b, :, :length, :length]
+            if len(student_HPP) != len(teacher_HPP):
+                student_HPP, teacher_HPP = student_HPP.mean(0)[None], teacher_HPP.mean(0)[None]
+            for head in range(len(student_HPP)):
+                for p in range(length):
+                    apart = length_of(objective, student_HPP[head, p] - teacher_HPP[head, p])
+                    loss = loss + apart / len(student_HPP)
+        losses.append(loss)
+    return torch.stack(losses)
+
+
+def layer_pairs(objective) -> list[tuple[int, int]]:
+    if objective.student_layers is not None:
+        return list(zip(objective.layers, objective.student_layers, strict=True))
+    above = [number for number, layer in enumerate(objective.layers) if layer > 0]
+    return [(layer, above.index(n) + 1 if layer else 0) for n, layer in enumerate(objective.layers)]
+
+
+def length_of(objective, apart_D: Tensor) -> Tensor:
+    squares = sum(component**2 for component in apart_D)
+    return squares**0.5 if objective.distance == "l2" else squares / len(apart_D)
+
+
 DEFINITIONS = {
+    "hidden_states": hidden_states,
+    "attention": attention_scores,
     "gold": gold,
     "top_1": top_1,
     "emission": emission,

@@ -1,6 +1,7 @@
 """Every objective equals its definition by enumeration, at every temperature, mode and side."""
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
@@ -40,13 +41,20 @@ def objectives(draw, kind):
         "soften": st.sampled_from(["teacher", "both"]),
         "layer": st.just(1),
         "student_layer": st.sampled_from([-1, 0, 2]),
-        "distance": st.sampled_from(["kld", "mse"]),
+        "distance": st.sampled_from(
+            get_args(fields["distance"].annotation) if "distance" in fields else [None]
+        ),
         "normalise": st.sampled_from(["softmax", "none"]),
         "precision": st.sampled_from(["float16", "int8"]),
         "head": st.sampled_from(["student", "own"]),
         "floor": st.sampled_from([-20.0, -3.0]),
         "parts": parts(),
     }
+    if "layers" in fields:
+        layers = draw(st.lists(st.integers(1 if kind == "attention" else 0, 3), min_size=1, max_size=3))
+        own = st.lists(st.integers(1, 3), min_size=len(layers), max_size=len(layers))
+        drawn["layers"] = st.just(tuple(layers))
+        drawn["student_layers"] = st.one_of(st.none(), own.map(tuple))
     unknown = set(fields) - {"kind", *drawn}
     assert not unknown, f"draw {unknown} too"
     return OBJECTIVES[kind](**{name: draw(values) for name, values in drawn.items() if name in fields})

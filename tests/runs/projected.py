@@ -23,7 +23,7 @@ class Projected(Objective):
         return (Need("emissions"),)
 
     @property
-    def student_layers(self) -> tuple[int, ...]:
+    def label_layers(self) -> tuple[int, ...]:
         return (1,)
 
     def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:

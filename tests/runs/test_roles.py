@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from raykd.figures import objective_values
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.storage import Storage
+from raykd.trial import Trial
 from tests.runs.small import executed, prepared, recipe, student_of
 
 
@@ -64,3 +68,27 @@ def test_students_are_selected_on_source_languages_and_scored_apart_on_targets(t
         assert scores.targets == ("de",)
         assert scores.mean("test") == scores.by_language("test")["en"]
         assert scores.mean("test", "target") == scores.by_language("test")["de"]
+
+
+def test_dev_of_zero_shot_languages_is_scored_apart_and_selects_nothing(tmp_path):
+    targets = {"zero_shot_languages": ("de",)}
+    found = {}
+    for read in (False, True):
+        asked = recipe(corpus={**targets, "zero_shot_dev": read}, objective={"kind": "gold"})
+        ready = prepare(asked, Storage(str(tmp_path / str(read))))
+        found[read] = executed(ready, student_of(ready, asked))
+    without, scores = found[False].scores, found[True].scores
+    assert without.get("dev", "target") is None
+    assert scores.get("dev") == without.get("dev")
+    assert set(scores.get("dev", "target").by_language) == {"de"}
+    assert found[True].best_epoch == found[False].best_epoch
+    assert found[True].weights_sha256 == found[False].weights_sha256
+    trial = Trial(0, "COMPLETE", scores=scores, score_name="f1")
+    assert objective_values(trial, {"f1": "max", "dev_f1_target": "max"}) == [
+        scores.mean("dev"), scores.mean("dev", "target")
+    ]  # fmt: skip
+
+
+def test_dev_of_targets_needs_targets():
+    with pytest.raises(ValueError, match="zero_shot_dev is dev of zero_shot_languages"):
+        recipe(corpus={"zero_shot_dev": True})

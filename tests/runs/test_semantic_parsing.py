@@ -273,11 +273,13 @@ def test_long_sentences_are_read_in_windows(trained):
     assert len(loaded.trees([["rome"] * 50, ["rome"]])) == 2
 
 
-@pytest.mark.parametrize(("vocabulary", "around"), [("word", 0), ("wordpiece", 0), ("bert", 1)])
+@pytest.mark.parametrize(
+    ("vocabulary", "around"), [("word", 0), ("wordpiece", 0), ("bert", 1), ("roberta", 1)]
+)
 def test_windows_know_the_pieces_around_a_sentence(root, vocabulary, around):
     student = parsing(root, student={**STUDENT, "vocabulary": {"kind": vocabulary}}).student
     special = student.tokenizer.build({"rome": 2}).special
-    model = student.build(vocabulary_size=20, tag_set=TagSet.steps(["IN:A"]))
+    model = student.build(vocabulary_size=20, tag_set=TagSet.steps(["IN:A"]), special=special)
     assert [model.architecture()[name] for name in ("prefix", "suffix")] == [around, around]
     assert (len(special.prefix), len(special.suffix)) == (around, around)
 

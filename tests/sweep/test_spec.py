@@ -95,11 +95,15 @@ def test_a_teacher_is_checked_against_every_objective(written):
         ("", "search: {sampler: grid}\ntraining: {learning_rate: {float: [1e-4, 1e-2]}}\n", "search.sampler: a grid"),
         ("", "search: {objectives: {latency_ms: min}}\n", "f1 must be among them"),
         ("", "search: {objectives: {f1: min}}\n", "search.objectives.f1: got 'min'; f1 is wanted at its max"),
+        ("", "search: {objectives: {f1: max, dev_f1_target: max}}\n",
+         "search.objectives: dev_f1_target is not known without dev of the target languages; set corpus.zero_shot_dev"),
+        ("", "search: {constraints: [dev_f1_target >= 0.5]}\n", "set corpus.zero_shot_dev: true"),
         ("", "training: {precision: fp16}\n", "6 training.precision: 'fp16' needs a GPU"),
         ("{kind: top_wk, k: {int: [1, 5]}}", "{kind: token}", "5 objective.kind: 'token' is between MaxEnt models"),
         ("name: good", "name: ../elsewhere", "1 name:"),
     ],
-    ids=["shapes", "corpora", "teachers", "grid", "f1 missing", "direction", "fp16", "token", "name"],
+    ids=["shapes", "corpora", "teachers", "grid", "f1 missing", "direction", "dev of targets", "constraint", "fp16",
+         "token", "name"],
 )  # fmt: skip
 def test_sections_that_do_not_fit_together_are_refused(written, old, new, message):
     text = GOOD.replace(old, new) if old else GOOD + new

@@ -8,9 +8,9 @@ from raykd.corpora.tags import TagSet
 from raykd.errors import ExportError, StoreError
 from raykd.layers import load_weights, save_weights
 from raykd.layers.checkpoint import weights_checksum
+from raykd.layers.label_map import match_labels
 from raykd.structures import token_marginals
 from raykd.teachers import HFTokenClassifierTeacher
-from raykd.teachers.label_map import match_labels
 from tests.layers.batches import make_batch
 from tests.layers.graphs import assert_same_as, session_of
 from tests.teachers.checkpoints import IOB2, make_checkpoint

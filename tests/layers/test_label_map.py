@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
-from raykd.teachers.label_map import match_labels
+from raykd.layers.label_map import match_labels
 
 NER = TagSet.of_types(["LOC", "PER"])
 IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")

@@ -1,0 +1,93 @@
+"""What the configurations of models that start as a Transformers checkpoint have in common, teachers and students."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import Field
+
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.vocabulary import PretrainedConfig
+from raykd.errors import StoreError
+from raykd.layers.checkpoint import (
+    SAFE,
+    checked_weights,
+    checkpoint_folder,
+    embedding_dim,
+    quietly,
+    reading_limit,
+    weights_checksum,
+)
+from raykd.layers.model import checked_layer
+from raykd.spec import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class HFConfig(Frozen):
+    """A Transformers checkpoint by name or local folder."""
+
+    path: Annotated[str, Field(min_length=1)]
+    vocabulary: Literal["whole", "pruned"] = "whole"
+    """`pruned`: to the pieces of its training and unlabelled text, which it reads exactly as before; other text is
+    split into these pieces. The embeddings of multilingual checkpoints are most of their parameters."""
+    freeze: tuple[Literal["embeddings"] | Annotated[int, Field(ge=1)], ...] = ()
+    """What is not trained: `embeddings`, and layers of the encoder by their numbers, from 1."""
+    checksum: str | None = None
+    """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
+    reads_characters: ClassVar[bool] = False
+    contextual: ClassVar[None] = None
+    decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"
+
+    @property
+    def tokenizer(self) -> PretrainedConfig:
+        """The checkpoint's own."""
+        return PretrainedConfig(kind="pretrained", path=self.path, pruned=self.vocabulary == "pruned")
+
+    def pinned(self, language: str | None = None) -> Self:
+        """The same with its checkpoint's checksum, which makes its identity that of the weights."""
+        return self.model_copy(update={"checksum": weights_checksum(self.path)})
+
+    @property
+    def embedding_dim(self) -> int:
+        """Components of its vectors of pieces."""
+        return embedding_dim(str(checkpoint_folder(self.path)))
+
+    def hidden_size(self, layer: int) -> int:
+        """Components of the hidden states of `layer`; ValueError where it has no such layer."""
+        from transformers import AutoConfig  # takes seconds to import
+
+        config = AutoConfig.from_pretrained(str(checkpoint_folder(self.path)))
+        checked_layer(layer, config.num_hidden_layers, self.path)
+        return config.hidden_size
+
+    def loaded(self, auto_class: str, **options: Any) -> tuple[Any, Sequence[str]]:
+        """The checkpoint as `auto_class` of Transformers reads it, and what of that class it lacks, which is drawn from
+        torch's generator.
+
+        Raises:
+            StoreError: there is no such checkpoint, it changed, or that class does not read it.
+        """
+        import transformers  # takes seconds to import
+
+        folder = checkpoint_folder(self.path)
+        checked_weights(self.path, self.checksum)
+        try:
+            with quietly():
+                model, report = getattr(transformers, auto_class).from_pretrained(
+                    str(folder), dtype=torch.float32, output_loading_info=True, **SAFE, **options
+                )
+        except (OSError, ValueError) as error:
+            hint = f"give a checkpoint that {auto_class} reads"
+            raise StoreError(self.path, f"cannot be loaded ({error})", hint) from error
+        return model, sorted(report["missing_keys"])
+
+    def sizes(self, model: Any) -> dict[str, int]:
+        """How much it reads at once, and the special pieces around a sentence."""
+        folder = checkpoint_folder(self.path)
+        special = HFVocabulary.load(str(folder)).special
+        return {
+            "limit": reading_limit(model, folder), "prefix": len(special.prefix), "suffix": len(special.suffix),
+        }  # fmt: skip

@@ -1,0 +1,114 @@
+"""The teacher in the training step: it reads each batch of the student and gives what is too much to store.
+
+Shapes: B batch, T labels, Y tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+
+from raykd.errors import RunError
+from raykd.layers import Model
+from raykd.needs import read_live
+from raykd.runs.data import labels_of
+from raykd.runs.models import load_model
+from raykd.runs.run import MODEL, Run
+from raykd.signals import Need, TeacherBatch
+from raykd.storage import Storage
+from raykd.structures import Chain, kbest
+
+if TYPE_CHECKING:
+    from raykd.corpora.encoding import TokenBatch
+
+
+class LiveTeacher:
+    """A teacher that reads the pieces of its student.
+
+    Args:
+        model: the trained teacher.
+        needs: what is asked of it.
+        tags: how many labels the student has. A checkpoint may have rows behind those of its vocabulary.
+    """
+
+    def __init__(self, model: Model, needs: Sequence[Need], *, tags: int):
+        self._model, self._needs, self._tags = model.eval().requires_grad_(False), tuple(needs), tags
+        layers = {
+            signal: tuple(need.layer for need in needs if need.signal == signal)
+            for signal in ("hidden", "hidden_int8", "piece_states", "attention")
+        }
+        self._asked: dict[str, Any] = {
+            "layers": tuple(dict.fromkeys(layers["hidden"] + layers["hidden_int8"])),
+            "pieces": layers["piece_states"], "attention": layers["attention"],
+        }  # fmt: skip
+        self._k = max((need.k for need in needs), default=0)
+
+    def to(self, device: torch.device) -> Self:
+        """The same teacher on a device."""
+        self._model.to(device)
+        return self
+
+    def hidden_size(self, layer: int) -> int:
+        """Components of the hidden states of `layer`."""
+        return self._model.hidden_size(layer)
+
+    def read(self, text: TokenBatch, stored: TeacherBatch) -> TeacherBatch:
+        """What it gives for a batch, beside what is `stored` of it."""
+        with torch.no_grad():
+            output = self._model(text, **self._asked)
+        given = replace(stored, pieces=full_states(output.pieces), attention=full_states(output.attention))
+        asked = [need for need in self._needs if need.signal in ("hidden", "hidden_int8")]
+        if asked:
+            states = full_states(output.hidden)
+            own = {need: (states[need.layer or 0], output.distribution.lengths_B) for need in asked}
+            given = replace(given, hidden={**given.hidden, **own})
+        if self._reads_scores:
+            chain = self._chain(output.distribution)
+            paths = kbest(chain, self._k) if self._k else (None, None)
+            given = replace(given, chain=chain, paths_BKT=paths[0], scores_BK=paths[1])
+        return given
+
+    @property
+    def _reads_scores(self) -> bool:
+        inside = {"hidden", "hidden_int8", "piece_states", "attention"}
+        return any(need.signal not in inside for need in self._needs)
+
+    def _chain(self, chain: Chain) -> Chain:
+        if chain.tags < self._tags:
+            raise RunError(
+                f"the teacher predicts {chain.tags} labels and the student {self._tags}; give them one vocabulary: "
+                "student.vocabulary: {kind: teacher}"
+            )
+        return (
+            chain
+            if chain.tags == self._tags
+            else Chain(chain.emissions_BTY[:, :, : self._tags], chain.lengths_B)
+        )
+
+
+def live_teacher(store_uri: str, run: Run, needs: Sequence[Need]) -> LiveTeacher | None:
+    """The teacher that gives `needs` in the training step of a run; None where there are none.
+
+    Raises:
+        RunError: several teachers would be asked.
+    """
+    if not needs:
+        return None
+    if len(run.sources) != 1:
+        raise RunError(f"{len(run.sources)} teachers would read each batch; set teachers.scope: all")
+    storage = Storage(store_uri)
+    teacher = storage.read_json(f"teachers/{run.sources[0].teacher_id}/{MODEL}", Run.from_plain)
+    return LiveTeacher(load_model(storage, teacher), needs, tags=len(labels_of(store_uri, run)))
+
+
+def live_needs(run: Run, needs: Sequence[Need]) -> tuple[Need, ...]:
+    """What of `needs` a run's teacher gives in the training step."""
+    return read_live(needs, stores=any(source.signals for source in run.sources))
+
+
+def full_states(states: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+    """What a model gives of its layers in at least float32, as losses are computed."""
+    return {layer: each.to(torch.promote_types(each.dtype, torch.float32)) for layer, each in states.items()}

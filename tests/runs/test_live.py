@@ -1,0 +1,292 @@
+"""Teachers that read the batch in the training step: distillation while pretraining, and while fine-tuning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from raykd.errors import RunError, SignalError, StoreError
+from raykd.objectives import Mix, Part
+from raykd.objectives.attention import Attention
+from raykd.objectives.hidden_states import HiddenStates
+from raykd.objectives.labels import Gold
+from raykd.objectives.token import Token
+from raykd.runs.checkpoints import export_checkpoint
+from raykd.runs.data import part_of
+from raykd.runs.distil import Batch, Learner
+from raykd.runs.live import live_needs, live_teacher
+from raykd.runs.load import load_tagger
+from raykd.runs.models import build_model
+from raykd.runs.prepare import prepare, student_runs
+from raykd.runs.recipe_faults import recipe_faults
+from raykd.signals import Sizes, TeacherBatch
+from raykd.storage import Storage
+from tests.runs.small import computed, executed, recipe, student_of, train_teachers
+from tests.runs.test_masked_lm import STUDENT, pretraining, text
+
+TEACHER = {**STUDENT, "embedding_dim": 24, "layers": 3, "heads": 3}
+OF_TEACHER = {**STUDENT, "vocabulary": {"kind": "teacher"}}
+INSIDE = (
+    {"objective": {"kind": "hidden_states", "layers": (0,)}},
+    {"objective": {"kind": "hidden_states", "layers": (2, 3)}, "weight": 0.5},
+    {"objective": {"kind": "attention", "layers": (1, 3)}, "weight": 0.1},
+)
+EVERYTHING = {
+    "kind": "mix", "parts": ({"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}}, *INSIDE)
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root, draw = tmp_path_factory.mktemp("text"), np.random.default_rng(0)
+    for language in ("en", "xx"):
+        for part, count in (("train", 40), ("dev", 12), ("test", 12)):
+            (root / f"{language}-{part}.txt").write_text(text(draw, count))
+    return root
+
+
+@pytest.fixture(scope="module")
+def encoders(root, tmp_path_factory):
+    """Folders of a teacher and of a small student, pretrained with the same pieces."""
+    folder = tmp_path_factory.mktemp("encoders")
+    for name, student in (("teacher", TEACHER), ("small", STUDENT)):
+        asked = pretraining(root, student=student, schedule={"epochs": 3})
+        ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("store"))))
+        run = student_of(ready, asked)
+        executed(ready, run)
+        export_checkpoint(ready.storage.child(*run.folder), Storage(str(folder / name)))
+    return folder
+
+
+def distilling(root, encoders, **changes):
+    """A recipe that pretrains with a teacher."""
+    teachers = {"kind": "hf_masked_lm", "path": str(encoders / "teacher")}
+    return pretraining(
+        root,
+        **{"teachers": teachers, "student": OF_TEACHER, "objective": EVERYTHING, "schedule": {"epochs": 2}}
+        | changes,
+    )
+
+
+@pytest.fixture(scope="module")
+def distilled(root, encoders, tmp_path_factory):
+    asked = distilling(root, encoders)
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("store"))))
+    train_teachers(ready)
+    computed(ready, asked)  # nothing is to be stored
+    run = student_of(ready, asked)
+    return ready, run, executed(ready, run)
+
+
+def test_pretraining_with_a_teacher_stores_nothing_and_names_each_loss(distilled):
+    ready, run, result = distilled
+    assert not ready.storage.child("transfer").names()
+    assert run.sources[0].signals == {}
+    kinds = {"gold", "token", "hidden_states", "hidden_states.2", "attention"}
+    assert {kinds <= set(epoch["losses"]) for epoch in result.epochs} == {True}
+    first, last = result.epochs[0]["losses"], result.epochs[-1]["losses"]
+    assert last["hidden_states"] < first["hidden_states"], "it comes nearer to the teacher"
+
+
+def test_another_teacher_makes_another_run(root, encoders, distilled, tmp_path):
+    _, run, _ = distilled
+    other = distilling(
+        root,
+        encoders,
+        teachers={"kind": "hf_masked_lm", "path": str(encoders / "small")},
+        objective={"kind": "token"},
+        schedule={"epochs": 1},
+    )
+    same = distilling(root, encoders, objective={"kind": "token"}, schedule={"epochs": 1})
+    runs = [student_of(prepare(each, Storage(str(tmp_path))), each).id for each in (other, same)]
+    assert len({run.id, *runs}) == 3
+
+
+def test_losses_are_those_of_a_plain_reading_of_both(distilled):
+    """The paper's equations with Transformers' own outputs, sentence by sentence, piece by piece."""
+    ready, run, _ = distilled
+    student = build_model(ready.storage, run, dropout=0.0).eval()
+    objective = Mix(
+        parts=tuple(
+            Part(objective=each)
+            for each in (
+                Gold(),
+                Token(),
+                HiddenStates(layers=(0, 3)),
+                Attention(layers=(3,), student_layers=(2,)),
+            )
+        )
+    )
+    live = live_teacher(ready.storage.uri, run, live_needs(run, objective.needs))
+    assert live is not None
+    loss = objective.build(
+        Sizes(student.config_tags if hasattr(student, "config_tags") else 1, {0: 16, 1: 16, 2: 16}),
+        Sizes(1, {layer: live.hidden_size(layer) for layer in (0, 3)}),
+    )
+    part = part_of(ready.storage.uri, run, "train").at(3, 1)
+    rows = np.array([0, 7, 45])
+    batch = Batch(part.text.gather(rows), part.labels.gather(rows), TeacherBatch())
+    with torch.no_grad():
+        found = Learner(student, loss, objective, live)(batch, 1.0, "float32")
+    wide, small = (
+        load_tagger(ready.storage.child("teachers", run.sources[0].teacher_id).uri).model.model,
+        student.model,
+    )
+    projections = loss.losses[2].projections
+    for b, row in enumerate(rows):
+        read, length = part.text.gather(np.array([row])), int(batch.text.piece_lengths_B[b])
+        with torch.no_grad():
+            own, given = (
+                each.eval()(input_ids=read.pieces_BP, output_hidden_states=True) for each in (small, wide)
+            )
+        hidden = part.text.hidden(np.array([row]))[0]
+        log_MV = own.logits[0, read.first_BT[0]].log_softmax(-1)
+        gold = -sum(log_MV[m, piece] for m, piece in enumerate(hidden))
+        p_MV = given.logits[0, read.first_BT[0]].softmax(-1)
+        states = sum(
+            (given.hidden_states[layer][0, p] - f(own.hidden_states[own_layer][0, p])).norm()
+            for (layer, own_layer), f in zip(((0, 0), (3, 1)), projections, strict=True)
+            for p in range(length)
+        )
+        expected = {"gold": gold, "token": -(p_MV * log_MV).sum(), "hidden_states": states}
+        for kind, value in expected.items():
+            torch.testing.assert_close(found[kind][b], value, rtol=1e-4, atol=1e-4)
+        scores = [_scores(model, layer, out) for model, layer, out in ((small, 2, own), (wide, 3, given))]
+        apart_PP = scores[0].mean(0) - scores[1].mean(0)
+        torch.testing.assert_close(found["attention"][b], apart_PP.norm(dim=1).sum(), rtol=1e-3, atol=1e-3)
+
+
+def _scores(model, layer, out):
+    """q · k / √d [H, P, P] of one sentence."""
+    own, states_PD = model.bert.encoder.layer[layer - 1].attention.self, out.hidden_states[layer - 1][0]
+    heads = model.config.num_attention_heads
+    q, k = (each(states_PD).unflatten(-1, (heads, -1)).transpose(0, 1) for each in (own.query, own.key))
+    return q @ k.mT / q.shape[-1] ** 0.5
+
+
+def test_the_teacher_of_a_step_is_neither_trained_nor_saved(distilled):
+    ready, run, _ = distilled
+    live = live_teacher(ready.storage.uri, run, live_needs(run, Token().needs))
+    assert live is not None
+    model = nn.Linear(1, 1)
+    learner = Learner(model, nn.Identity(), Gold(), live)  # type: ignore[arg-type]
+    assert set(learner.state_dict()) == {"model.weight", "model.bias"}
+    assert not any(parameter.requires_grad for parameter in live._model.parameters())
+
+
+def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_path):
+    """As of an encoder from the Hub: the head alone is trained, then students learn from its layers."""
+    from transformers import AutoModel, AutoTokenizer
+
+    bare = tmp_path / "bare"
+    AutoModel.from_pretrained(encoders / "teacher").save_pretrained(bare)
+    AutoTokenizer.from_pretrained(encoders / "teacher").save_pretrained(bare)
+    given = {"kind": "hf_masked_lm", "path": str(bare)}
+    asked = distilling(root, encoders, teachers=given)
+    with pytest.raises(StoreError, match="no trained head of a masked language model"):
+        train_teachers(prepare(asked, Storage(str(tmp_path / "one"))))
+    trained = {
+        **given, "fine_tune": True, "vocabulary": "pruned", "freeze": ("embeddings", 1, 2, 3),
+        "training": {"batch_tokens": 100},
+    }  # fmt: skip
+    asked = distilling(root, encoders, teachers=trained)
+    ready = prepare(asked, Storage(str(tmp_path / "two")))
+    train_teachers(ready)
+    teacher = ready.teachers[0].run
+    result = executed(ready, teacher)
+    assert result.scores.get("dev").beside["perplexity"].mean > 1
+    pruned = load_tagger(ready.storage.child(*teacher.folder).uri)
+    whole = AutoModel.from_pretrained(bare)
+    assert pruned.vocabulary.pieces.size < whole.config.vocab_size
+    assert pruned.vocabulary.pieces.special.mask is not None
+    own = pruned.model.model.base_model.encoder.layer[1].output.dense.weight
+    torch.testing.assert_close(own, whole.encoder.layer[1].output.dense.weight)
+    run = student_of(ready, asked)
+    assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
+
+
+def test_refusals(root, encoders, tmp_path):
+    storage = Storage(str(tmp_path))
+    lower = {**STUDENT, "vocabulary": {**STUDENT["vocabulary"], "lower_case": True}}
+    own_pieces = distilling(root, encoders, student=lower)
+    with pytest.raises(RunError, match="student's pieces are not its own"):
+        student_runs(own_pieces, prepare(own_pieces, storage))
+    too_deep = {"kind": "hidden_states", "layers": (9,)}
+    deep = distilling(root, encoders, objective=too_deep)
+    with pytest.raises(SignalError, match="no layer 9"):
+        student_runs(deep, prepare(deep, storage))
+    said = dict(recipe_faults(recipe(objective={"kind": "hidden_states", "layers": (1,)})))
+    assert "student.kind: encoder or pretrained" in said["objective", "kind"]
+    said = dict(
+        recipe_faults(distilling(root, encoders, objective={"kind": "attention", "layers": (1, 2, 3)}))
+    )
+    assert "no layer 3" in said["objective", "student_layers"]
+    labels = recipe(teachers={"kind": "hf_masked_lm", "path": "x"})
+    assert "task: masked_lm" in dict(recipe_faults(labels))["teachers", "kind"]
+    with pytest.raises(ValueError, match="every layer of the teacher is for one of the student"):
+        HiddenStates(layers=(1, 2), student_layers=(1,))
+
+
+def fine_tuning(encoders, **changes):
+    """A recipe that fine-tunes the small encoder on labels, with a fine-tuned teacher of the same pieces."""
+    asked = {
+        "corpus": {"languages": ("en",), "unlabelled": 0},
+        "teachers": {
+            "kind": "hf_token_classifier", "path": str(encoders / "teacher"), "fine_tune": True, "epochs": 1,
+            "training": {"batch_tokens": 200},
+        },
+        "student": {"kind": "pretrained", "path": str(encoders / "small"), "freeze": ("embeddings",)},
+        "objective": {"kind": "mix", "parts": (
+            {"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}}, *INSIDE,
+        )},
+    } | changes  # fmt: skip
+    return recipe(**asked)
+
+
+def test_fine_tuning_with_a_teacher(encoders, tmp_path):
+    """What can be stored is; the rest the teacher gives in the training step."""
+    asked = fine_tuning(encoders)
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path)))
+    train_teachers(ready)
+    computed(ready, asked)
+    run = student_of(ready, asked)
+    assert set(run.sources[0].signals) == {"emissions", "transitions"}
+    objective = Mix.model_validate(asked.objective.model_dump())
+    assert {need.signal for need in live_needs(run, objective.needs)} == {"piece_states", "attention"}
+    result = executed(ready, run)
+    assert {"gold", "token", "hidden_states", "attention"} <= set(result.epochs[0]["losses"])
+    tagger = load_tagger(ready.storage.child(*run.folder).uri)
+    before = build_model(ready.storage, run)
+    for name, parameter in before.named_parameters():
+        same = torch.equal(parameter, dict(tagger.model.named_parameters())[name])
+        assert same == ("embeddings" in name), name
+
+
+@pytest.mark.parametrize("vocabulary", ["whole", "pruned"])
+def test_a_pretrained_student_is_a_student_like_others(encoders, tmp_path, vocabulary):
+    """Fine-tuned on labels alone, loaded again without its checkpoint, and shipped."""
+    from raykd.runs.export import export_run
+
+    student = {"kind": "pretrained", "path": str(encoders / "small"), "vocabulary": vocabulary}
+    asked = fine_tuning(encoders, student=student, objective={"kind": "gold"}, teachers={"kind": "none"})
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    run = student_of(ready, asked)
+    result = executed(ready, run)
+    assert result.epochs[-1]["loss"] < result.epochs[0]["loss"]
+    (encoders / "small").rename(encoders / "moved")
+    try:
+        folder = ready.storage.child(*run.folder)
+        tagger = load_tagger(folder.uri)
+        export_run(
+            folder,
+            Storage(str(tmp_path / "out")),
+        )
+        assert (tmp_path / "out" / "model.onnx").exists()
+    finally:
+        (encoders / "moved").rename(encoders / "small")
+    assert len(tagger.vocabulary.pieces.pieces(["dog"])) == 1
