@@ -231,6 +231,11 @@ def scores_of(score_name: str, *, targets: bool, among: Sequence[Scored] = ()) -
     return tuple(figure for figure in found if not known - {""} or figure.metric in {"", *known})
 
 
+def read_of_any(figure: Figure, every: Iterable[Scored]) -> bool:
+    """Whether the figure is known of any of them."""
+    return any(figure.read(each) is not None for each in every)
+
+
 def default_objectives(score_name: str) -> dict[str, Direction]:
     """What a sweep searches for by default."""
     return {score_name: DEV.direction, **{figure.name: figure.direction for figure in (LATENCY, PARAMETERS)}}

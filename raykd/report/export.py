@@ -11,7 +11,16 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from raykd.figures import COSTS, OBJECTIVES, TARGET_DEV, Directions, language_values, score_values, scores_of
+from raykd.figures import (
+    COSTS,
+    OBJECTIVES,
+    TARGET_DEV,
+    Directions,
+    language_values,
+    read_of_any,
+    score_values,
+    scores_of,
+)
 from raykd.front import front_of
 from raykd.report.table import languages_of
 from raykd.trial import Trial, score_name_of, targets_of
@@ -65,7 +74,7 @@ def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
     """Scores with their spreads, then costs. Of target languages only where there are any."""
     columns: dict[str, pa.Array] = {}
     shown = scores_of(score_name_of(trials), targets=bool(targets_of(trials)), among=trials)
-    more = [TARGET_DEV] if any(TARGET_DEV.read(trial) is not None for trial in trials) else []
+    more = [TARGET_DEV] if read_of_any(TARGET_DEV, trials) else []
     for figure in (*shown, *more):
         rows = [score_values(figure, trial) for trial in trials]
         # Without trials there are headings all the same.

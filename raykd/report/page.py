@@ -8,7 +8,7 @@ from html import escape
 from statistics import median
 from types import MappingProxyType
 
-from raykd.figures import BYTES, LATENCY, OBJECTIVES, SPEEDUP, Directions
+from raykd.figures import BYTES, LATENCY, OBJECTIVES, SPEEDUP, TARGET_DEV, Directions, read_of_any
 from raykd.front import candidates
 from raykd.report.curve_data import Curves
 from raykd.report.findings import GOOD_ENOUGH, judge
@@ -69,7 +69,7 @@ def front_html(
     scored = [*teachers, *trials]
     heads = Heads(
         languages_of(scored), targets_of(scored), score_label_of(scored), score_name_of(scored),
-        outside_of(scored), scored,
+        outside_of(scored), read_of_any(TARGET_DEV, scored), scored,
     )  # fmt: skip
     kinds, label = looks(trials), heads.label
     volume, importance = volume_picture(trials, teachers, objectives), importance_picture(importances, scored)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from raykd.figures import COLUMNS, DEV, TARGET, TEST, Figure, language_values, scores_of
+from raykd.figures import COLUMNS, DEV, TARGET, TARGET_DEV, TEST, Figure, language_values, scores_of
 from raykd.report.form import LANGUAGES_SD, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
 from raykd.report.look import LOOKS, Look
@@ -55,6 +55,8 @@ class Heads:
     label: str
     name: str
     outside: Sequence[str] = ()
+    dev_targets: bool = False
+    """Whether dev of target languages was read."""
     among: Sequence[Scored] = ()
 
     @property
@@ -162,12 +164,14 @@ def _score_columns(part: Part, heads: Heads) -> list[Column]:
         return (gain(difference), difference) if difference is not None else EMPTY
 
     css, figure = f"on-{part}", DEV if part == "dev" else TEST
-    # Dev has no target languages: choosing on them would not be zero-shot.
+    # Dev has no target languages where nothing else is asked for: choosing on them would not be zero-shot.
     targets = heads.targets if part == "test" else ()
     heading = figure.heading.format(label=heads.label)
     columns = [Column(f"{heading}, source" if targets else heading, _mean(figure), css)]
     if len(heads.sources) > 1:
         columns.append(Column(LANGUAGES_SD, _languages_sd(figure), css))
+    if part == "dev" and heads.dev_targets:
+        columns.append(Column(TARGET_DEV.heading, _mean(TARGET_DEV), css))
     if targets:
         columns.append(Column(TARGET.heading, _mean(TARGET), css))
     if len(targets) > 1:

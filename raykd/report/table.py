@@ -16,10 +16,12 @@ from raykd.figures import (
     DEV,
     OBJECTIVES,
     TARGET,
+    TARGET_DEV,
     TEST,
     Directions,
     Figure,
     language_values,
+    read_of_any,
     scores_of,
 )
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
@@ -55,14 +57,15 @@ def columns(
     targets: bool,
     several: bool,
     alike: bool = False,
+    dev_targets: bool = False,
     among: Sequence[Scored] = (),
 ) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
     `name` is the score's, `label` what people call it; with `targets` the test's two means, over source and target
     languages, are side by side; `several`: whether means are over several languages, which have a spread;
-    `alike`: whether several students have one shape, so that only "learnt by" and "#" distinguish them; `among`: what
-    the rows are of.
+    `dev_targets`: whether dev of target languages was read; `alike`: whether several students have one shape, so that
+    only "learnt by" and "#" distinguish them; `among`: what the rows are of.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
@@ -75,6 +78,7 @@ def columns(
         ),
         Column(dev, _dev, _dev),
         *([Column(LANGUAGES_SD, _languages_sd, _languages_sd, left_out=2)] if several else []),
+        *([_column(TARGET_DEV, TARGET_DEV.heading, left_out=1)] if dev_targets else []),
         *(
             _language(figure, language)
             for figure in (DEV, *more)
@@ -118,7 +122,7 @@ class FrontTable:
         alike = len({row.trial.shape for row in self.rows}) < len(self.rows)
         some = columns(
             languages, name=score_name_of(scored), label=score_label_of(scored), targets=targets,
-            several=len(languages) > 1, alike=alike, among=scored,
+            several=len(languages) > 1, alike=alike, dev_targets=read_of_any(TARGET_DEV, scored), among=scored,
         )  # fmt: skip
         table, stacked = self._table(some), False
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
@@ -204,7 +208,12 @@ def front_markdown(
     label = score_label_of(scored)
     several = len(languages_of(scored)) > 1
     all_columns = columns(
-        [], name=score_name_of(scored), label=label, targets=bool(targets_of(scored)), several=several
+        [],
+        name=score_name_of(scored),
+        label=label,
+        targets=bool(targets_of(scored)),
+        several=several,
+        dev_targets=read_of_any(TARGET_DEV, scored),
     )
     some = [column for column in all_columns if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
