@@ -230,7 +230,7 @@ def _row(key: str, field: FieldInfo) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    value = field.get_default(call_default_factory=True)
+    value = field.get_default(call_default_factory=True, validated_data={})
     if isinstance(value, BaseModel):
         plain = value.model_dump(mode="json", exclude_defaults=True)
         if kind := getattr(value, "kind", None):

@@ -116,9 +116,10 @@ TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
 TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
 # Where `corpus.zero_shot_dev` has it read.
 TARGET_DEV = _score("dev_{score}_target", "dev", "target", "dev target")
-# Intents and slots beside both.
+# Intents and slots beside both; of trees of them their roots, and how much of what is generated is a tree.
 _INTENT: dict[str, Any] = {"metric": "intent_accuracy", "short": "intent", "beside": "exact_match"}
 _SLOT: dict[str, Any] = {"metric": "slot_f1", "short": "slot F1", "beside": "exact_match"}
+_TREES: dict[str, Any] = {"metric": "well_formed", "short": "trees", "beside": "exact_match"}
 UTTERANCES = (
     _score("dev_intent_accuracy", "dev", "source", "dev intent", aliases=("intent_accuracy",), **_INTENT),
     _score("test_intent_accuracy", "test", "source", "test intent", selects=False, **_INTENT),
@@ -126,6 +127,9 @@ UTTERANCES = (
     _score("dev_slot_f1", "dev", "source", "dev slot F1", aliases=("slot_f1",), **_SLOT),
     _score("test_slot_f1", "test", "source", "test slot F1", selects=False, **_SLOT),
     _score("test_slot_f1_target", "test", "target", "target slot F1", selects=False, **_SLOT),
+    _score("dev_well_formed", "dev", "source", "dev trees", aliases=("well_formed",), **_TREES),
+    _score("test_well_formed", "test", "source", "test trees", selects=False, **_TREES),
+    _score("test_well_formed_target", "test", "target", "target trees", selects=False, **_TREES),
 )
 # Unlabelled attachment beside labelled.
 _UAS: dict[str, Any] = {"metric": "uas", "beside": "las"}
@@ -214,14 +218,17 @@ COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
 """Costs with a column in tables, from left to right."""
 
 
-def scores_of(score_name: str, *, targets: bool) -> tuple[Figure, ...]:
+def scores_of(score_name: str, *, targets: bool, among: Sequence[Scored] = ()) -> tuple[Figure, ...]:
     """The scores of a sweep whose task has that score: dev, test and, with `targets`, that of target languages; then
-    the same of the metrics beside it."""
-    return tuple(
+    the same of the metrics beside it. Where trials or teachers `among` which they are shown have metrics beside their
+    score, it is these alone: tasks whose scores have one name may have others beside it."""
+    found = tuple(
         figure
         for figure in SCORES
         if figure.score and figure.beside in ("", score_name) and (targets or figure.score[1] == "source")
     )
+    known = {figure.metric for figure in found for each in among if figure.read(each) is not None}
+    return tuple(figure for figure in found if not known - {""} or figure.metric in {"", *known})
 
 
 def read_of_any(figure: Figure, every: Iterable[Scored]) -> bool:

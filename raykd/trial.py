@@ -170,8 +170,8 @@ def section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
 def shape_name(student: Mapping[str, Any]) -> str:
     """Short name of a student's shape: `E32 H64 crf`; with characters and two layers `E32 H64 C25 L2 crf`."""
     parts = [f"{letter}{student[key]}" for key, letter in SIZES.items() if student.get(key)]
-    if student.get("layers", 1) != 1:
-        parts.append(f"L{student['layers']}")
+    if (layers := student.get("layers") or 1) != 1:  # a checkpoint's are not said
+        parts.append(f"L{layers}")
     if "decoder" in student:
         parts.append(str(student["decoder"]))
     return " ".join(parts) or str(student.get("kind", ""))

@@ -43,6 +43,7 @@ SCORES = Scores(
                     "repairs": replace(own, mean=own.mean / 10),
                     "intent_accuracy": replace(own, mean=own.mean + 0.2),
                     "slot_f1": replace(own, mean=own.mean + 0.3),
+                    "well_formed": replace(own, mean=own.mean + 0.4),
                     "perplexity": replace(own, mean=own.mean * 20),
                 },
             )
@@ -204,6 +205,34 @@ def test_a_metric_beside_the_score_is_shown_by_language_everywhere():
     page = front_html([TRIAL], [TEACHER]).partition("<script>")[0]
     for heading in ("dev UAS", "test UAS", "target UAS", "en UAS"):
         assert f">{heading}</th>" in page
+
+
+def test_tasks_with_scores_of_one_name_show_their_own_beside_it():
+    """Trees have no slots that are found one by one, and what labels utterances is always well-formed."""
+    beside = SCORES.get("dev").beside
+    for task, own, other in (("trees", "well_formed", "slot_f1"), ("slots", "slot_f1", "well_formed")):
+        kept = {name: beside[name] for name in ("intent_accuracy", own)}
+        scores_ = Scores(
+            {
+                part: {group: replace(each, beside=kept) for group, each in groups.items()}
+                for part, groups in OWN.by_part.items()
+            }
+        )
+        trial = replace(TRIAL, score_name="exact_match", score_label="exact match", scores=scores_)
+        names = trials_table([trial]).column_names
+        assert f"dev_{own}" in names, task
+        assert f"dev_{own}_en" in names
+        assert not [name for name in names if other in name]
+        page = front_html([trial], []).partition("<script>")[0]
+        heading = {"well_formed": "dev trees", "slot_f1": "dev slot F1"}
+        assert f">{heading[own]}</th>" in page
+        assert f">{heading[other]}</th>" not in page
+        console = Console(width=400, file=io.StringIO())
+        console.print(front_table([trial], [], objectives={"exact_match": "max", "latency_ms": "min"}))
+        shown = console.file.getvalue()  # type: ignore[attr-defined]
+        assert heading[own] in shown
+        assert heading[other] not in shown
+    assert "dev_slot_f1" in trials_table([replace(TRIAL, score_name="exact_match", scores=OWN)]).column_names
 
 
 def test_it_is_no_figure_of_another_task():

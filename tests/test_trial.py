@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from raykd.trial import Teacher, Trial, score_label_of, score_name_of, scores_of, set_apart, teacher_score
+from raykd.trial import (
+    Teacher,
+    Trial,
+    score_label_of,
+    score_name_of,
+    scores_of,
+    set_apart,
+    shape_name,
+    teacher_score,
+)
 from tests.scores import score, scores
 
 
@@ -117,3 +126,8 @@ def test_trials_of_one_method_and_shape_say_what_sets_them_apart():
     assert one.apart == "0.weight=1 1.weight=1"
     many = [{f"training.{name}": value for name in "abcde"} for value in (1, 2)]
     assert set_apart([Trial(n, "COMPLETE", each) for n, each in enumerate(many)])[1].apart == "a=2 b=2 c=2 …"
+
+
+def test_a_checkpoint_has_no_size_in_its_name():
+    assert shape_name({"kind": "seq2seq", "path": "e5", "embedding_dim": None, "layers": None}) == "seq2seq"
+    assert shape_name({"kind": "seq2seq", "embedding_dim": 64, "layers": 2}) == "E64 L2"

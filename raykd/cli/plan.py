@@ -109,7 +109,9 @@ def _vocabularies(sweep: Sweep) -> Iterator[str]:
         pieces = open_vocabulary(sweep.storage, own[0].vocabulary_id).pieces
         if not isinstance(pieces, HFVocabulary) or not pieces.used:
             continue
-        sizes = sorted({model_config(run).embedding_dim for run in own})
+        sizes = sorted({size for run in own if (size := model_config(run).embedding_dim)})
+        if not sizes:  # all pieces of a checkpoint that is read whole
+            continue
         saved = [f"{(pieces.full_size - pieces.used) * size * 4 / 1e6:.1f} MB at E {size}" for size in sizes]
         test = corpus_of(sweep.storage.uri, own[0].corpus_id).parts["test"]
         what = (

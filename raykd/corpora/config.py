@@ -8,12 +8,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, parquet, text, tsv, utterances
+from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, mtop, parquet, text, tsv, utterances
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
 from raykd.corpora.conllu import ConlluSource
 from raykd.corpora.huggingface import HuggingFaceSource
 from raykd.corpora.jsonl import JsonlSource
+from raykd.corpora.mtop import MtopSource
 from raykd.corpora.parquet import ParquetSource
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.text import TextSource
@@ -31,6 +32,7 @@ SOURCES: Mapping[str, type[SourceConfig]] = MappingProxyType(
         "huggingface": HuggingFaceSource,
         "text": TextSource,
         **dict.fromkeys(utterances.PARSERS, UtteranceSource),
+        "mtop": MtopSource,
     }
 )
 
@@ -45,6 +47,7 @@ READERS: Mapping[str, Callable[..., Stream]] = MappingProxyType(
         "huggingface": huggingface.read,
         "text": text.read,
         **dict.fromkeys(utterances.PARSERS, utterances.read),
+        "mtop": mtop.read,
     }
 )
 """Those of files take `most`, the number of sentences that are read of each."""
@@ -58,6 +61,7 @@ CorpusConfig = Annotated[
     | JsonlSource
     | HuggingFaceSource
     | TextSource
-    | UtteranceSource,
+    | UtteranceSource
+    | MtopSource,
     Field(discriminator="source"),
 ]

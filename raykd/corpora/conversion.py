@@ -186,6 +186,8 @@ def _schemes(
 def _tag_set(tags: Mapping[str, set[str]], schemes: Mapping[str, ReadScheme]) -> TagSet:
     if all(scheme == "flat" for scheme in schemes.values()):
         return TagSet.flat(tag for found in tags.values() for tag in found)
+    if "parse" in schemes.values():
+        return TagSet.steps(tag for found in tags.values() for tag in found)
     intents = {
         tag for name, found in tags.items() if schemes[name] == "utterance" for tag in found if is_intent(tag)
     }
@@ -259,7 +261,7 @@ class _Conversion:
         self, row: int, language: str, scheme: ReadScheme, tags: list[str]
     ) -> tuple[np.ndarray, int, str]:
         """The numbers of the tags, how many were repaired, and the first repair."""
-        if scheme == "flat" or scheme == "auto":
+        if scheme in ("flat", "auto", "parse"):
             return self.tag_set.encode(tags), 0, ""
         try:
             bioes, repairs = to_bioes(tags, scheme)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from raykd.corpora.corpus import Corpus, corpus_id
 from raykd.corpora.head_codes import ENCODINGS, Encoding, encoded_part
 from raykd.corpora.report import label_counts
+from raykd.corpora.semantic_trees import written
 from raykd.corpora.tags import INTENT, OUTSIDE, read_spans
 from raykd.corpora.trees import drawn, is_projective
 
@@ -98,15 +99,15 @@ def _lengths(table: pa.Table, language: str) -> np.ndarray:
 
 def examples(corpus: Corpus, words: int = 12) -> dict[str, str]:
     """Language → the beginning of a training sentence with its labels: `[Angela Merkel]PER besucht …`, or
-    `word/TAG …`, or the class and the text, or a whole tree, a line for each word. The first sentence with a label is
-    taken; of trees the first short one."""
+    `word/TAG …`, or the class and the text, or a whole tree: of a treebank a line for each word, of intents and slots
+    below the text. The first sentence with a label is taken; of a treebank the first short one."""
     found: dict[str, str] = {}
     for batch in corpus.parts["train"].to_batches(max_chunksize=1000):
         for language in sorted(set(batch["language"].to_pylist()) - set(found)):
             rows = batch.filter(
                 pc.call_function("equal", [batch["language"], pa.scalar(language)])
             ).to_pylist()
-            shown = [(row, [corpus.tag_set.tags[number] for number in row["tags"]]) for row in rows]
+            shown = [(row, corpus.tag_set.decode(row["tags"])) for row in rows]
             if corpus.pos:
                 # A short one fits the screen, and shows its structure.
                 shown.sort(key=lambda each: not 4 <= len(each[0]["tokens"]) <= words)
@@ -127,6 +128,10 @@ def _with_labels(
     more = " …" if len(tokens) > words else ""
     if corpus.unit == "sentence":
         return f"{tags[0]}: {' '.join(tokens[:words])}{more}"
+    if corpus.tag_set.scheme == "parse":
+        said = tokens[1:]
+        more = more if len(said) > words else ""
+        return f"{' '.join(said[:words])}{more}\n{written(tags, tokens)}"
     if corpus.tag_set.scheme == "flat":
         return " ".join(f"{token}/{tag}" for token, tag in zip(tokens[:words], tags, strict=False)) + more
     about = ""

@@ -1,6 +1,6 @@
 """Encoded text: a corpus as flat numbers, and padded batches of it without a Python loop per sentence.
 
-Shapes: B sentences of a batch, P pieces, T words, C characters; N sentences of the corpus.
+Shapes: B sentences of a batch, P pieces, T words, C characters, S steps; N sentences of the corpus.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class TokenBatch:
     `first_BT` is the place of each word's first piece in `pieces_BP`. After a sentence's end, pieces are the
     vocabulary's padding id and everything else is 0, character lengths too. Characters are None unless a character
     vocabulary was given. Of what a model reads of frozen encoders, a batch has the words' stored vectors
-    (`features_BTD`), or else the same sentences in the pieces of each of them (`context`).
+    (`features_BTD`), or else the same sentences in the pieces of each of them (`context`). Steps are those of a target
+    sequence that a decoder is given; without them it generates its own.
     """
 
     pieces_BP: Int64[Tensor, "batch piece"]
@@ -42,6 +43,8 @@ class TokenBatch:
     character_lengths_BT: Int64[Tensor, "batch time"] | None = None
     context: tuple[TokenBatch, ...] = ()
     features_BTD: Float[Tensor, "batch time size"] | None = None
+    steps_BS: Int64[Tensor, "batch step"] | None = None
+    step_lengths_B: Int64[Tensor, " batch"] | None = None
 
     def __len__(self) -> int:
         return len(self.lengths_B)

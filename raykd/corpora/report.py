@@ -305,7 +305,8 @@ def spaced_words(table: pa.Table) -> dict[str, Spaced]:
 
 
 def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
-    """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class."""
+    """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class, brackets of trees
+    by what opens them."""
     found: dict[str, np.ndarray] = {}
     for batch in table.select(["tags", "language"]).to_batches():
         for language in batch["language"].unique().to_pylist():
@@ -315,7 +316,8 @@ def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
                 .flatten()
                 .to_numpy()
             )
-            counts = np.bincount(tags, minlength=len(tag_set))
+            # The steps of a tree that are words have numbers behind those of the tags.
+            counts = np.bincount(tags, minlength=len(tag_set))[: len(tag_set)]
             found[language] = found.get(language, 0) + counts
     return {language: _by_label(counts, tag_set) for language, counts in found.items()}
 
@@ -343,6 +345,8 @@ def unseen_labels(tables: Mapping[str, pa.Table], tag_set: TagSet) -> dict[str, 
 def _label_of(tag: str, tag_set: TagSet) -> str | None:
     if tag_set.scheme == "flat":
         return tag
+    if tag_set.scheme == "parse":
+        return tag if tag in tag_set.labels else None
     if tag_set.scheme == "utterance" and is_intent(tag):
         return tag
     # Every span has exactly one B or S.

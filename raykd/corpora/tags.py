@@ -16,6 +16,10 @@ written again.
 
 An utterance has one more word in front, which stands for the whole of it, and whose tag is its intent,
 `intent:atis_flight`; the tags of its other words are spans, its slots: IOB2 in files, BIOES inside.
+
+The tags of a sentence with a tree of intents and slots are not those of its words, but the steps that write the tree
+(`semantic_trees.py`): `IN:GET_WEATHER SL:LOCATION @5 ] ]`. The scheme is `parse`; a tag set of it has no word's `@5`,
+whose number is 5 behind its last tag.
 """
 
 from __future__ import annotations
@@ -32,13 +36,15 @@ import numpy as np
 from raykd.serving.labeller import INTENT
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int16
+    from jaxtyping import Bool, Int, Int16
 
 SpanScheme = Literal["iob1", "iob2", "bioes", "bilou", "io"]
 FileScheme = Literal["iob1", "iob2", "bioes", "bilou", "io", "flat", "auto"]
-ReadScheme = Literal[FileScheme, "utterance"]
+ReadScheme = Literal[FileScheme, "utterance", "parse"]
 """Those of files, and what some sources make of them."""
 Span = tuple[int, int, str]
+CLOSE, WORD = "]", "@"
+"""Steps of a tree: what closes the last bracket; in front of a word's place, from 0."""
 
 OUTSIDE = "O"
 LETTERS: Mapping[str, str] = MappingProxyType(
@@ -146,14 +152,14 @@ class TagSet:
     """
 
     tags: tuple[str, ...]
-    scheme: Literal["bioes", "flat", "utterance"]
+    scheme: Literal["bioes", "flat", "utterance", "parse"]
 
     def __post_init__(self) -> None:
         if len(self._numbers) != len(self.tags):
             twice = sorted({tag for tag in self.tags if self.tags.count(tag) > 1})
             raise ValueError(f"tags occur twice: {', '.join(twice)}")
         slots = {tag for tag in self.tags if not self._is_intent(tag)}
-        if self.scheme != "flat" and slots != set(_bioes_tags(_types(slots))):
+        if self.scheme in ("bioes", "utterance") and slots != set(_bioes_tags(_types(slots))):
             raise ValueError(f"a BIOES tag set has O and B-, I-, E-, S- of every type; got {self.tags}")
         if self.scheme == "utterance" and len(slots) == len(self.tags):
             raise ValueError(f"a tag set of utterances has intents ({INTENT}NAME); got {self.tags}")
@@ -174,15 +180,25 @@ class TagSet:
         order."""
         return cls((*_bioes_tags(sorted(set(types))), *sorted(set(intents))), "utterance")
 
+    @classmethod
+    def steps(cls, steps: Iterable[str]) -> TagSet:
+        """What opens and closes the brackets of trees, of some of their steps: what closes them first, then in
+        alphabetical order."""
+        opening = {step for step in steps if step != CLOSE and not step.startswith(WORD)}
+        return cls((CLOSE, *sorted(opening)), "parse")
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {tag: number for number, tag in enumerate(self.tags)}
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Span types (BIOES), of utterances their intents as well, or the tags themselves (flat)."""
+        """Span types (BIOES), of utterances their intents as well, what opens the brackets of trees, or the tags
+        themselves (flat)."""
         if self.scheme == "flat":
             return self.tags
+        if self.scheme == "parse":
+            return tuple(tag for tag in self.tags if tag != CLOSE)
         return (*_types(self.tags), *filter(self._is_intent, self.tags))
 
     def __len__(self) -> int:
@@ -197,14 +213,23 @@ class TagSet:
 
     def encode(self, tags: Sequence[str]) -> Int16[np.ndarray, " token"]:
         """Numbers of `tags`; ValueError names a tag that is not in the set."""
+        number = self._number_of_step if self.scheme == "parse" else self._numbers.__getitem__
         try:
-            return np.fromiter(map(self._numbers.__getitem__, tags), np.int16, len(tags))
+            return np.fromiter(map(number, tags), np.int16, len(tags))
         except KeyError as error:
             raise ValueError(f"unknown tag {error.args[0]!r} ({', '.join(self.tags)})") from None
 
     def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
         """The tags of these numbers."""
+        if self.scheme == "parse":
+            return [self._step(int(number)) for number in numbers]
         return [self.tags[number] for number in numbers]
+
+    def _number_of_step(self, step: str) -> int:
+        return len(self) + int(step[1:]) if step.startswith(WORD) else self._numbers[step]
+
+    def _step(self, number: int) -> str:
+        return self.tags[number] if number < len(self) else f"{WORD}{number - len(self)}"
 
     def allowed_places(self) -> Bool[np.ndarray, "2 tag"] | None:
         """Which tags the first word of a sentence may have, and which the others; None where every word may have any of
@@ -228,8 +253,12 @@ class TagSet:
         """Which tags may end a sentence."""
         return np.array([self._may_follow(tag, OUTSIDE) for tag in self.tags], dtype=bool)
 
+    def bracket_changes(self) -> Int[np.ndarray, " tag"]:
+        """What each step of a tree does to the number of its open brackets: 1, or −1 for what closes them."""
+        return np.array([-1 if tag == CLOSE else 1 for tag in self.tags])
+
     def _may_follow(self, before: str, after: str) -> bool:
-        if self.scheme == "flat":
+        if self.scheme in ("flat", "parse"):
             return True
         if self._is_intent(after):
             return False

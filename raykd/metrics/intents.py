@@ -20,13 +20,13 @@ def exact_match(gold: Labels, predicted: Labels) -> float:
     Raises ValueError when the sentences differ in number or length.
     """
     check_aligned(gold, predicted)
-    return _share([list(one) == list(other) for one, other in zip(gold, predicted, strict=True)])
+    return share([list(one) == list(other) for one, other in zip(gold, predicted, strict=True)])
 
 
 def intent_accuracy(gold: Labels, predicted: Labels) -> float:
     """The share of utterances whose intent is right; 0 when there are none. Raises what `exact_match` raises."""
     check_aligned(gold, predicted)
-    return _share([one[0] == other[0] for one, other in zip(gold, predicted, strict=True)])
+    return share([one[0] == other[0] for one, other in zip(gold, predicted, strict=True)])
 
 
 def slot_f1(gold: Labels, predicted: Labels) -> float:
@@ -34,5 +34,6 @@ def slot_f1(gold: Labels, predicted: Labels) -> float:
     return entity_f1([own[1:] for own in gold], [own[1:] for own in predicted]).f1
 
 
-def _share(right: Sequence[bool]) -> float:
+def share(right: Sequence[bool]) -> float:
+    """The share of what is right; 0 when there is nothing."""
     return sum(right) / len(right) if right else 0.0

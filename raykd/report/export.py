@@ -73,7 +73,7 @@ def trials_parquet(trials: Iterable[Trial], *, objectives: Directions = OBJECTIV
 def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
     """Scores with their spreads, then costs. Of target languages only where there are any."""
     columns: dict[str, pa.Array] = {}
-    shown = scores_of(score_name_of(trials), targets=bool(targets_of(trials)))
+    shown = scores_of(score_name_of(trials), targets=bool(targets_of(trials)), among=trials)
     more = [TARGET_DEV] if read_of_any(TARGET_DEV, trials) else []
     for figure in (*shown, *more):
         rows = [score_values(figure, trial) for trial in trials]
@@ -89,7 +89,7 @@ def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
 def _by_language(trials: Sequence[Trial]) -> dict[str, pa.Array]:
     sources, targets = languages_of(trials), targets_of(trials)
     columns: dict[str, pa.Array] = {}
-    for figure in scores_of(score_name_of(trials), targets=False):
+    for figure in scores_of(score_name_of(trials), targets=False, among=trials):
         languages = sources if figure.part == "dev" else [*sources, *targets]
         values = [language_values(figure, trial) for trial in trials]
         for language in languages:

@@ -69,7 +69,7 @@ def front_html(
     scored = [*teachers, *trials]
     heads = Heads(
         languages_of(scored), targets_of(scored), score_label_of(scored), score_name_of(scored),
-        outside_of(scored), read_of_any(TARGET_DEV, scored),
+        outside_of(scored), read_of_any(TARGET_DEV, scored), scored,
     )  # fmt: skip
     kinds, label = looks(trials), heads.label
     volume, importance = volume_picture(trials, teachers, objectives), importance_picture(importances, scored)

@@ -48,7 +48,7 @@ class Column:
 @dataclass(frozen=True)
 class Heads:
     """What the headings of score columns are made of: source languages, target languages, the score's label and
-    name, and the targets that are outside of their mean."""
+    name, the targets that are outside of their mean, and what the lines are of."""
 
     sources: Sequence[str]
     targets: Sequence[str]
@@ -57,11 +57,13 @@ class Heads:
     outside: Sequence[str] = ()
     dev_targets: bool = False
     """Whether dev of target languages was read."""
+    among: Sequence[Scored] = ()
 
     @property
     def beside(self) -> list[Figure]:
         """The scores beside the task's own."""
-        return [figure for figure in scores_of(self.name, targets=bool(self.targets)) if figure.beside]
+        found = scores_of(self.name, targets=bool(self.targets), among=self.among)
+        return [figure for figure in found if figure.beside]
 
 
 def head(heads: Heads) -> str:
@@ -147,7 +149,7 @@ def _columns(heads: Heads) -> list[Column]:
         # Those of test are of source and target languages alike.
         *(
             column
-            for figure in scores_of(heads.name, targets=False)
+            for figure in scores_of(heads.name, targets=False, among=heads.among)
             for column in _language_columns(figure, heads)
         ),
         Column("", lambda line: _text(_state(line)), "text"),

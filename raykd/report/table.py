@@ -58,17 +58,18 @@ def columns(
     several: bool,
     alike: bool = False,
     dev_targets: bool = False,
+    among: Sequence[Scored] = (),
 ) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
     `name` is the score's, `label` what people call it; with `targets` the test's two means, over source and target
     languages, are side by side; `several`: whether means are over several languages, which have a spread;
     `dev_targets`: whether dev of target languages was read; `alike`: whether several students have one shape, so that
-    only "learnt by" and "#" distinguish them.
+    only "learnt by" and "#" distinguish them; `among`: what the rows are of.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
-    more = [figure for figure in scores_of(name, targets=targets) if figure.beside]
+    more = [figure for figure in scores_of(name, targets=targets, among=among) if figure.beside]
     return [
         Column("#", lambda t: f"{t.number:02d}", left_out=0 if alike else 1),
         Column("student", lambda t: t.shape, lambda t: t.name, justify="left"),
@@ -121,7 +122,7 @@ class FrontTable:
         alike = len({row.trial.shape for row in self.rows}) < len(self.rows)
         some = columns(
             languages, name=score_name_of(scored), label=score_label_of(scored), targets=targets,
-            several=len(languages) > 1, alike=alike, dev_targets=read_of_any(TARGET_DEV, scored),
+            several=len(languages) > 1, alike=alike, dev_targets=read_of_any(TARGET_DEV, scored), among=scored,
         )  # fmt: skip
         table, stacked = self._table(some), False
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:

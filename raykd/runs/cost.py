@@ -24,6 +24,7 @@ from raykd.errors import ExportError, PlacementError, StoreError
 from raykd.figures import BYTES, PARAMETERS, PRUNED, UNPRUNED
 from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
+from raykd.layers.pointer_generator import PointerGenerator
 from raykd.results import Cost
 from raykd.runs.cluster import topology
 from raykd.runs.data import labels_of
@@ -102,6 +103,10 @@ def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
     if isinstance(model, Tagger) and model.context is not None:
         # In training what encoders give is read from the store.
         batch = replace(batch, features_BTD=torch.randn(*batch.first_BT.shape, model.context.output_size))
+    if isinstance(model, PointerGenerator):
+        # In training the steps are given, here one for each word.
+        steps = {"steps_BS": torch.zeros_like(batch.first_BT), "step_lengths_B": batch.lengths_B}
+        batch = replace(batch, **steps)
     seconds = time_training(deepcopy(model), batch)
     return {"training_pieces_per_s": round(int(batch.piece_lengths_B.sum()) / seconds, 1)}
 

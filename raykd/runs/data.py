@@ -17,6 +17,7 @@ from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
 from raykd.corpora.hashes import sentence_hashes
 from raykd.corpora.masking import MaskedPieces, MaskedText
+from raykd.corpora.step_targets import GuidedText, StepColumn
 from raykd.corpora.targets import LabelColumn, Targets
 from raykd.corpora.tree_targets import TreeColumn
 from raykd.errors import StoreError
@@ -28,7 +29,7 @@ from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
 from raykd.structures.labelled_arcs import ArcsOnLabels
-from raykd.tasks import TASKS, MaskedLMTask
+from raykd.tasks import TASKS, MaskedLMTask, SemanticParsingTask
 from raykd.transfer import Covered, TransferSet, open_text
 from raykd.transfer.manifest import AGAIN
 
@@ -37,8 +38,8 @@ from raykd.transfer.manifest import AGAIN
 class Part:
     """One part of a corpus, encoded for a model."""
 
-    text: EncodedText | MaskedText
-    labels: LabelColumn | TreeColumn | MaskedPieces
+    text: EncodedText | MaskedText | GuidedText
+    labels: LabelColumn | TreeColumn | MaskedPieces | StepColumn
     languages: np.ndarray
 
     def __len__(self) -> int:
@@ -50,6 +51,12 @@ class Part:
             return self
         text = self.text.at(seed, epoch)
         return replace(self, text=text, labels=MaskedPieces(text))
+
+    def guided(self) -> Part:
+        """The part as it is trained on: a decoder is given the steps that it learns."""
+        if not isinstance(self.labels, StepColumn) or not isinstance(self.text, EncodedText):
+            return self
+        return replace(self, text=GuidedText(self.text, self.labels))
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,9 @@ def labels_of(store_uri: str, run: Run) -> Labels:
         return stored_labels(store_uri, run.labels_id)
     if TASKS[run.task].structure == "pieces":
         return PieceLabels(open_vocabulary(Storage(store_uri), run.vocabulary_id).pieces.size)
-    return corpus_of(store_uri, run.corpus_id).tag_set
+    tag_set = corpus_of(store_uri, run.corpus_id).tag_set
+    task = TASKS[run.task]
+    return task.labels(tag_set) if isinstance(task, SemanticParsingTask) else tag_set
 
 
 def part_of(store_uri: str, run: Run, *names: str) -> Part:
@@ -189,7 +198,7 @@ def _part(
 def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str) -> TrainingData:
     """What one stage of `run` is trained on: its `text` (labelled, unlabelled or all) with the signals it `needs`."""
     beside = any(stage["text"] != "labelled" for stage in run.stages)
-    part = part_of(store_uri, run, "train", *(["unlabelled"] if beside else []))
+    part = part_of(store_uri, run, "train", *(["unlabelled"] if beside else [])).guided()
     labelled = corpus_of(store_uri, run.corpus_id).parts["train"].num_rows
     rows = {
         "labelled": np.arange(labelled), "unlabelled": np.arange(labelled, len(part)), "all": np.arange(len(part)),

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import EncodedText
 from raykd.corpora.masking import MaskedText
+from raykd.corpora.step_targets import GuidedText
 from raykd.corpora.tags import TagSet
 from raykd.layers import Model, Output
 from raykd.results import Group, Score
@@ -27,7 +28,9 @@ Decode = Callable[[Output, np.ndarray], Sequence[Any]]
 """From an output and the rows of its sentences in the text to the best labelling, or tree, of each."""
 
 
-def predict(model: Model, text: EncodedText | MaskedText, decode: Decode, *, worker: Worker) -> list[Any]:
+def predict(
+    model: Model, text: EncodedText | MaskedText | GuidedText, decode: Decode, *, worker: Worker
+) -> list[Any]:
     """The best labels of every sentence, decoded by all workers together; every worker gets the whole list."""
     model.eval()
     plan = plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)

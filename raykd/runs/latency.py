@@ -21,6 +21,7 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.layers import Model
+from raykd.layers.pointer_generator import PointerGenerator
 from raykd.layers.threads import one_thread
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.runs.processor import processor
@@ -45,7 +46,10 @@ def hardware(on: str | None = None) -> dict[str, Any]:
 
 
 def labelling(model: Model, batch: TokenBatch) -> Callable[[], object]:
-    """Labels `batch` once with each call, decoding included."""
+    """Labels `batch` once with each call, decoding included. What generates writes a step for each word: an untrained
+    model does not know where to end."""
+    if isinstance(model, PointerGenerator):
+        return lambda: viterbi(model.generate(batch, steps=WORDS))
     return lambda: viterbi(model(batch).distribution)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from raykd.corpora.head_codes import TreeLabels
+from raykd.corpora.semantic_trees import tree_of, written
+from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import Model
 from raykd.runs.distil import Worker
@@ -31,7 +33,7 @@ from raykd.runs.vocabularies import StoredVocabulary, vocabulary_from
 from raykd.sealed import SEAL
 from raykd.serving.labeller import INTENT, UTTERANCE, check_pair
 from raykd.storage import Storage
-from raykd.tasks import TASKS, ParsingTask, Task
+from raykd.tasks import TASKS, ParsingTask, SemanticParsingTask, Task
 from raykd.tasks.labels import best_labels
 
 COPY = "copy the whole folder of the run again"
@@ -64,8 +66,8 @@ class Tagger:
         the words of both, with a tab as a word between them.
 
         Raises:
-            TypeError: a sentence is a string, not a list of words; or the model is a parser or a language model,
-                which have no labels.
+            TypeError: a sentence is a string, not a list of words; or the model is a parser, a language model or one
+                that generates trees, which have no labels.
             ValueError: a sentence has no words, or is no pair where the task is of pairs.
         """
         if isinstance(self.task, ParsingTask) and not isinstance(self.tag_set, TreeLabels):
@@ -74,6 +76,8 @@ class Tagger:
             raise TypeError(
                 "a masked language model gives no labels; raykd export writes it for Transformers"
             )
+        if isinstance(self.task, SemanticParsingTask):
+            raise TypeError("it generates trees of intents and slots, not labels; call trees")
         if self.task.scheme == "utterance":
             return [slots for _, slots in self.intents_and_slots(sentences)]
         paths = self._predicted(sentences, lambda output, rows: best_labels(output))
@@ -103,7 +107,8 @@ class Tagger:
             ValueError: parts of speech are missing or unknown, or `label` would raise it.
         """
         if not isinstance(self.task, ParsingTask) or isinstance(self.tag_set, PieceLabels):
-            raise TypeError(f"task {self.task.name!r} predicts no trees; call label")
+            call = "trees" if isinstance(self.task, SemanticParsingTask) else "label"
+            raise TypeError(f"task {self.task.name!r} predicts no trees of heads; call {call}")
         gold = self.task.unlabelled(sentences, pos, self.tag_set)
         paths = self._predicted(sentences, partial(self.task.decode, gold))
         relations = self.tag_set.relations if isinstance(self.tag_set, TreeLabels) else self.tag_set.tags
@@ -115,6 +120,23 @@ class Tagger:
             for own in paths
         ]
 
+    def trees(self, sentences: Sequence[Sequence[str]]) -> list[str | None]:
+        """The tree of intents and slots of each sentence, a list of words, as `[IN:GET_WEATHER [SL:LOCATION rome ] ]`;
+        None where what is generated is no tree.
+
+        Raises:
+            TypeError: the model is of a task without such trees.
+            ValueError: `label` would raise it.
+        """
+        if not isinstance(self.task, SemanticParsingTask) or not isinstance(self.tag_set, TagSet):
+            raise TypeError(f"task {self.task.name!r} generates no trees of intents and slots; call label")
+        found = self._predicted(sentences, lambda output, rows: best_labels(output))
+        steps = [self.tag_set.decode(path) for path in found]
+        return [
+            written(own, [UTTERANCE, *words]) if tree_of(own, 1 + len(words)) else None
+            for own, words in zip(steps, sentences, strict=True)
+        ]
+
     def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode) -> list[Any]:
         for sentence in sentences:
             if isinstance(sentence, str):
@@ -122,7 +144,7 @@ class Tagger:
                 raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
             if self.task.pairs:
                 check_pair(sentence)
-        if self.task.scheme == "utterance":
+        if self.task.scheme in ("utterance", "parse"):
             sentences = [[UTTERANCE, *words] if words else [] for words in sentences]
         text = self.vocabulary.encode(sentences)
         return predict(self.model, text, decode, worker=Worker(device=self.device))

@@ -23,7 +23,7 @@ from raykd.runs.run import MODEL, RESULT, Run, validated
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.sealed import DOCTOR
 from raykd.storage import Storage
-from raykd.students import EncoderStudent, StudentConfig
+from raykd.students import EncoderStudent, Seq2SeqStudent, StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import TeacherConfig
 from raykd.training import TrainingConfig
@@ -140,7 +140,7 @@ def _of_pieces(config: Any, pieces: Vocabulary) -> dict[str, Any]:
     """What a model has to know of its vocabulary, beside its size: of a checkpoint which rows a pruned one keeps."""
     if isinstance(config, HFConfig) and isinstance(pieces, HFVocabulary):
         return {"kept": pieces.kept}
-    return {"special": pieces.special} if isinstance(config, EncoderStudent) else {}
+    return {"special": pieces.special} if isinstance(config, EncoderStudent | Seq2SeqStudent) else {}
 
 
 def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:

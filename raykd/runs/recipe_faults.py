@@ -50,6 +50,7 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         faults += _stage_faults(recipe, stage, where)
     faults += _task_faults(recipe)
     faults += _language_model_faults(recipe)
+    faults += _generation_faults(recipe)
     faults += _teacher_corpus_faults(recipe)
     faults += _language_faults(recipe)
     if recipe.teachers.trained:
@@ -238,14 +239,23 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 
 
 def _utterance_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
-    """Intents and slots without a source that has them, and the other way round."""
-    given = "utterance" in {recipe.corpus.scheme_of(language) for language in recipe.corpus.languages}
-    if given == (recipe.labels.scheme == "utterance"):
+    """Intents and slots, or trees of them, without a source that has them, and the other way round."""
+    schemes = {recipe.corpus.scheme_of(language) for language in recipe.corpus.languages}
+    wanted, source = recipe.labels.scheme, f"source {recipe.corpus.source!r}"
+    if wanted == "parse":
+        if schemes & {"parse", "utterance"}:
+            return []
+        message = f"{source} has no trees of intents and slots, which task {recipe.task!r} predicts"
+        return [(("corpus", "source"), f"{message}; set corpus.source to {' or '.join((*PARSERS, 'mtop'))}")]
+    if "parse" in schemes:
+        message = f"{source} has trees of intents and slots, which task {recipe.task!r} does not predict"
+        return [(("task",), f"{message}; set task: semantic_parsing")]
+    given = "utterance" in schemes
+    if given == (wanted == "utterance"):
         return []
-    source = f"source {recipe.corpus.source!r}"
     if given:
         message = f"{source} has intents and slots, which task {recipe.task!r} does not predict"
-        return [(("task",), f"{message}; set task: intent_slots")]
+        return [(("task",), f"{message}; set task: intent_slots, or semantic_parsing")]
     message = f"{source} has no intents, which task {recipe.task!r} predicts"
     return [(("corpus", "source"), f"{message}; set corpus.source to {' or '.join(PARSERS)}")]
 
@@ -303,6 +313,28 @@ def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if recipe.teachers.kind not in ("none", "hf_masked_lm"):
         message = f"{recipe.teachers.kind!r} predicts no pieces; set teachers.kind: hf_masked_lm, or none"
         faults.append((("teachers", "kind"), message))
+    return faults
+
+
+def _generation_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """Trees that are generated step by step without a student that does it, and the other way round."""
+    generates, seq2seq = recipe.labels.structure == "steps", recipe.student.kind == "seq2seq"
+    if not generates:
+        message = f"'seq2seq' generates trees of intents and slots, and task {recipe.task!r} predicts none"
+        hint = "set task: semantic_parsing, or student.kind: transformer"
+        return [(("student", "kind"), f"{message}; {hint}")] if seq2seq else []
+    faults: list[tuple[KeyPath, str]] = []
+    if not seq2seq:
+        message = f"{recipe.student.kind!r} generates no trees; set student.kind: seq2seq"
+        faults.append((("student", "kind"), message))
+    if recipe.teachers.kind != "none":
+        message = f"{recipe.teachers.kind!r} generates no trees; set teachers: {{kind: none}}"
+        faults.append((("teachers", "kind"), message))
+    if recipe.corpus.has_text:
+        name = "unlabelled_languages" if recipe.corpus.unlabelled_languages else "unlabelled"
+        message = "text without trees teaches nothing where there is no teacher; omit it"
+        hint = ", or name the languages in zero_shot_languages" if name == "unlabelled_languages" else ""
+        faults.append((("corpus", name), message + hint))
     return faults
 
 

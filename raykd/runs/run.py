@@ -117,6 +117,10 @@ class Run:
         if model.get("checksum"):
             # A checkpoint that is given is named by its files' content, wherever they are.
             del model["path"], fields["vocabulary_id"]
+            if isinstance(model.get("vocabulary"), dict):
+                model["vocabulary"] = {
+                    key: value for key, value in model["vocabulary"].items() if key != "path"
+                }
         if model.get("contextual"):
             model["contextual"] = [without_place(part) for part in model["contextual"]]
         if model.get("embeddings"):

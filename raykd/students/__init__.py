@@ -23,6 +23,7 @@ from pydantic import Field
 from raykd.students.bilstm import BiLSTMStudent
 from raykd.students.encoder import EncoderStudent
 from raykd.students.pretrained import PretrainedStudent
+from raykd.students.seq2seq import Seq2SeqStudent
 from raykd.students.transformer import TransformerStudent
 
 STUDENTS = MappingProxyType(
@@ -31,11 +32,13 @@ STUDENTS = MappingProxyType(
         "transformer": TransformerStudent,
         "encoder": EncoderStudent,
         "pretrained": PretrainedStudent,
+        "seq2seq": Seq2SeqStudent,
     }
 )
 
 StudentConfig = Annotated[
-    BiLSTMStudent | TransformerStudent | EncoderStudent | PretrainedStudent, Field(discriminator="kind")
+    BiLSTMStudent | TransformerStudent | EncoderStudent | PretrainedStudent | Seq2SeqStudent,
+    Field(discriminator="kind"),
 ]
 
 __all__ = [
@@ -43,6 +46,7 @@ __all__ = [
     "BiLSTMStudent",
     "EncoderStudent",
     "PretrainedStudent",
+    "Seq2SeqStudent",
     "StudentConfig",
     "TransformerStudent",
 ]

@@ -15,14 +15,25 @@ from raykd.tasks.ner import NER
 from raykd.tasks.pairs import PAIRS
 from raykd.tasks.parsing import PARSING, ParsingTask
 from raykd.tasks.pos import POS
+from raykd.tasks.semantic_parsing import SEMANTIC_PARSING, SemanticParsingTask
 
-Task = LabelTask | ParsingTask | MaskedLMTask
+Task = LabelTask | ParsingTask | MaskedLMTask | SemanticParsingTask
 
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
         task.name: task
-        for task in (NER, POS, ASPECT, CLASSIFICATION, PAIRS, INTENT_SLOTS, *PARSING.values(), MASKED_LM)
+        for task in (
+            NER,
+            POS,
+            ASPECT,
+            CLASSIFICATION,
+            PAIRS,
+            INTENT_SLOTS,
+            *PARSING.values(),
+            MASKED_LM,
+            SEMANTIC_PARSING,
+        )
     }
 )
 
-__all__ = ["TASKS", "LabelTask", "MaskedLMTask", "ParsingTask", "Task"]
+__all__ = ["TASKS", "LabelTask", "MaskedLMTask", "ParsingTask", "SemanticParsingTask", "Task"]

@@ -33,6 +33,7 @@ TINY = ("teachers.epochs=1", "schedule.epochs=1", "student.embedding_dim=6")
 BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelled=8")
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
 PRETRAINING = ("schedule.epochs=1", "student.embedding_dim=6", "corpus.cap=44")
+PARSING = ("schedule.epochs=1", "student.embedding_dim=8", *REAL)
 FOLDERS = {
     "aspect": "aspect",
     "atis": "atis",
@@ -42,6 +43,7 @@ FOLDERS = {
     "treebanks": "ud",
     "ud_pos": "ud",
     "classification": "sst2",
+    "semantic_parsing": "atis",
     "sick": "sick",
     "sst2": "sst2",
     "uner": "uner",
@@ -89,6 +91,8 @@ def test_the_small_form_runs(name, store):
     sizes = (*TINY, *(BUILTIN if folder is None else REAL))
     if Path(name).stem == "pretraining":
         sizes = PRETRAINING
+    if Path(name).stem == "semantic_parsing":
+        sizes = PARSING
     root = () if folder is None else (f"corpus.root={corpora_root(folder)}",)
     tree = load(SWEEPS[name], (*sizes, *root), variants=["small"]).tree
     recipes: list[Recipe] = [plain_sweep(plain) for plain in assignments(tree)]

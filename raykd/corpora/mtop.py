@@ -1,0 +1,99 @@
+"""mTOP: utterances of six languages with trees of intents and slots (Li et al. 2021, "MTOP: A comprehensive
+multilingual task-oriented semantic parsing benchmark").
+
+Its files are `{lang}/train.txt`, `{lang}/eval.txt` and `{lang}/test.txt`: eight columns between tabs, without a header.
+
+    1 id   2 intent   3 slots (start:end:SL:NAME, …)   4 utterance   5 domain   6 locale
+    7 tree in the decoupled form, [IN:GET_WEATHER [SL:LOCATION boston ] ]
+    8 JSON with the utterance's words, {"tokens": [...], "tokenSpans": [...]}
+
+The words are read of column 8, the tree of column 7; other columns are not read. As of all utterances (`utterances.py`)
+there is one more word in front.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from raykd.corpora.column_files import cut_at_tabs
+from raykd.corpora.files import BrokenLine
+from raykd.corpora.semantic_trees import steps_of, tree_of_text
+from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.source import Stream, TextConfig
+from raykd.corpora.tags import ReadScheme
+from raykd.corpora.text_files import read_text_files
+from raykd.counted import counted
+from raykd.errors import CorpusError
+from raykd.serving.labeller import UTTERANCE
+
+COLUMNS, TREE, WORDS = 8, 6, 7
+HINT = "correct the line"
+
+
+class MtopSource(TextConfig):
+    """The files of mTOP."""
+
+    source: Literal["mtop"]
+    scheme: Literal["flat"] = "flat"
+
+    def scheme_of(self, language: str) -> ReadScheme:
+        return "parse"
+
+
+def read(config: MtopSource, *, most: int | None = None) -> Stream:
+    """Every part of the corpus, utterance by utterance; of each file the first `most`.
+
+    Raises:
+        CorpusError: a file is missing.
+    """
+    for part, each in read_text_files(config, parse, most=most):
+        yield part, each if isinstance(each, Faulty) else each._replace(tokens=[UTTERANCE, *each.tokens])
+
+
+def parse(
+    config: MtopSource, lines: Iterable[str], *, file: str, language: str, part: str
+) -> Iterator[Sentence | Faulty]:
+    """The utterances of one file's lines: their words, and as tags the steps that write their trees, in which words are
+    counted behind the one that `read` puts in front."""
+    labelled = config.reads_tags(part, language)
+    for number, line in enumerate(lines, start=1):
+        if isinstance(line, BrokenLine):
+            yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),))
+        elif line.strip():
+            try:
+                words, steps = _utterance(line, labelled=labelled)
+            except ValueError as error:
+                yield Faulty(language, (CorpusError(file, number, str(error), HINT),))
+            else:
+                yield Sentence(words, steps, language, (file, number))
+
+
+def _utterance(line: str, *, labelled: bool) -> tuple[list[str], list[str] | None]:
+    """Words and steps; these are None where they are not read. Raises ValueError with what is wrong."""
+    cells = cut_at_tabs(line.rstrip("\r\n"))
+    if len(cells) != COLUMNS:
+        raise ValueError(f"{counted(len(cells), 'column')} between tabs: expected {COLUMNS}")
+    words = _words(cells[WORDS])
+    if not labelled:
+        return words, None
+    try:
+        return words, steps_of(tree_of_text(cells[TREE], [UTTERANCE, *words]))
+    except ValueError as error:
+        raise ValueError(f"column {TREE + 1}, {cells[TREE][:80]!r}: {error}") from None
+
+
+def _words(cell: str) -> list[str]:
+    """The words in column 8."""
+    try:
+        # In some lines a word that is a quotation mark stands there as it is.
+        found = json.loads(cell.replace('"""', '"\\""'))
+        words = found["tokens"]
+    except (json.JSONDecodeError, TypeError, KeyError):
+        words = None
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+        raise ValueError(
+            f'column {WORDS + 1} has no words: expected {{"tokens": ["…"], …}}, got {cell[:60]!r}'
+        )
+    return words

@@ -1,0 +1,195 @@
+"""The student that writes a tree step by step: an encoder of Transformers, and a decoder with pointers to its words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import Field, model_validator
+
+from raykd.corpora.pieces import Special
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
+from raykd.errors import StoreError
+from raykd.layers.checkpoint import (
+    SAFE,
+    checked_weights,
+    checkpoint_folder,
+    quietly,
+    reading_limit,
+    weights_checksum,
+)
+from raykd.layers.pointer_generator import STEPS, PointerGenerator
+from raykd.layers.tagger_config import Size
+from raykd.spec import Frozen
+from raykd.students.encoder import EncoderStudent
+from raykd.students.vocabulary import StudentVocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from raykd.corpora.tags import TagSet
+
+DRAWN = ("embedding_dim", "layers", "heads", "feed_forward_dim", "positions", "architecture")
+"""What says how an encoder is drawn."""
+
+
+def _pieces(settings: dict[str, Any]) -> BertConfig | PretrainedConfig:
+    """The vocabulary where none is written."""
+    path = settings.get("path")
+    return PretrainedConfig(kind="pretrained", path=path) if path else BertConfig(kind="bert")
+
+
+class Seq2SeqStudent(Frozen):
+    """An encoder of Transformers, a checkpoint or drawn at random, with a new decoder that generates trees of intents
+    and slots and points to words (Rongali et al. 2020). The decoder has the encoder's size and attention heads.
+    """
+
+    kind: Literal["seq2seq"] = "seq2seq"
+    path: Annotated[str, Field(min_length=1)] | None = None
+    """A checkpoint of an encoder, by folder or name on the Hub, which is fine-tuned; null: one is drawn at random."""
+    freeze: tuple[Literal["embeddings"], ...] = ()
+    """Of a checkpoint, what is not trained."""
+    checksum: str | None = None
+    """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
+    embedding_dim: Size | None = None
+    """Of an encoder that is drawn: components of every state. It and the five that follow are as of kind `encoder`,
+    which also says what null is; a checkpoint has its own."""
+    layers: Size | None = None
+    heads: Size | None = None
+    feed_forward_dim: Size | None = None
+    positions: Annotated[int, Field(ge=8)] | None = None
+    architecture: Literal["bert", "roberta"] | None = None
+    decoder_layers: Size = 3
+    decoder_feed_forward_dim: Size = 512
+    """Hidden size of the linear layers of the decoder that follow its attention."""
+    beam: Size = 1
+    """Hypotheses that are kept of each sentence while a tree is generated; 1 takes the best step each time."""
+    scope: Literal["language", "all"] = "all"
+    """One for each language, or one for all."""
+    vocabulary: StudentVocabulary = Field(default_factory=_pieces)
+    """Of an encoder that is drawn, by default `{kind: bert}`; a checkpoint has its own."""
+    decoder: ClassVar[Literal["maxent"]] = "maxent"
+    projection: ClassVar[None] = None
+    embeddings: ClassVar[None] = None
+    contextual: ClassVar[None] = None
+    encoding: ClassVar[Literal["relative_pos"]] = "relative_pos"
+    reads_characters: ClassVar[bool] = False
+    word_dropout: ClassVar[float] = 0.0
+
+    @model_validator(mode="after")
+    def _is_a_checkpoint_or_drawn(self) -> Self:
+        if self.path is None:
+            if self.embedding_dim is None:
+                raise ValueError("the encoder has neither path nor embedding_dim; set one of them")
+            if self.freeze:
+                raise ValueError("freeze: the encoder is drawn at random; omit it, or set path")
+            self._drawn()
+            return self
+        if given := [name for name in DRAWN if getattr(self, name) is not None]:
+            raise ValueError(
+                f"the checkpoint in path has its own {', '.join(given)}; omit what is written here"
+            )
+        own = self.vocabulary
+        if own.kind != "pretrained" or own.path != self.path or own.pruned:
+            raise ValueError("the checkpoint in path reads its own pieces, all of them; omit vocabulary")
+        return self
+
+    def pinned(self, language: str | None = None) -> Self:
+        """The same student with its checkpoint's checksum, which makes its identity that of the weights."""
+        return (
+            self if self.path is None else self.model_copy(update={"checksum": weights_checksum(self.path)})
+        )
+
+    @property
+    def tokenizer(self) -> StudentVocabulary:
+        """How its text becomes pieces."""
+        return self.vocabulary
+
+    @property
+    def depth(self) -> None:
+        """It gives no hidden states."""
+        return None
+
+    def build(
+        self,
+        *,
+        vocabulary_size: int,
+        tag_set: TagSet,
+        characters: int = 0,
+        unit: Literal["word", "sentence"] = "word",
+        dropout: float = 0.0,
+        special: Special = BERT_SPECIAL,
+    ) -> PointerGenerator:
+        """The model; what is new of it is drawn from torch's generator.
+
+        Args:
+            vocabulary_size: how many pieces there are.
+            tag_set: the steps that it generates.
+            dropout: of states and of attention, active in training; of a checkpoint's encoder it is the checkpoint's.
+            special: the pieces of its vocabulary that are none of a word; a checkpoint has its own.
+
+        Raises:
+            StoreError: there is no such checkpoint, or it changed.
+        """
+        if self.path is not None:
+            return self._of_checkpoint(self.path, tag_set, dropout)
+        # Words and WordPieces of raykd's own have no pieces around a sentence, and the padding of BERT's.
+        named = special if special.prefix else BERT_SPECIAL
+        sizes = {"vocabulary_size": vocabulary_size, "tag_set": tag_set, "dropout": dropout}
+        drawn = self._drawn().build(**sizes, special=named)
+        around = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
+        return self._model(drawn.model.base_model, tag_set, dropout, limit=drawn.piece_limit, **around)
+
+    def rebuild(
+        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
+    ) -> PointerGenerator:
+        """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint."""
+        from transformers import AutoConfig, AutoModel  # takes seconds to import
+
+        with quietly():
+            config = AutoConfig.for_model(**architecture["config"])
+            encoder = AutoModel.from_config(config, dtype=torch.float32)
+        sizes = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
+        return self._model(encoder, tag_set, 0.0, **sizes)
+
+    def shape(self) -> dict[str, Any]:
+        """What its latency depends on, apart from the number of pieces."""
+        return self.model_dump(exclude={"scope", "vocabulary", "freeze"})
+
+    def _drawn(self) -> EncoderStudent:
+        """The encoder that is drawn at random."""
+        sizes = {name: own for name in DRAWN if (own := getattr(self, name)) is not None}
+        return EncoderStudent(**sizes, vocabulary=self.vocabulary)
+
+    def _of_checkpoint(self, path: str, tag_set: TagSet, dropout: float) -> PointerGenerator:
+        from transformers import AutoModel  # takes seconds to import
+
+        folder = checkpoint_folder(path)
+        checked_weights(path, self.checksum)
+        try:
+            with quietly():
+                encoder = AutoModel.from_pretrained(str(folder), dtype=torch.float32, **SAFE)
+        except (OSError, ValueError) as error:
+            hint = "give a checkpoint that AutoModel reads"
+            raise StoreError(path, f"cannot be loaded ({error})", hint) from error
+        special = HFVocabulary.load(str(folder)).special
+        sizes = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
+        return self._model(encoder, tag_set, dropout, limit=reading_limit(encoder, folder), **sizes)
+
+    def _model(self, encoder: Any, tag_set: TagSet, dropout: float, **sizes: int) -> PointerGenerator:
+        from transformers import BertConfig as DecoderConfig
+        from transformers import BertModel
+
+        if getattr(encoder, "pooler", None) is not None:
+            encoder.pooler = None  # reads the first piece alone, and nothing reads it
+        config = DecoderConfig(
+            vocab_size=len(tag_set) + 1, hidden_size=encoder.config.hidden_size,
+            num_hidden_layers=self.decoder_layers, num_attention_heads=encoder.config.num_attention_heads,
+            intermediate_size=self.decoder_feed_forward_dim, max_position_embeddings=STEPS, type_vocab_size=1,
+            pad_token_id=None, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
+            is_decoder=True, add_cross_attention=True,
+        )  # fmt: skip
+        with quietly():
+            decoder = BertModel(config, add_pooling_layer=False)
+        return PointerGenerator(encoder, decoder, tag_set, beam=self.beam, freeze=self.freeze, **sizes)
