@@ -264,9 +264,11 @@ def selection_fault(name: str, known: Sequence[str], score_name: str) -> str | N
 def objective_fault(name: str, direction: str, score_name: str) -> str | None:
     """What is wrong with one entry of `search.objectives` in a sweep whose task has that score; None: nothing."""
     # One name each: a score that is asked for twice under two names would count twice.
-    known = {score_name: DEV, TARGET_DEV.called(score_name): TARGET_DEV}
-    known |= {figure.name: figure for figure in COSTS if figure.selects}
-    fault = selection_fault(name, tuple(known), score_name)
+    known = {score_name: DEV, **{figure.name: figure for figure in COSTS if figure.selects}}
+    # Nobody is led to it by a hint.
+    of_targets = {TARGET_DEV.called(score_name): TARGET_DEV}
+    fault = None if name in of_targets else selection_fault(name, tuple(known), score_name)
+    known |= of_targets
     if fault is None and direction != known[name].direction:
         return f"got {direction!r}; {name} is wanted at its {known[name].direction}"
     return fault

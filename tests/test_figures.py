@@ -33,6 +33,7 @@ from tests.scores import score, scores
 OWN = scores(
     score(0.5, languages={"en": 0.5}), score(0.4, languages={"en": 0.4}), score(0.3, languages={"nl": 0.3})
 )
+OWN.by_part["dev"]["target"] = score(0.2, languages={"nl": 0.2})
 SCORES = Scores(
     {
         part: {

@@ -84,8 +84,8 @@ def inside_sentences(pieces: int, lengths_B: Tensor) -> Bool[Tensor, "batch piec
 def of_layer(given: Mapping[int, Tensor], layer: int, objective: LayerMap) -> Tensor:
     """What the teacher gives of a layer, outside every gradient; ValueError where it gives nothing."""
     if layer not in given:
+        signal = objective.signal.replace("_", " ")
         raise ValueError(
-            f"objective {objective.kind!r} reads {objective.signal} of the teacher's layer {layer} and this batch has "
-            "none"
+            f"objective {objective.kind!r} reads the teacher's {signal} of layer {layer} and this batch has none"
         )
     return given[layer].detach()

@@ -14,11 +14,13 @@ from raykd.corpora.vocabulary import CharacterVocabulary, count_words
 from raykd.errors import ExportError
 from raykd.layers import Ensemble, load_weights, save_weights
 from raykd.layers.contextual import parts_of
+from raykd.layers.hf_config import HFConfig
+from raykd.needs import LIVE
 from raykd.signals import SIGNALS
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
 from raykd.students import STUDENTS, StudentConfig
 from raykd.teachers import TEACHERS, TeacherConfig
-from raykd.teachers.ensemble import HIDDEN
+from raykd.teachers.ensemble import INSIDE
 from tests.layers.graphs import assert_same_as, session_of
 from tests.teachers.checkpoints import make_checkpoint
 
@@ -37,7 +39,9 @@ SMALL = {
     "bilstm_maxent": {"embedding_dim": 8, "hidden_dim": 6, "character_dim": 4, "character_hidden": 4},
     "hf_token_classifier": {"path": "set by the fixture"},
     "hf_sequence_classifier": {"path": "set by the fixture", "fine_tune": True},
+    "pretrained": {"path": "set by the fixture"},
 }
+OF_TEACHERS = ("scope", "stores", "epochs", "training")
 OF_SENTENCES = ("hf_sequence_classifier",)
 SMALL["biaffine_ner"] = SMALL["bilstm_crf"] | {"biaffine_dim": 20}
 SMALL["biaffine_parser"] = SMALL["bilstm_crf"] | {"layers": 1, "arc_dim": 8, "relation_dim": 8}
@@ -60,6 +64,8 @@ VARIANTS += [("biaffine_ner", {}), ("hf_token_classifier", {}), ("hf_token_class
 VARIANTS += [
     ("hf_token_classifier", {"fine_tune": True, "vocabulary": "pruned"}),
     ("hf_sequence_classifier", {}),
+    ("pretrained", {}),
+    ("pretrained", {"vocabulary": "pruned"}),
 ]
 
 
@@ -93,7 +99,7 @@ def encode(config):
         else None
     )
     sizes = {"vocabulary_size": vocabulary.size, "characters": letters.size if letters else 0}
-    if config.kind in TEACHERS and getattr(vocabulary, "kept", None):
+    if isinstance(config, HFConfig) and getattr(vocabulary, "kept", None):
         sizes["kept"] = vocabulary.kept
     context = [part.vocabulary() for part in parts_of(config.contextual)]
     return encode_text(SENTENCES, vocabulary, letters, context=context), sizes
@@ -129,9 +135,14 @@ def stirred(model):
 
 
 def test_every_entry_is_tested():
-    # A language model predicts pieces, not tags (tests/runs/test_masked_lm.py), a pointer-generator the steps of trees
-    # (tests/runs/test_semantic_parsing.py), and no teacher is no model.
-    assert {kind for kind, _ in VARIANTS} == {*STUDENTS, *TEACHERS} - {"encoder", "seq2seq", "none"}
+    # Language models predict pieces, not tags (tests/runs/test_masked_lm.py, test_live.py), a pointer-generator the
+    # steps of trees (tests/runs/test_semantic_parsing.py), and no teacher is no model.
+    assert {kind for kind, _ in VARIANTS} == {*STUDENTS, *TEACHERS} - {
+        "encoder",
+        "hf_masked_lm",
+        "seq2seq",
+        "none",
+    }
     assert all(entry.model_fields["kind"].default == kind for kind, entry in {**STUDENTS, **TEACHERS}.items())
 
 
@@ -293,7 +304,7 @@ def test_several_teachers_offer_what_their_mean_can(config):
     assert config.model_copy(update={"combine": "posteriors"}).offers == config.own_signals
     several = config.model_copy(update={"count": 2})
     # The mean of several has no hidden states: each has its own.
-    assert several.offers == tuple(signal for signal in config.own_signals if signal not in HIDDEN)
+    assert several.offers == tuple(signal for signal in config.own_signals if signal not in INSIDE)
     mixed = several.model_copy(update={"combine": "posteriors"})
     assert mixed.offers == ("token_marginals", "kbest")
     assert config.kind in several.title != config.title == config.kind
@@ -326,8 +337,8 @@ def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
 
 @pytest.mark.parametrize("kind", TEACHERS)
 def test_teachers_offer_known_signals(kind):
-    assert set(TEACHERS[kind].own_signals) <= set(SIGNALS)
+    assert set(TEACHERS[kind].own_signals) <= {*SIGNALS, *LIVE}
     if kind == "none":
         assert not TEACHERS[kind].own_signals
         return
-    assert {"scope", "epochs", "training"} <= set(TEACHERS[kind].model_fields)
+    assert all(hasattr(TEACHERS[kind], name) or name in TEACHERS[kind].model_fields for name in OF_TEACHERS)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from raykd.needs import DERIVED, to_read
+from raykd.needs import DERIVED, LIVE, to_read
 from raykd.objectives import OBJECTIVES, Objective, ObjectiveConfig
 from raykd.objectives.table import SINGLE
 from raykd.signals import SIGNALS, TeacherBatch
@@ -27,6 +27,8 @@ FEW = settings(max_examples=10, deadline=None)
 
 def required(kind: str) -> dict:
     """Settings without which an entry cannot be made; a mix is of all that a chain can learn from."""
+    if kind in ("hidden_states", "attention"):
+        return {"layers": (1, 3)}
     if kind != "mix":
         return {}
     singles = [entry.model_fields["kind"].default for entry in SINGLE if not entry.maxent_only]
@@ -59,8 +61,18 @@ def read_by(objective, case) -> TeacherBatch:
         case.teacher if "transitions" in names else Chain(case.teacher.emissions_BTY, case.teacher.lengths_B)
     )
     paths = (signals.paths_BKT, signals.scores_BK) if "kbest" in names else (None, None)
-    hidden = {need: signals.hidden[need] for need in objective.needs if need.layer is not None}
-    return TeacherBatch(chain if "emissions" in names else None, *paths, hidden=hidden)
+    hidden = {
+        need: signals.hidden[need]
+        for need in objective.needs
+        if need.signal in SIGNALS and need.layer is not None
+    }
+    live = {
+        name: {need.layer: given[need.layer] for need in objective.needs if need.signal == signal}
+        for name, signal, given in (
+            ("pieces", "piece_states", signals.pieces), ("attention", "attention", signals.attention)
+        )
+    }  # fmt: skip
+    return TeacherBatch(chain if "emissions" in names else None, *paths, hidden=hidden, **live)
 
 
 def loss_of(objective, case):
@@ -77,7 +89,7 @@ def only_labels(objective) -> bool:
 def test_the_table_names_its_entries(kind):
     objective = make_objective(kind)
     assert objective.kind == kind
-    assert all(need.signal in SIGNALS or need.signal in DERIVED for need in objective.needs)
+    assert all(need.signal in {*SIGNALS, *DERIVED, *LIVE} for need in objective.needs)
 
 
 @KINDS

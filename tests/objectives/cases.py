@@ -59,7 +59,7 @@ LAYERS = range(4)
 
 def pieces(chain: Chain) -> dict[int, Tensor]:
     """States of every piece by layer: the emissions, every word being one piece, and finite as states are."""
-    states_BTY = chain.emissions_BTY.detach().clamp(min=-30.0)
+    states_BTY = chain.emissions_BTY.clamp(min=-30.0)
     return {layer: states_BTY * (layer + 1) for layer in LAYERS}
 
 
