@@ -14,6 +14,8 @@ from raykd.signals import SIGNALS, Need
 
 CHAIN = ("emissions", "transitions")
 ARCS = ("arcs", "relations")
+INSIDE = ("hidden", "hidden_int8", "piece_states", "attention")
+"""What is of a model's layers, not of its distribution: several models have no mean of it."""
 LIVE = ("piece_states", "attention")
 """What is too much to store: the teacher reads the batch in the training step. Of a masked language model that holds
 for all that it gives, since every epoch masks other pieces."""

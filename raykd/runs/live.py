@@ -13,7 +13,7 @@ import torch
 
 from raykd.errors import RunError
 from raykd.layers import Model
-from raykd.needs import read_live
+from raykd.needs import INSIDE, read_live
 from raykd.runs.data import labels_of
 from raykd.runs.models import load_model
 from raykd.runs.run import MODEL, Run
@@ -36,10 +36,7 @@ class LiveTeacher:
 
     def __init__(self, model: Model, needs: Sequence[Need], *, tags: int):
         self._model, self._needs, self._tags = model.eval().requires_grad_(False), tuple(needs), tags
-        layers = {
-            signal: tuple(need.layer for need in needs if need.signal == signal)
-            for signal in ("hidden", "hidden_int8", "piece_states", "attention")
-        }
+        layers = {signal: tuple(need.layer for need in needs if need.signal == signal) for signal in INSIDE}
         self._asked: dict[str, Any] = {
             "layers": tuple(dict.fromkeys(layers["hidden"] + layers["hidden_int8"])),
             "pieces": layers["piece_states"], "attention": layers["attention"],
@@ -73,8 +70,7 @@ class LiveTeacher:
 
     @property
     def _reads_scores(self) -> bool:
-        inside = {"hidden", "hidden_int8", "piece_states", "attention"}
-        return any(need.signal not in inside for need in self._needs)
+        return any(need.signal not in INSIDE for need in self._needs)
 
     def _chain(self, chain: Chain) -> Chain:
         if chain.tags < self._tags:

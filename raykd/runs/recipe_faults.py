@@ -37,7 +37,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-INSIDE = ("encoder", "pretrained")
+OPEN = ("encoder", "pretrained")
 """The kinds of students that give the inside of a Transformers encoder."""
 
 
@@ -185,9 +185,9 @@ def _layer_faults(recipe: Recipe, objective: Objective, where: KeyPath) -> list[
         ]
     teacher = [need.layer for need in objective.needs if need.layer is not None]
     inside = objective.piece_layers + objective.attention_layers
-    if inside and recipe.student.kind not in INSIDE:
+    if inside and recipe.student.kind not in OPEN:
         message = f"{objective.kind!r} reads every piece of a Transformers encoder, which student"
-        hint = f"set student.kind: {' or '.join(INSIDE)}, or use 'representation'"
+        hint = f"set student.kind: {' or '.join(OPEN)}, or use 'representation'"
         return [((*where, "kind"), f"{message} {recipe.student.kind!r} is not; {hint}")]
     sides = (
         ("teacher", "layers" if inside else "layer", recipe.teachers.depth, teacher),

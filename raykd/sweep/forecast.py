@@ -20,9 +20,11 @@ from raykd.runs.data import corpus_of
 from raykd.runs.execute import missing_results
 from raykd.runs.features import Reading, readings
 from raykd.runs.latency import BATCH, PIECES
+from raykd.runs.live import live_needs
 from raykd.runs.run import Run, validated
 from raykd.runs.stored_features import encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
+from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.sweep.course import RunCourse, unfreezing_steps
 from raykd.sweep.sweep import Sweep
@@ -124,6 +126,9 @@ def _run_s(sweep: Sweep, run: Run) -> float:
     speed = sweep.cost(run).figures.get(TRAINING_SPEED.name)
     training = list(_stages(sweep, run)) if speed else []
     trained = sum(each.pieces / speed + each.steps * STEP_S for each in training) if speed else 0.0
+    trained += sum(
+        _reading_s(each.pieces, ms) for each in training for ms in _live_ms(sweep, run, each.needs)
+    )
     parts, share = corpus_of(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
     scored = (1 + sum(each.epochs for each in training)) * words_in(parts["dev"]) + words_in(parts["test"])
     return RUN_S + trained + share * scored / (BATCH * PIECES) * _labelling_ms(sweep, run) / 1000
@@ -136,6 +141,8 @@ class _Training:
     pieces: float
     steps: float
     epochs: float
+    needs: tuple[Need, ...]
+    """What its objective reads of teachers."""
 
 
 def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
@@ -151,10 +158,18 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
             schedule["epochs"] and one * schedule["epochs"],
             schedule["max_steps"] and batch * schedule["max_steps"],
         ]
-        reads = validated(ObjectiveConfig, stage["objective"]).reads_scores
-        steps = unfreezing_steps(run, scores=reads) if stage["layers"] == "unfreeze" else 1
+        objective = validated(ObjectiveConfig, stage["objective"])
+        scores = objective.reads_scores
+        steps = unfreezing_steps(run, scores=scores) if stage["layers"] == "unfreeze" else 1
         pieces = steps * min((limit for limit in limits if limit is not None), default=ceil(one))
-        yield _Training(pieces, pieces / batch, pieces / max(one, 1))
+        yield _Training(pieces, pieces / batch, pieces / max(one, 1), objective.needs)
+
+
+def _live_ms(sweep: Sweep, run: Run, needs: Sequence[Need]) -> Iterator[float]:
+    """Milliseconds for a batch of what each teacher reads in the training step of a run."""
+    if live_needs(run, needs):
+        known = {teacher.id: teacher for _, teacher in sweep.teachers}
+        yield from (_labelling_ms(sweep, known[source.teacher_id]) for source in run.sources)
 
 
 def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[Reading]) -> float:

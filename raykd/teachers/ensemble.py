@@ -10,10 +10,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from raykd.needs import INSIDE
 from raykd.spec import Frozen
-
-INSIDE = ("hidden", "hidden_int8", "piece_states", "attention")
-"""Signals that have no mean: each model has components of its own."""
 
 
 class Seeded(Frozen):

@@ -15,12 +15,11 @@ from raykd.errors import ExportError
 from raykd.layers import Ensemble, load_weights, save_weights
 from raykd.layers.contextual import parts_of
 from raykd.layers.hf_config import HFConfig
-from raykd.needs import LIVE
+from raykd.needs import INSIDE, LIVE
 from raykd.signals import SIGNALS
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
 from raykd.students import STUDENTS, StudentConfig
 from raykd.teachers import TEACHERS, TeacherConfig
-from raykd.teachers.ensemble import INSIDE
 from tests.layers.graphs import assert_same_as, session_of
 from tests.teachers.checkpoints import make_checkpoint
 
