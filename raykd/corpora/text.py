@@ -50,8 +50,10 @@ def parse(
     form = for_language(config.form, language)
     read_one = parse_documents if form == "documents" else parse_sentences
     for each in read_one(config, lines, file=file, language=language, part=part):
-        short = isinstance(each, Faulty) or config.max_characters is None
-        yield each if short else each._replace(tokens=_cut(each.tokens, config.max_characters))
+        if isinstance(each, Faulty) or config.max_characters is None:
+            yield each
+        else:
+            yield each._replace(tokens=_cut(each.tokens, config.max_characters))
 
 
 def _cut(words: list[str], most: int) -> list[str]:

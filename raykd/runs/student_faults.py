@@ -56,6 +56,6 @@ def _embedding_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tupl
             message = f"the mean of {teachers.count} teachers has none; set teachers.count: 1{pretrained}"
             faults.append(((*path, "kind"), message))
     # How wide a checkpoint's are is known when it is read.
-    if not checkpoint and (fault := start.fault(recipe.student.embedding_dim, teachers.embedding_dim)):
+    if not checkpoint and (fault := start.fault(recipe.student.embedding_dim or 0, teachers.embedding_dim)):
         faults.append(((*path, "kind"), "; ".join(fault)))
     return faults

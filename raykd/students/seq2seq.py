@@ -8,17 +8,9 @@ import torch
 from pydantic import Field, model_validator
 
 from raykd.corpora.pieces import Special
-from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
-from raykd.errors import StoreError
-from raykd.layers.checkpoint import (
-    SAFE,
-    checked_weights,
-    checkpoint_folder,
-    quietly,
-    reading_limit,
-    weights_checksum,
-)
+from raykd.layers.checkpoint import quietly, weights_checksum
+from raykd.layers.hf_config import HFConfig
 from raykd.layers.pointer_generator import STEPS, PointerGenerator
 from raykd.layers.tagger_config import Size
 from raykd.spec import Frozen
@@ -163,19 +155,9 @@ class Seq2SeqStudent(Frozen):
         return EncoderStudent(**sizes, vocabulary=self.vocabulary)
 
     def _of_checkpoint(self, path: str, tag_set: TagSet, dropout: float) -> PointerGenerator:
-        from transformers import AutoModel  # takes seconds to import
-
-        folder = checkpoint_folder(path)
-        checked_weights(path, self.checksum)
-        try:
-            with quietly():
-                encoder = AutoModel.from_pretrained(str(folder), dtype=torch.float32, **SAFE)
-        except (OSError, ValueError) as error:
-            hint = "give a checkpoint that AutoModel reads"
-            raise StoreError(path, f"cannot be loaded ({error})", hint) from error
-        special = HFVocabulary.load(str(folder)).special
-        sizes = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
-        return self._model(encoder, tag_set, dropout, limit=reading_limit(encoder, folder), **sizes)
+        given = HFConfig(path=path, checksum=self.checksum)
+        encoder, _ = given.loaded("AutoModel")
+        return self._model(encoder, tag_set, dropout, **given.sizes(encoder))
 
     def _model(self, encoder: Any, tag_set: TagSet, dropout: float, **sizes: int) -> PointerGenerator:
         from transformers import BertConfig as DecoderConfig
