@@ -8,7 +8,17 @@ from html import escape
 from statistics import median
 from types import MappingProxyType
 
-from raykd.figures import BYTES, LATENCY, OBJECTIVES, SPEEDUP, TARGET_DEV, Directions, read_of_any
+from raykd.figures import (
+    BYTES,
+    LATENCY,
+    OBJECTIVES,
+    PARAMETERS,
+    SPEEDUP,
+    TARGET_DEV,
+    Directions,
+    read_of_any,
+    selecting,
+)
 from raykd.front import candidates
 from raykd.report.curve_data import Curves
 from raykd.report.findings import GOOD_ENOUGH, judge
@@ -106,6 +116,7 @@ def front_html(
         reference=_reference(teachers),
         tiles="".join(tiles),
         label=escape(label),
+        chosen=escape(_chosen_on(objectives, heads)),
         languages=escape(_means(heads)),
         all=str(len(shown)),
         head=head(heads),
@@ -121,6 +132,17 @@ def front_html(
         file=known.folded(),
         figures=as_json(data),
     )  # fmt: skip
+
+
+def _chosen_on(objectives: Directions, heads: Heads) -> str:
+    """The figures of the front in words."""
+    known, words = selecting(heads.name), {LATENCY.name: "latency", PARAMETERS.name: "size (marker area)"}
+    figures = [known[name] for name in objectives]
+    named = [
+        each.heading.format(label=heads.label) if each.score else words.get(each.name, each.words)
+        for each in figures
+    ]
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
 
 
 def _again(known: Provenance) -> str:

@@ -232,7 +232,8 @@ def front_markdown(
 
 def languages_of(scored: Iterable[Scored]) -> list[str]:
     """The source languages, in the order in which they occur."""
-    return list(dict.fromkeys(language for each in scored for language in each.scores.by_language("dev")))
+    scores = (each.scores.get("dev", "source") for each in scored)
+    return list(dict.fromkeys(language for score in scores if score for language in score.by_language))
 
 
 def _line(cells: Iterable[str | Text]) -> str:
