@@ -79,7 +79,7 @@ def outputs(need: Need, given: list[list[str]], unit: str, *, padding: int = 0) 
     words_BTD = hidden[0]
     if unit == "sentence":
         hidden = {layer: states[:, :1] for layer, states in hidden.items()}
-    return batch, Given(own, hidden, words_BTD)
+    return batch, Given(own, hidden, features_BTD=words_BTD)
 
 
 def taken(need: Need, batch: TokenBatch, output: Output, unit: str) -> list[list[np.ndarray]]:

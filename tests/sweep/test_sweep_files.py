@@ -21,6 +21,7 @@ from raykd.spec.yaml12 import parse
 from raykd.sweep.spec import check_sweep, plain_sweep
 from tests.corpora_root import corpora_root
 from tests.runs.small import TREE, prepared
+from tests.teachers.checkpoints import make_checkpoint
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "sweeps").rglob("*.yaml"))
@@ -33,13 +34,18 @@ TINY = ("teachers.epochs=1", "schedule.epochs=1", "student.embedding_dim=6")
 BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelled=8")
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
 PRETRAINING = ("schedule.epochs=1", "student.embedding_dim=6", "corpus.cap=44")
+ENCODERS = ("schedule.epochs=1", "corpus.cap=44")
 PARSING = ("schedule.epochs=1", "student.embedding_dim=8", *REAL)
 FOLDERS = {
     "aspect": "aspect",
     "atis": "atis",
+    "ner": "wikiann",
     "parsing_1b": ".",
     "parsing_2b": ".",
     "pretraining": "wikineural",
+    "pretraining_distillation": "wikineural",
+    "sick_encoders": "sick",
+    "xsid": "xsid",
     "treebanks": "ud",
     "ud_pos": "ud",
     "classification": "sst2",
@@ -85,14 +91,23 @@ def store(tmp_path_factory) -> str:
     return str(tmp_path_factory.mktemp("store"))
 
 
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory) -> str:
+    """A pretrained encoder, as it is exported."""
+    return make_checkpoint(tmp_path_factory.mktemp("encoder"), head="masked", longest=64)
+
+
 @pytest.mark.parametrize("name", SMALL)
-def test_the_small_form_runs(name, store):
+def test_the_small_form_runs(name, store, encoder):
     folder = FOLDERS.get(Path(name).stem)
     sizes = (*TINY, *(BUILTIN if folder is None else REAL))
     if Path(name).stem == "pretraining":
         sizes = PRETRAINING
     if Path(name).stem == "semantic_parsing":
         sizes = PARSING
+    if Path(name).stem in ("ner", "pretraining_distillation", "sick_encoders", "xsid"):
+        sizes = (*ENCODERS, f"teachers.path={encoder}")
+        sizes += () if Path(name).stem == "pretraining_distillation" else (f"student.path={encoder}",)
     root = () if folder is None else (f"corpus.root={corpora_root(folder)}",)
     tree = load(SWEEPS[name], (*sizes, *root), variants=["small"]).tree
     recipes: list[Recipe] = [plain_sweep(plain) for plain in assignments(tree)]

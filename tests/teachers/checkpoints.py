@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 from transformers import (
     BertConfig,
+    BertForMaskedLM,
     BertForSequenceClassification,
     BertForTokenClassification,
     BertModel,
@@ -26,8 +27,8 @@ IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 
 def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0, layers=1, types=2) -> str:
-    """A small BERT token classifier with its tokenizer in `folder`, or one of sentences (`head="sequence"`), or a bare
-    encoder; labels of None stay nameless."""
+    """A small BERT token classifier with its tokenizer in `folder`, or one of sentences (`head="sequence"`), a masked
+    language model (`head="masked"`), or a bare encoder; labels of None stay nameless."""
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("\n".join(PIECES))
@@ -51,5 +52,6 @@ def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0,
     config = BertConfig(**sizes, **named, initializer_range=0.5)
     torch.manual_seed(seed)
     heads = {True: BertForTokenClassification, False: BertModel, "sequence": BertForSequenceClassification}
+    heads["masked"] = BertForMaskedLM
     heads[head](config).save_pretrained(folder)
     return str(folder)
