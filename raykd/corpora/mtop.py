@@ -24,6 +24,7 @@ from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.tags import ReadScheme
 from raykd.corpora.text_files import read_text_files
+from raykd.corpora.utterances import with_utterance
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.serving.labeller import UTTERANCE
@@ -48,8 +49,7 @@ def read(config: MtopSource, *, most: int | None = None) -> Stream:
     Raises:
         CorpusError: a file is missing.
     """
-    for part, each in read_text_files(config, parse, most=most):
-        yield part, each if isinstance(each, Faulty) else each._replace(tokens=[UTTERANCE, *each.tokens])
+    return with_utterance(read_text_files(config, parse, most=most))
 
 
 def parse(

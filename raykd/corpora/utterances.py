@@ -57,7 +57,12 @@ def read(config: UtteranceSource, *, most: int | None = None) -> Stream:
     Raises:
         CorpusError: a file is missing.
     """
-    for part, each in read_text_files(config, parse, most=most):
+    return with_utterance(read_text_files(config, parse, most=most))
+
+
+def with_utterance(stream: Stream) -> Stream:
+    """Every sentence with the word in front that stands for the whole of it."""
+    for part, each in stream:
         yield part, each if isinstance(each, Faulty) else each._replace(tokens=[UTTERANCE, *each.tokens])
 
 

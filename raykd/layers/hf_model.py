@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import abstractmethod
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -117,10 +118,10 @@ class HFModel(Model):
                     return own(pieces_BP, lengths_B), found
             return windows(own, pieces_BP, lengths_B), self._of_those_that_fit(batch, fits_B, attention)
 
+    @abstractmethod
     def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         """What the head gives, or reads, and the states of these layers [B, P, D], side by side, of sentences that it
         reads at once."""
-        raise NotImplementedError
 
     def _of_those_that_fit(self, batch: TokenBatch, fits_B: Tensor, attention: Sequence[int]) -> Scores:
         rows = fits_B.nonzero()[:, 0]

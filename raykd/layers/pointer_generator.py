@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet
 
 STEPS = 256
-"""Positions that a decoder tells apart; steps behind them have that of the last."""
+"""Position vectors of a decoder; steps behind them have the last one."""
 
 
 class PointerGenerator(Model):

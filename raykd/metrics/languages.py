@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from raykd.results import Group, Score
@@ -10,9 +11,11 @@ from raykd.results import Group, Score
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    Metric = Callable[[Sequence[Any], Sequence[Any]], float]
+
 
 def score_languages(
-    metric: Callable[[Sequence[Any], Sequence[Any]], float],
+    metric: Metric,
     gold: Sequence[Any],
     predicted: Sequence[Any],
     languages: Sequence[str],
@@ -35,3 +38,22 @@ def score_languages(
     target = {language: value for language, value in values.items() if language in targets}
     scores: dict[Group, Score] = {"source": Score.of(source)}
     return {**scores, "target": Score.of(target)} if target else scores
+
+
+def score_beside(
+    metric: Metric,
+    beside: Mapping[str, Metric],
+    gold: Sequence[Any],
+    predicted: Sequence[Any],
+    languages: Sequence[str],
+    targets: Collection[str] = (),
+) -> Mapping[Group, Score]:
+    """`score_languages` of `metric`, each score with those of the metrics that stand `beside` it, by their names."""
+    own, *others = (
+        score_languages(each, gold, predicted, languages, targets=targets)
+        for each in (metric, *beside.values())
+    )
+    return {
+        group: replace(score, beside={name: each[group] for name, each in zip(beside, others, strict=True)})
+        for group, score in own.items()
+    }

@@ -256,12 +256,16 @@ def _check_live(preparation: Preparation, run: Run, needs: Sequence[Need]) -> No
         RunError: one of them has other pieces than the student.
     """
     storage = preparation.storage
-    own = _splitting(open_vocabulary(storage, run.vocabulary_id).pieces)
     for teacher in preparation.teachers:
         live = read_live(needs, stores=teacher.config.stores)
+        if not live:
+            continue
         for layer in {need.layer for need in live if need.layer is not None}:
             teacher.hidden_size(layer)
-        if live and _splitting(open_vocabulary(storage, teacher.run.vocabulary_id).pieces) != own:
+        own, its = (
+            _splitting(open_vocabulary(storage, each.vocabulary_id).pieces) for each in (run, teacher.run)
+        )
+        if own != its:
             raise RunError(
                 f"student: {teacher.name} reads each batch in the training step, and the student's pieces are not its "
                 "own; set student.vocabulary: {kind: teacher}, or give both a checkpoint with the same tokenizer"

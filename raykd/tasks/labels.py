@@ -7,14 +7,14 @@ from its output, and how they are scored. Another kind of task (trees, sequences
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from raykd.corpora.targets import LabelColumn
 from raykd.errors import CorpusError
-from raykd.metrics import score_languages
+from raykd.metrics import score_beside
 from raykd.structures import viterbi
 
 if TYPE_CHECKING:
@@ -90,16 +90,7 @@ class LabelTask:
     ) -> Mapping[Group, Score]:
         """The metric over source languages and, where there are any, over the `targets`; others are `beside` it."""
         names, gold_names = [tag_set.decode(path) for path in predicted], gold.lists(tag_set.tags)
-        own, *others = (
-            score_languages(metric, gold_names, names, languages, targets=targets)
-            for metric in (self.metric, *self.beside.values())
-        )
-        return {
-            group: replace(
-                score, beside={name: each[group] for name, each in zip(self.beside, others, strict=True)}
-            )
-            for group, score in own.items()
-        }
+        return score_beside(self.metric, self.beside, gold_names, names, languages, targets=targets)
 
 
 def best_labels(output: Output) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ order of their perplexities, which are beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from raykd.corpora.masking import MaskedPieces, MaskedText
-from raykd.metrics import score_languages
+from raykd.metrics import score_beside
 
 if TYPE_CHECKING:
     from raykd.corpora.corpus import Corpus
@@ -82,16 +82,8 @@ class MaskedLMTask:
     ) -> Mapping[Group, Score]:
         """The score over source languages and, where there are any, over the `targets`; beside it the
         perplexity, and the share of pieces that are guessed."""
-        own, *beside = (
-            score_languages(metric, predicted, predicted, languages, targets=targets)
-            for metric in (partial(_score, pieces=gold.text.size), *BESIDE.values())
-        )
-        return {
-            group: replace(
-                score, beside={name: each[group] for name, each in zip(BESIDE, beside, strict=True)}
-            )
-            for group, score in own.items()
-        }
+        own = partial(_score, pieces=gold.text.size)
+        return score_beside(own, BESIDE, predicted, predicted, languages, targets=targets)
 
 
 def _score(_: Sequence[Guess], predicted: Sequence[Guess], *, pieces: int) -> float:

@@ -7,7 +7,7 @@ called states the rule. `parsing` scores every word, as CoNLL-2018 scores Univer
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -21,7 +21,7 @@ from raykd.corpora.predicted_pos import with_universal
 from raykd.corpora.tree_targets import TreeColumn
 from raykd.counted import counted
 from raykd.errors import CorpusError
-from raykd.metrics import score_languages
+from raykd.metrics import score_beside
 from raykd.metrics.attachment import Punctuation, attachment, is_punctuation
 from raykd.structures import Arcs, Chain, is_allowed, viterbi
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
@@ -162,14 +162,7 @@ class ParsingTask:
         Raises ValueError where sentences differ in number or length.
         """
         words = [(*tree, scored) for tree, scored in zip(gold.trees(), self.scored(gold), strict=True)]
-        las, *beside = (
-            score_languages(metric, words, predicted, languages, targets=targets)
-            for metric in (partial(_share, "las"), *BESIDE.values())
-        )
-        return {
-            group: replace(score, beside={name: own[group] for name, own in zip(BESIDE, beside, strict=True)})
-            for group, score in las.items()
-        }
+        return score_beside(partial(_share, "las"), BESIDE, words, predicted, languages, targets=targets)
 
     def scored(self, gold: TreeColumn) -> Iterator[np.ndarray]:
         """Which words are scored, bool [T] of each sentence."""

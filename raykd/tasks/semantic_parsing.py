@@ -8,7 +8,7 @@ none is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -17,7 +17,7 @@ import numpy as np
 from raykd.corpora.semantic_trees import steps_of_slots, tree_of, written
 from raykd.corpora.step_targets import StepColumn
 from raykd.errors import CorpusError
-from raykd.metrics import score_languages
+from raykd.metrics import score_beside
 from raykd.metrics.trees import Parse, root_accuracy, tree_exact_match, well_formed
 from raykd.tasks.labels import best_labels
 
@@ -79,16 +79,7 @@ class SemanticParsingTask:
         `tag_set` is not read."""
         wanted = self.parses(gold, gold.lists())
         found = self.parses(gold, (gold.labels.decode(steps) for steps in predicted))
-        own, *others = (
-            score_languages(metric, wanted, found, languages, targets=targets)
-            for metric in (tree_exact_match, *BESIDE.values())
-        )
-        return {
-            group: replace(
-                score, beside={name: each[group] for name, each in zip(BESIDE, others, strict=True)}
-            )
-            for group, score in own.items()
-        }
+        return score_beside(tree_exact_match, BESIDE, wanted, found, languages, targets=targets)
 
     def parses(self, text: StepColumn, steps: Iterable[Sequence[str]]) -> list[Parse]:
         """The steps of every sentence of `text`, written out with its words."""
