@@ -50,7 +50,8 @@ def plan(
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
-    stdout.print(_corpus(sweep), _teachers(sweep), _shapes(sweep))
+    taught = [_teachers(sweep)] if sweep.teachers else []
+    stdout.print(_corpus(sweep), *taught, _shapes(sweep))
     pos = sweep.preparation.corpus.report.parts_of_speech()
     for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found), *_live(sweep)):
         stdout.print(line, highlight=False, soft_wrap=True)

@@ -37,7 +37,9 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-OPEN = ("encoder", "pretrained")
+LANGUAGE_MODELS = ("encoder", "pretrained_encoder")
+"""The kinds of students that are masked language models."""
+OPEN = (*LANGUAGE_MODELS, "pretrained")
 """The kinds of students that give the inside of a Transformers encoder."""
 
 
@@ -291,19 +293,19 @@ def _tree_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 
 def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """Language models without a student or a vocabulary that can be one, and the other way round."""
-    pretrains, encoder = recipe.labels.structure == "pieces", recipe.student.kind == "encoder"
+    pretrains, kind = recipe.labels.structure == "pieces", recipe.student.kind
     if not pretrains and recipe.teachers.kind == "hf_masked_lm":
         message = f"'hf_masked_lm' predicts pieces, and task {recipe.task!r} predicts labels"
         return [(("teachers", "kind"), f"{message}; set task: masked_lm, or another kind of teacher")]
     if not pretrains:
-        message = f"'encoder' is a masked language model, and task {recipe.task!r} predicts labels"
+        message = f"{kind!r} is a masked language model, and task {recipe.task!r} predicts labels"
         hint = (
             "set task: masked_lm, or student.kind: pretrained with the path of what raykd export wrote of one"
         )
-        return [(("student", "kind"), f"{message}; {hint}")] if encoder else []
+        return [(("student", "kind"), f"{message}; {hint}")] if kind in LANGUAGE_MODELS else []
     faults: list[tuple[KeyPath, str]] = []
-    if not encoder:
-        message = f"{recipe.student.kind!r} is no masked language model; set student.kind: encoder"
+    if kind not in LANGUAGE_MODELS:
+        message = f"{kind!r} is no masked language model; set student.kind: {' or '.join(LANGUAGE_MODELS)}"
         faults.append((("student", "kind"), message))
     elif recipe.student.tokenizer.kind not in ("bert", "roberta", "pretrained", "teacher"):
         message = f"a {recipe.student.tokenizer.kind!r} vocabulary has no piece that masks others"

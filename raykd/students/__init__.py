@@ -23,6 +23,7 @@ from pydantic import Field
 from raykd.students.bilstm import BiLSTMStudent
 from raykd.students.encoder import EncoderStudent
 from raykd.students.pretrained import PretrainedStudent
+from raykd.students.pretrained_encoder import PretrainedEncoderStudent
 from raykd.students.seq2seq import Seq2SeqStudent
 from raykd.students.transformer import TransformerStudent
 
@@ -32,12 +33,18 @@ STUDENTS = MappingProxyType(
         "transformer": TransformerStudent,
         "encoder": EncoderStudent,
         "pretrained": PretrainedStudent,
+        "pretrained_encoder": PretrainedEncoderStudent,
         "seq2seq": Seq2SeqStudent,
     }
 )
 
 StudentConfig = Annotated[
-    BiLSTMStudent | TransformerStudent | EncoderStudent | PretrainedStudent | Seq2SeqStudent,
+    BiLSTMStudent
+    | TransformerStudent
+    | EncoderStudent
+    | PretrainedStudent
+    | PretrainedEncoderStudent
+    | Seq2SeqStudent,
     Field(discriminator="kind"),
 ]
 
@@ -45,6 +52,7 @@ __all__ = [
     "STUDENTS",
     "BiLSTMStudent",
     "EncoderStudent",
+    "PretrainedEncoderStudent",
     "PretrainedStudent",
     "Seq2SeqStudent",
     "StudentConfig",

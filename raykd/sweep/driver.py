@@ -260,7 +260,9 @@ def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
         TrainingLabels(each.differences, counts["train"][each.preparation.corpus_id])
         for each in sweep.preparations.values()
     ]
-    dev_labels = min(sum(labels.values()) for labels in counts["dev"].values())
+    # What a masked language model predicts is no label of the corpus.
+    hidden = sweep.file.labels.structure == "pieces"
+    dev_labels = None if hidden else min(sum(labels.values()) for labels in counts["dev"].values())
     sweep.records.save_teachers(rows, dev_labels=dev_labels, training=training)
     for teacher in (each for row in rows for each in (row, *row.members)):
         listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")

@@ -182,10 +182,10 @@ class SweepRecords:
             self._kept[name] = Record.from_plain(json.loads(json.dumps(plain)))
 
     def save_teachers(
-        self, teachers: list[Teacher], *, dev_labels: int, training: Sequence[TrainingLabels] = ()
+        self, teachers: list[Teacher], *, dev_labels: int | None, training: Sequence[TrainingLabels] = ()
     ) -> None:
-        """Write the rows that students are compared with, how many labels of dev every score counts, and those that
-        each alternative of the corpus has to train on."""
+        """Write the rows that students are compared with, how many labels of dev every score counts (None: it counts
+        none), and those that each alternative of the corpus has to train on."""
         plain = [teacher.to_plain() for teacher in teachers]
         labels = [asdict(each) for each in training]
         self._write("teachers.json", {"teachers": plain, "dev_labels": dev_labels, "training": labels})
@@ -263,8 +263,11 @@ class SweepRecords:
         return found or []
 
     def dev_labels(self) -> int | None:
-        """How many labels of dev every score counts: spans, words or sentences; None before teachers are trained."""
-        return self.folder.find_json("teachers.json", lambda plain: int(plain["dev_labels"]))
+        """How many labels of dev every score counts: spans, words or sentences; None before teachers are trained, and
+        of a masked language model."""
+        return self.folder.find_json(
+            "teachers.json", lambda plain: None if plain["dev_labels"] is None else int(plain["dev_labels"])
+        )
 
 
 def sweeps_in(storage: Storage) -> list[SweepRecords]:

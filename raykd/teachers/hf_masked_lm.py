@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
-from raykd.errors import StoreError
-from raykd.layers.checkpoint import quietly
-from raykd.layers.encoder import MaskedLanguageModel
 from raykd.layers.hf_config import HFConfig
+from raykd.layers.hf_masked_lm import masked_language_model, rebuilt_masked_lm
 from raykd.teachers.ensemble import Seeded
 from raykd.training import Duration, TrainingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from raykd.layers import Model
-
-AUTO_CLASS = "AutoModelForMaskedLM"
+    from raykd.layers.encoder import MaskedLanguageModel
 
 
 class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
@@ -72,7 +67,7 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
         unit: Literal["word", "sentence"] = "word",
         dropout: float = 0.0,
         kept: Sequence[int] | None = None,
-    ) -> Model:
+    ) -> MaskedLanguageModel:
         """The checkpoint; what its head lacks is drawn from torch's generator. It predicts pieces, whatever `tag_set`
         is, and has its own sizes and dropout.
 
@@ -80,15 +75,7 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it
                 has no layer that `freeze` names.
         """
-        model, missing = self.loaded(AUTO_CLASS)
-        if missing and not self.fine_tune:
-            problem = f"has no trained head of a masked language model ({missing[0]})"
-            raise StoreError(self.path, problem, "set fine_tune: true")
-        encoder = MaskedLanguageModel(model, **self.sizes(model), freeze=self.freeze)
-        if kept is not None:
-            encoder.keep_rows(kept)
-        encoder.fixed()  # refuses layers that are not there
-        return encoder
+        return masked_language_model(self, trained=self.fine_tune, kept=kept)
 
     def rebuild(
         self,
@@ -96,15 +83,9 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
         *,
         tag_set: object,
         unit: Literal["word", "sentence"] = "word",
-    ) -> Model:
+    ) -> MaskedLanguageModel:
         """The model of an `architecture` that `MaskedLanguageModel.architecture` gave."""
-        import transformers  # takes seconds to import
-
-        own = transformers.AutoConfig.for_model(**architecture["config"])
-        with quietly():
-            model = getattr(transformers, AUTO_CLASS).from_config(own, dtype=torch.float32)
-        around = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
-        return MaskedLanguageModel(model, **around, freeze=self.freeze)
+        return rebuilt_masked_lm(self, architecture)
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the number of pieces."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import shutil
 
 import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
 from raykd.errors import ExportError
 from raykd.runs.checkpoints import export_checkpoint
 from raykd.runs.data import part_of
 from raykd.runs.load import load_tagger
+from raykd.runs.models import build_model
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe import Recipe
 from raykd.runs.recipe_faults import recipe_faults
@@ -150,6 +152,55 @@ def test_byte_pairs_and_roberta(root, tmp_path):
         )
 
 
+@pytest.fixture(scope="module")
+def checkpoint(pretrained, tmp_path_factory):
+    """The encoder as a checkpoint."""
+    ready, run, _ = pretrained
+    folder = tmp_path_factory.mktemp("checkpoint")
+    export_checkpoint(ready.storage.child(*run.folder), Storage(str(folder)))
+    return folder
+
+
+def test_a_checkpoint_is_pretrained_on_from_where_it_stands(root, pretrained, checkpoint, tmp_path):
+    ready, run, before = pretrained
+    student = {"kind": "pretrained_encoder", "path": str(checkpoint), "freeze": ("embeddings",)}
+    asked = pretraining(root, student=student, schedule={"epochs": 1})
+    assert recipe_faults(asked) == []
+    own = prepare(asked, Storage(str(tmp_path / "store")))
+    on = student_of(own, asked)
+    tagger = load_tagger(ready.storage.child(*run.folder).uri)
+    batch = part_of(own.storage.uri, on, "dev").text.gather(np.arange(6))
+    with torch.inference_mode():
+        torch.testing.assert_close(
+            build_model(own.storage, on).eval()(batch).distribution.emissions_BTY,
+            tagger.model.eval()(batch).distribution.emissions_BTY,
+        )
+    after = executed(own, on)
+    assert after.epochs[0]["loss"] < before.epochs[0]["loss"] * 0.8, "it does not begin at the beginning"
+    export_checkpoint(own.storage.child(*on.folder), Storage(str(tmp_path / "out")))
+    first, second = (BertForMaskedLM.from_pretrained(folder) for folder in (checkpoint, tmp_path / "out"))
+    embeddings = [model.bert.embeddings.word_embeddings.weight for model in (first, second)]
+    layers = [model.bert.encoder.layer[0].output.dense.weight for model in (first, second)]
+    assert torch.equal(*embeddings), "frozen"
+    assert not torch.equal(*layers), "trained"
+
+
+def test_a_bare_encoder_is_pretrained_on_with_a_new_head_and_fewer_pieces(root, checkpoint, tmp_path):
+    BertForMaskedLM.from_pretrained(checkpoint).bert.save_pretrained(tmp_path / "bare")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(checkpoint / name, tmp_path / "bare" / name)
+    student = {"kind": "pretrained_encoder", "path": str(tmp_path / "bare"), "vocabulary": "pruned"}
+    few = {**pretraining(root).corpus.model_dump(), "cap": 5}
+    asked = pretraining(root, corpus=few, student=student, schedule={"epochs": 1})
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    run = student_of(ready, asked)
+    assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
+    model = load_tagger(ready.storage.child(*run.folder).uri).model.model
+    whole = BertForMaskedLM.from_pretrained(checkpoint)
+    assert model.config.vocab_size < whole.config.vocab_size
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+
+
 def test_long_sentences_are_read_in_windows(pretrained):
     ready, run, _ = pretrained
     tagger = load_tagger(ready.storage.child(*run.folder).uri)
@@ -218,6 +269,11 @@ def test_a_model_that_predicts_labels_is_no_checkpoint_of_this_kind(tmp_path):
     ("changes", "path", "message"),
     [
         ({"task": "pos"}, ("student", "kind"), "set task: masked_lm"),
+        (
+            {"task": "pos", "student": {"kind": "pretrained_encoder", "path": "encoder"}},
+            ("student", "kind"),
+            "student.kind: pretrained with",
+        ),
         (
             {"student": {"kind": "bilstm", "embedding_dim": 8, "hidden_dim": 8}},
             ("student", "kind"),

@@ -113,6 +113,8 @@ def test_teachers_come_back(records):
     records.save_teachers(rows, dev_labels=7)
     assert records.dev_labels() == 7
     assert records.teachers() == rows
+    records.save_teachers(rows, dev_labels=None)
+    assert records.dev_labels() is None
 
 
 def test_labels_to_train_on_are_those_of_the_trials_own_corpus(records):

@@ -357,6 +357,25 @@ def test_what_students_start_from_is_used(students):
     assert not examine(students.storage).damages
 
 
+PRETRAINING = """\
+task=masked_lm
+teachers={kind: none}
+student={kind: encoder, embedding_dim: {choice: [4, 8]}, layers: 1, heads: 2, vocabulary: {kind: bert, size: 200}}
+"""
+
+
+def test_pretraining_sweeps_without_teachers_or_labels(swept, capsys):
+    found = swept("pretraining", "objective: {kind: gold}\n", *(
+        word for line in PRETRAINING.splitlines() for word in ("--set", line)
+    ))  # fmt: skip
+    assert [run.role for run in found.done] == ["student"] * 2
+    assert SweepRecords(found.storage, found.tree["name"]).dev_labels() is None
+    said = "".join(capsys.readouterr())
+    assert "one seed a setting" in said
+    assert "labels, so its" not in said
+    assert all(trial.scores.get("dev").beside["perplexity"].mean > 1 for trial in found.trials)
+
+
 def test_each_corpus_is_read_once(tmp_path, monkeypatch):
     read, seen = settings_module.read_corpus, []
 

@@ -1,0 +1,55 @@
+"""Masked language models that start as a Transformers checkpoint: teachers, and students that are pretrained on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from raykd.errors import StoreError
+from raykd.layers.checkpoint import quietly
+from raykd.layers.encoder import MaskedLanguageModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from raykd.layers.hf_config import HFConfig
+
+AUTO_CLASS = "AutoModelForMaskedLM"
+
+
+def masked_language_model(
+    config: HFConfig, *, trained: bool, kept: Sequence[int] | None = None
+) -> MaskedLanguageModel:
+    """The checkpoint of `config` with its own head; what that lacks is drawn from torch's generator, its last layer is
+    the transposed embedding.
+
+    Args:
+        trained: it is trained on; one that is not must have a trained head.
+        kept: the pieces of a pruned vocabulary, by their ids in the checkpoint.
+
+    Raises:
+        StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it has
+            no layer that `freeze` names.
+    """
+    model, missing = config.loaded(AUTO_CLASS)
+    if missing and not trained:
+        problem = f"has no trained head of a masked language model ({missing[0]})"
+        raise StoreError(config.path, problem, "set fine_tune: true")
+    encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze)
+    if kept is not None:
+        encoder.keep_rows(kept)
+    encoder.fixed()  # refuses layers that are not there
+    return encoder
+
+
+def rebuilt_masked_lm(config: HFConfig, architecture: Mapping[str, Any]) -> MaskedLanguageModel:
+    """The model of an `architecture` that `MaskedLanguageModel.architecture` gave, without the checkpoint and its
+    weights."""
+    import transformers  # takes seconds to import
+
+    own = transformers.AutoConfig.for_model(**architecture["config"])
+    with quietly():
+        model = getattr(transformers, AUTO_CLASS).from_config(own, dtype=torch.float32)
+    around = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
+    return MaskedLanguageModel(model, **around, freeze=config.freeze)
