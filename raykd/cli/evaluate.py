@@ -19,10 +19,11 @@ from raykd.cli.options import refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
+from raykd.corpora.sentence import shown_words
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
 from raykd.report.form import gain, percent
-from raykd.serving.labeller import CARD
+from raykd.serving.labeller import CARD, UTTERANCE
 from raykd.storage import Storage
 
 if TYPE_CHECKING:
@@ -90,11 +91,6 @@ def evaluate(
 
         models = [LoadedExport(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
         task, tagger = models[0].task, pos and LoadedExport(pos, int8=int8, threads=threads)
-        if task.scheme == "utterance":
-            problem = "labelled files are not read for intents and slots yet"
-            raise StoreError(
-                str(folder), problem, "write raykd predict, and compare; the sweep has the test score"
-            )
         _refuse_other_tasks(models, tagger)
         text = read_labelled(
             [_file(each, language) for each in files],
@@ -150,12 +146,12 @@ def _file(written: str, languages: str | None) -> LabelledFile:
 
 
 def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> None:
-    first, words = found[0], sum(map(len, text.sentences))
+    first, words = found[0], _words(text)
     for read_as in text.read_as:
         _line(f"read: {read_as}")
     stdout.print(_table(found, "relation" if text.heads else "label"))
-    if text.heads:
-        stdout.print(_attachment(found, score_label))
+    if first.score.beside:
+        stdout.print(_scores(found, score_label))
     for origin in dict.fromkeys(each.pos for each in found if each.pos):
         _line(f"parts of speech: {origin}")
     if text.skipped:
@@ -177,6 +173,11 @@ def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> 
     _line(f"evaluate: {counted(len(text.sentences), 'sentence')}, {counted(words, 'word')}.{other}")
 
 
+def _words(text: LabelledText) -> int:
+    """How many words the files have."""
+    return sum(map(len, text.sentences)) - (text.scheme == "utterance") * len(text.sentences)
+
+
 def _beside(found: Evaluated) -> str:
     own = [f"{BESIDE[name]} {percent(score.mean)}" for name, score in found.score.beside.items()]
     return "".join(f", {each}" for each in own)
@@ -187,8 +188,8 @@ def _over(found: Evaluated) -> str:
     return f", mean over {count} languages" if count > 1 else ""
 
 
-def _attachment(found: Sequence[Evaluated], score_label: str) -> Table:
-    """The attachment scores of every language and export."""
+def _scores(found: Sequence[Evaluated], score_label: str) -> Table:
+    """The score and those beside it of every language and export."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("language", no_wrap=True)
     several = len(found) > 1
@@ -221,7 +222,7 @@ def _table(found: Sequence[Evaluated], label: str) -> Table:
         _add(table, [each.by_language[language] for each in found], [language] if several else [])
     if several:
         _add(table, [each.together for each in found], ["all sentences"])
-        if label == "label":  # of trees the next table has them
+        if not found[0].score.beside:  # the next table has them
             _add_means(table, found)
     return table
 
@@ -275,8 +276,10 @@ KINDS: Mapping[str, str] = {
     "spurious": "spurious", "label": "wrong label", "head": "wrong head", "relation": "wrong relation",
     "arc": "wrong head and relation",
 }  # fmt: skip
-BESIDE: Mapping[str, str] = {"uas": "UAS", "repairs": "repaired heads"}
-"""What is shown beside a parser's score."""
+BESIDE: Mapping[str, str] = {
+    "uas": "UAS", "repairs": "repaired heads", "intent_accuracy": "intent accuracy", "slot_f1": "slot F1",
+}  # fmt: skip
+"""What is shown beside the score of a parser, and of intents and slots."""
 
 
 def _shown(example: Example, confusion: Confusion, text: LabelledText) -> str:
@@ -289,11 +292,13 @@ def _shown(example: Example, confusion: Confusion, text: LabelledText) -> str:
         sides = [f"{label} of {head}" for label, head in zip(labels, heads, strict=True)]
     elif text.unit == "word":
         for place, label in ((example.gold, confusion.gold), (example.predicted, confusion.predicted)):
-            sides.append(f"{' '.join(words[place.start : place.end])} ({label})" if place else "nothing")
+            named = " ".join(words[place.start : place.end]) if place else ""
+            named = "the utterance" if named == UTTERANCE else named
+            sides.append(f"{named} ({label})" if place else "nothing")
     own = [place for place in (example.gold, example.predicted) if place and text.unit == "word"]
     start = max(0, min((place.start for place in own), default=0) - AROUND)
     end = max((place.end for place in own), default=2 * AROUND) + AROUND
-    around = f"{'… ' if start else ''}{' '.join(words[start:end])}{' …' if end < len(words) else ''}"
+    around = f"{'… ' if start else ''}{shown_words(words[start:end])}{' …' if end < len(words) else ''}"
     said = f"gold {sides[0]}, predicted {sides[1]}: " if sides else ""
     if example.heads is not None and example.gold is not None:
         said = f"{words[example.gold.start]}: {said}"
@@ -306,9 +311,8 @@ def _origin(text: LabelledText, sentence: int) -> str:
 
 
 def _plain(found: Sequence[Evaluated], text: LabelledText, score_name: str) -> dict[str, Any]:
-    words = sum(map(len, text.sentences))
     return {
-        "score": score_name, "sentences": len(text.sentences), "words": words, "repairs": text.repairs,
+        "score": score_name, "sentences": len(text.sentences), "words": _words(text), "repairs": text.repairs,
         "skipped": text.skipped,
         "exports": [_plain_one(each, text) for each in found],
     }  # fmt: skip

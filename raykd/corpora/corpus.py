@@ -22,7 +22,7 @@ from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words, unseen_labels
 from raykd.corpora.selection import TRAINING, overlapping, select
-from raykd.corpora.sentence import PARTS, Sentence, Unit
+from raykd.corpora.sentence import PARTS, Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import TagSet
@@ -160,7 +160,7 @@ def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
         for code in np.unique(codes).tolist():
             language, examples = pool.columns.languages[code], found[codes == code]
             tally.counts[part][language] = len(examples)
-            words = (" ".join(pool.sentence(int(row)).tokens) for row in examples[:MOST_EXAMPLES])
+            words = (shown_words(pool.sentence(int(row)).tokens) for row in examples[:MOST_EXAMPLES])
             tally.examples.setdefault(part, {})[language] = [text[:60] for text in words]
     return tally
 

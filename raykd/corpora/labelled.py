@@ -37,9 +37,11 @@ from raykd.storage import Storage
 
 READING = (
     "source", "columns", "separator", "comment", "header", "tag", "pos", "relations", "tag_names", "scheme",
-    "encoding", "on_error", "labels", "part_values"
+    "encoding", "on_error", "labels", "part_values", "spoken"
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
+OWN_SCHEME = ("conllu", "tsv", "atis", "xsid", "multiatis")
+"""Sources whose labels need no scheme."""
 BY_NAME = {".parquet": "parquet", ".jsonl": "jsonl"}
 """The source of a file by the end of its name, where that decides."""
 
@@ -63,7 +65,7 @@ class LabelledText:
     """The file and the line of each sentence's first word, from 1."""
     unit: Unit
     scheme: str
-    """`bioes` or `flat`."""
+    """`bioes`, `flat`, or `utterance`: the first word stands for the whole of it, and its tag is the intent."""
     repairs: int
     """Tags that were not valid in the files' scheme as they stood."""
     skipped: int
@@ -197,7 +199,7 @@ def _config(
         "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": escape(name),
         "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1}, **found,
     }  # fmt: skip
-    if source not in ("conllu", "tsv"):  # these are flat by themselves
+    if source not in OWN_SCHEME:
         tree["scheme"] = scheme
     if unit == "sentence" and source in BY_NAME.values() and "columns" not in found:
         tree["columns"] = {"text": "text"}

@@ -1,9 +1,10 @@
 """A sentence as a file has it, before its tags are brought to the internal scheme."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from raykd.errors import CorpusError
-from raykd.serving.labeller import SEPARATOR
+from raykd.serving.labeller import SEPARATOR, UTTERANCE
 
 PARTS = ("train", "unlabelled", "dev", "test")
 """The parts of a corpus, in the order in which they are stored and shown."""
@@ -29,6 +30,11 @@ class Sentence(NamedTuple):
     unit: Unit = "word"
     heads: list[int] | None = None
     pos: list[str] | None = None
+
+
+def shown_words(tokens: Sequence[str]) -> str:
+    """The words of a sentence for people, without the one that stands for an utterance."""
+    return " ".join(word for word in tokens if word != UTTERANCE)
 
 
 class Faulty(NamedTuple):

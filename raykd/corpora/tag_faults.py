@@ -10,7 +10,7 @@ import numpy as np
 from raykd.corpora.chunks import bounds_of
 from raykd.corpora.faults import Faults, summary
 from raykd.corpora.pool import Columns, Pool
-from raykd.corpora.sentence import PARTS
+from raykd.corpora.sentence import PARTS, shown_words
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tags import LETTERS, OUTSIDE, ReadScheme, has_span_form, is_intent, not_of_scheme
 from raykd.errors import CorpusError
@@ -19,7 +19,7 @@ from raykd.errors import CorpusError
 def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
     """A fault of a sentence, at its first line."""
     file, line = pool.origin(row)
-    words = " ".join(pool.sentence(row).tokens)
+    words = shown_words(pool.sentence(row).tokens)
     return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)
 
 

@@ -20,12 +20,13 @@ from raykd.corpora.conversion import TREES
 from raykd.corpora.labelled import LabelledText
 from raykd.corpora.tags import OUTSIDE, TagSet
 from raykd.errors import CorpusError, StoreError
-from raykd.metrics import score_languages
+from raykd.metrics import score_beside
 from raykd.metrics.by_label import ByLabel, arcs_by_relation, entities_by_label, words_by_label
 from raykd.metrics.confusions import Confusion, arc_confusions, label_confusions, span_confusions
 from raykd.results import Score
 from raykd.serving.labeller import (
     CARD,
+    INTENT,
     READ_AHEAD,
     SEPARATOR,
     Arc,
@@ -40,7 +41,7 @@ from raykd.tasks.parsing import Parse
 
 @dataclass(frozen=True)
 class Evaluated:
-    """How well one export labels some text."""
+    """How well one export labels some text. Of utterances the intent is one span more."""
 
     address: str
     run_ids: tuple[str, ...]
@@ -97,13 +98,17 @@ class LoadedExport:
     def label(
         self, text: LabelledText, *, batch: int = 32, each: Callable[[int], None] = lambda done: None
     ) -> list[list[str]]:
-        """The labels of every sentence; `each` is called with how many sentences are labelled."""
-        return self._read(
-            text,
-            lambda model, rows: model.label([text.sentences[row] for row in rows], batch=batch),
-            READ_AHEAD * batch,
-            each,
-        )
+        """The labels of every sentence, of utterances their intent first; `each` is called with how many sentences are
+        labelled."""
+
+        def labelled(model: Labeller, rows: Sequence[int]) -> list[list[str]]:
+            sentences = [text.sentences[row] for row in rows]
+            if self.task.scheme != "utterance":
+                return model.label(sentences, batch=batch)
+            found = model.intents_and_slots([words[1:] for words in sentences], batch=batch)
+            return [[INTENT + intent, *slots] for intent, slots in found]
+
+        return self._read(text, labelled, READ_AHEAD * batch, each)
 
     def arcs(
         self,
@@ -201,20 +206,23 @@ def evaluate(
         raise StoreError(str(exported.folder), f"task {task.name!r} predicts no labels", "give another model")
     _refuse_other_labels(task, text)
     predicted = exported.label(text, batch=batch, each=each)
-    spans = task.scheme == "bioes"
+    spans = task.scheme != "flat"
     count, confuse = (entities_by_label, span_confusions) if spans else (words_by_label, label_confusions)
+    gold, own = text.labels, predicted
+    if task.scheme == "utterance":
+        gold, own = _intents_as_spans(gold), _intents_as_spans(own)
     by_language = {
-        language: count([text.labels[row] for row in own], [predicted[row] for row in own])
-        for language, own in rows.items()
+        language: count([gold[row] for row in some], [own[row] for row in some])
+        for language, some in rows.items()
     }
-    together = _only(by_language) or count(text.labels, predicted)
+    together = _only(by_language) or count(gold, own)
     return Evaluated(
         str(exported.folder),
         exported.run_ids,
-        score_languages(task.metric, text.labels, predicted, text.languages)["source"],
+        score_beside(task.metric, task.beside, text.labels, predicted, text.languages)["source"],
         by_language,
         together,
-        tuple(confuse(text.labels, predicted, examples=examples)),
+        tuple(confuse(gold, own, examples=examples)),
         _unknown(together, exported.known),
     )
 
@@ -279,6 +287,11 @@ def _rows_of(text: LabelledText) -> dict[str, list[int]]:
     }
 
 
+def _intents_as_spans(labels: Iterable[Sequence[str]]) -> list[list[str]]:
+    """The labels of utterances as spans in BIOES tags, with the intent as one of the word in front."""
+    return [["S-" + intent, *slots] for intent, *slots in labels]
+
+
 def _only(by_language: Mapping[str, ByLabel]) -> ByLabel | None:
     """The figures of the one language there is."""
     return next(iter(by_language.values())) if len(by_language) == 1 else None
@@ -332,12 +345,18 @@ def _refuse_other_labels(task: LabelTask, text: LabelledText) -> None:
         raise CorpusError(file, line, problem, hint)
     # Outside alone is the same in every scheme.
     if text.scheme != task.scheme and any(label != OUTSIDE for labels in text.labels for label in labels):
-        kinds: Mapping[str, str] = {"bioes": "spans", "flat": "one tag per word"}
+        kinds: Mapping[str, str] = {
+            "bioes": "spans", "flat": "one tag per word", "utterance": "intents and slots",
+        }  # fmt: skip
         problem = (
             f"its tags are {kinds[text.scheme]}, and the model (task {task.name}) gives {kinds[task.scheme]}"
         )
         column = "--set corpus.columns.tag=2 (the column of the labels, from 0)"
         hint = f"the tags begin with {_some(text.labels)}: give {column}, or --set corpus.scheme=…"
+        if "utterance" in (text.scheme, task.scheme):
+            hint = (
+                "give other files, or --set corpus.source=… (atis, xsid and multiatis have intents and slots)"
+            )
         raise CorpusError(file, line, problem, hint)
 
 

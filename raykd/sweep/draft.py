@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raykd.corpora.detect import Detected
+from raykd.corpora.labelled import OWN_SCHEME
 from raykd.tasks import TASKS
 
 WIDTH = 44
@@ -40,6 +41,8 @@ def task_of(figures: Mapping[str, Any]) -> str:
         return "classification"
     if figures["scheme"] == "flat":
         return "pos"
+    if figures["scheme"] == "utterance":
+        return "intent_slots"
     labels = {str(label).split("-")[-1].upper() for label in figures["labels"]}
     return "aspect" if labels <= POLARITY else "ner"
 
@@ -124,7 +127,7 @@ def _caps(
 
 def _schemes(found: Detected, figures: Mapping[str, Any]) -> dict[str, Any]:
     """The schemes that reading found, written down: another file is then no reason to read the others otherwise."""
-    if found.settings["source"] in ("conllu", "tsv") or figures["unit"] == "sentence":
+    if found.settings["source"] in OWN_SCHEME or figures["unit"] == "sentence":
         return {}
     schemes = figures["schemes"]
     one = set(schemes.values())

@@ -76,6 +76,37 @@ def jsonl(count, first=0):
     return "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in texts(count, first))
 
 
+INTENTS = ("fly", "fare#time")
+
+
+def atis(count, first=0):
+    lines = []
+    for number, sentence in enumerate(rows(IOB2, count, first)):
+        words, slots = zip(*sentence, strict=True)
+        lines.append(f"BOS {' '.join(words)} EOS\tO {' '.join(slots)} {INTENTS[number % 2]}\n")
+    return "".join(lines)
+
+
+def xsid(count, first=0):
+    blocks = []
+    for number, sentence in enumerate(rows(IOB2, count, first)):
+        lines = [f"# id: {number}"]
+        lines += [
+            f"{place}\t{word}\t{INTENTS[number % 2]}\t{slot}"
+            for place, (word, slot) in enumerate(sentence, 1)
+        ]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def multiatis(count, first=0):
+    lines = ["id\tutterance\tslot_labels\tintent\n"]
+    for number, sentence in enumerate(rows(IOB2, count, first)):
+        words, slots = (" ".join(each) for each in zip(*sentence, strict=True))
+        lines.append(f"{number}\t{words}\t{slots}\t{INTENTS[number % 2]}\n")
+    return "".join(lines)
+
+
 def write(root, files):
     for name, text in files.items():
         path = root / name
@@ -187,6 +218,11 @@ CASES = {
          for name, text in parted(of(IOB2), languages=["es"]).items()},
         {"encoding": "latin-1"},
     ),
+    "atis": (parted(atis, ["atis.{part}.iob"], ["xx"]), {"source": "atis", "train": "atis.train.iob", "scheme": None}),
+    "xsid": (
+        parted(xsid, ["{lang}.{part}.conll"]), {"source": "xsid", "columns": None, "test": "{lang}.test.conll"}
+    ),
+    "multiatis": (parted(multiatis, ["{part}_{lang}.tsv"]), {"source": "multiatis", "dev": "dev_{lang}.tsv"}),
     "beside other files": (
         {**parted(of(IOB2)), "README.md": "text", "LICENSE.txt": "text", "en/.hidden": "x", "labels.txt": "PER\nLOC\n"},
         {"languages": ["de", "en"]},
@@ -204,6 +240,8 @@ def test_what_is_found_is_what_is_there(tmp_path, case):
     assert all(corpus.parts[part].num_rows for part in ("train", "dev", "test"))
     spans = {"ORG", "PER", "LOC"}
     labels = {"conllu": set(UPOS), "tsv": {"good", "bad", "mixed"}, "jsonl": {"good", "bad", "mixed"}}
+    for kind in ("atis", "xsid", "multiatis"):
+        labels[kind] = {*spans, *(f"intent:{intent}" for intent in INTENTS)}
     assert set(corpus.labels) == labels.get(found.settings["source"], spans)
 
 
@@ -267,7 +305,7 @@ def test_a_broken_byte_is_no_other_encoding(tmp_path):
         ({"train.txt": "A text of words.\nAnd one text.\n" * 9}, "train.txt (plain text, a sentence in each line)"),
         ({"train.txt": b"a\0b\n"}, "a zero byte in line 1"),
         ({"train.zip": "x"}, "an archive: unpack it"),
-        ({"train.iob": "BOS a b EOS\tO O B-X intent\nBOS c d EOS\tO O B-X other\n" * 20}, "all of its tags per line"),
+        ({"train.iob": "a b\tO B-X\nc d\tO B-X\n" * 20}, "all of its tags per line"),
         ({"train.txt": conll(IOB2, 30).replace("\n\n", "\n")}, "put an empty line between sentences"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ import re
 import pytest
 
 import raykd
-from raykd.errors import StoreError
+from raykd.errors import CorpusError
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of
 from raykd.runs.export import export_run
@@ -173,8 +173,27 @@ def test_what_ships_says_what_the_model_says(ready, files, tmp_path, capsys, dec
     assert [[row.split("\t")[-1] for row in block[1:]] for block in blocks] == [slots for _, slots in found]
     lines = [json.loads(line) for line in (tmp_path / "in.jsonl.out").read_text().splitlines()]
     assert [(each["label"], each["labels"]) for each in lines] == found
-    assert code_of("evaluate", str(tmp_path), str(tmp_path / "in.conll")) == StoreError.exit_code
-    assert "not read for intents and slots yet" in capsys.readouterr().err
+    capsys.readouterr()
+    call("evaluate", str(tmp_path), f"en={files / 'test.iob'}", "--json")
+    (own,) = json.loads(capsys.readouterr().out)["exports"]
+    score = folder.read_json(RESULT, RunResult.from_plain).scores.get("test")
+    assert own["mean"] == score.mean > 0
+    assert own["intent_accuracy"] == score.beside["intent_accuracy"].mean
+    assert own["slot_f1"] == score.beside["slot_f1"].mean
+    intents = {name: row for name, row in own["together"]["labels"].items() if name.startswith("intent:")}
+    assert sum(row["support"] for row in intents.values()) == len(words)
+    right = sum(round(row["recall"] * row["support"]) for row in intents.values())
+    assert right / len(words) == pytest.approx(own["intent_accuracy"])
+    call("evaluate", str(tmp_path), f"en={files / 'test.iob'}")
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{len(words)} sentences, {sum(map(len, words))} words" in said
+    assert "language exact match intent accuracy slot F1" in said
+    assert "<utterance>" not in said
+    (tmp_path / "tags").write_text("rome\tB-to\n\ngo\tO\n")
+    assert code_of("evaluate", str(tmp_path), str(tmp_path / "tags")) == CorpusError.exit_code
+    assert "its tags are spans, and the model (task intent_slots) gives intents and slots" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_task_and_a_source_that_do_not_fit_are_refused(files):

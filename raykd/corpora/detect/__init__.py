@@ -28,7 +28,7 @@ from raykd.corpora.detect.assemble import (
 from raykd.corpora.detect.columns import tag_columns
 from raykd.corpora.detect.look import look_at
 from raykd.corpora.detect.names import named, no_corpus
-from raykd.corpora.detect.seen import Seen, Unclear
+from raykd.corpora.detect.seen import TEXT_FILES, Seen, Unclear
 from raykd.errors import CorpusError
 from raykd.storage import Storage
 
@@ -36,7 +36,7 @@ MOST_FILES = 5000
 EXPECTED = (
     "expected are files of train, dev and test, with the part in the name of the file or folder (en/train.conll, "
     "train.en.txt): one word and its tag per line with empty lines between sentences, CoNLL-U, a text and its class "
-    "per line with a tab between them, Parquet or JSON Lines"
+    "per line with a tab between them, intents and slots of ATIS, xSID or MultiATIS++, Parquet or JSON Lines"
 )
 
 
@@ -95,7 +95,7 @@ def detect(root: str) -> Detected:
     notes += _doubts([seen for own in parts.values() for seen in own.get("train", [])])
     source = next(each.format for each in used if each.labelled)
     settings = {"source": source, "root": root, "languages": sorted(parts)} | role_settings | found
-    if source in ("conll", "conllu", "tsv"):
+    if source in TEXT_FILES:
         settings |= encodings(parts, notes)
     settings |= conll_settings(parts, notes) if source == "conll" else table_settings(parts)
     settings |= text_forms(parts, notes)
@@ -113,7 +113,7 @@ def _of_one_format(root: str, seen: list[Seen], unused: dict[str, str]) -> list[
         raise _nothing(root, unused | text, "no file with labels is there")
     # Of two formats with equally many files, the one with spans: Universal NER comes as both.
     best = max(formats, key=lambda kind: (formats[kind], kind == "conll"))
-    texts = best in ("conll", "conllu", "tsv")
+    texts = best in TEXT_FILES
     chosen = [each for each in seen if each.format == best or (texts and _is_unlabelled_text(each))]
     for each in seen:
         if each not in chosen:

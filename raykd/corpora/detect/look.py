@@ -15,6 +15,7 @@ from raykd.corpora.conllu import COLUMNS as CONLLU_COLUMNS
 from raykd.corpora.detect.columns import ALMOST, Column, Rows, columns_of, text_columns
 from raykd.corpora.detect.seen import LABEL_WORDS, MOST_CLASSES, TEXT_WORDS, Seen, Unclear
 from raykd.corpora.detect.tables import languages_in, look_at_json, look_at_parquet
+from raykd.corpora.detect.utterances import look_at_utterances
 from raykd.corpora.files import BrokenLine, opened, read_lines
 from raykd.errors import CorpusError
 from raykd.storage import Storage
@@ -67,6 +68,8 @@ def _of_lines(name: str, lines: list[str], whole: Callable[[], Iterable[str]]) -
     if name.removesuffix(".gz").endswith((".csv", ".json")):
         kind = "CSV" if ".csv" in name else "JSON, and not one object per line"
         return Unclear(name, f"{kind}: write a text and its class per line, with a tab between them (.tsv)")
+    if found := look_at_utterances(name, lines):
+        return found
     tabs = sum("\t" in line for line in lines if line.strip())
     filled = sum(bool(line.strip()) for line in lines)
     in_tabs = tabs > filled / 2

@@ -9,7 +9,7 @@ from raykd.corpora.conllu import COLUMNS
 from raykd.corpora.detect.assemble import scheme_of
 from raykd.corpora.detect.columns import Column, tag_columns
 from raykd.corpora.detect.look import look_at
-from raykd.corpora.detect.seen import Seen
+from raykd.corpora.detect.seen import TEXT_FILES, Seen
 from raykd.storage import Storage
 
 
@@ -32,7 +32,7 @@ def settings_of(seen: Seen, labels: Collection[str]) -> dict[str, Any]:
     if seen.format == "conllu":
         have = {tag: seen.columns[place] for tag, place in COLUMNS.items()}
         settings["tag"] = max(have, key=lambda tag: (_known(have[tag], labels), tag == settings["tag"]))
-    if seen.format in ("conll", "conllu", "tsv") and seen.encoding not in ("utf-8", "ascii"):
+    if seen.format in TEXT_FILES and seen.encoding not in ("utf-8", "ascii"):
         settings["encoding"] = seen.encoding
     return {key: value for key, value in settings.items() if value is not False}
 

@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 from raykd.corpora.detect.columns import Column
 
-Format = Literal["conll", "conllu", "tsv", "parquet", "jsonl", "text"]
+Format = Literal["conll", "conllu", "tsv", "atis", "xsid", "multiatis", "parquet", "jsonl", "text"]
+TEXT_FILES = ("conll", "conllu", "tsv", "atis", "xsid", "multiatis")
+"""The formats whose files are lines of text with labels, in any encoding."""
 LABEL_WORDS = (
     "label", "class", "intent", "category", "sentiment", "judgment", "judgement", "gold", "topic", "emotion",
     "polarity", "stars", "rating", "target",
