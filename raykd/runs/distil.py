@@ -94,7 +94,7 @@ class Learner(nn.Module):
 
     def __init__(self, model: Model, loss: nn.Module, objective: Objective, live: LiveTeacher | None = None):
         super().__init__()
-        self.model, self.loss, self._live = model, loss, live
+        self.model, self.loss, self._live = model, loss, live and live.beside(model)
         asked = {
             "layers": objective.label_layers,
             "pieces": objective.piece_layers,

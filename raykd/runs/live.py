@@ -13,6 +13,7 @@ import torch
 
 from raykd.errors import RunError
 from raykd.layers import Model
+from raykd.layers.hf_tagger import HFTagger
 from raykd.needs import INSIDE, read_live
 from raykd.runs.data import labels_of
 from raykd.runs.models import load_model
@@ -42,6 +43,14 @@ class LiveTeacher:
             "pieces": layers["piece_states"], "attention": layers["attention"],
         }  # fmt: skip
         self._k = max((need.k for need in needs), default=0)
+        self._limits: tuple[int, ...] = ()
+
+    def beside(self, student: Model) -> Self:
+        """The same teacher, which refuses texts that it and `student` would cut at different pieces."""
+        both = (self._model, student)
+        limits = tuple(model.piece_limit for model in both if isinstance(model, HFTagger) and model.pools)
+        self._limits = limits if len(set(limits)) > 1 else ()
+        return self
 
     def to(self, device: torch.device) -> Self:
         """The same teacher on a device."""
@@ -53,7 +62,18 @@ class LiveTeacher:
         return self._model.hidden_size(layer)
 
     def read(self, text: TokenBatch, stored: TeacherBatch) -> TeacherBatch:
-        """What it gives for a batch, beside what is `stored` of it."""
+        """What it gives for a batch, beside what is `stored` of it.
+
+        Raises:
+            RunError: it and its student would cut a text at different pieces.
+        """
+        longest = int(text.piece_lengths_B.max()) if self._limits else 0
+        if longest > min(self._limits, default=0):
+            own, its = self._limits
+            raise RunError(
+                f"a text has {longest} pieces, of which the teacher reads {own} and the student {its}; shorten it, "
+                "or give encoders that read the same number of pieces"
+            )
         with torch.no_grad():
             output = self._model(text, **self._asked)
         given = replace(stored, pieces=full_states(output.pieces), attention=full_states(output.attention))

@@ -7,6 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from raykd.corpora.encoding import encode_text
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.tags import TagSet
 from raykd.errors import RunError, SignalError, StoreError
 from raykd.objectives import Mix, Part
 from raykd.objectives.attention import Attention
@@ -16,15 +19,17 @@ from raykd.objectives.token import Token
 from raykd.runs.checkpoints import export_checkpoint
 from raykd.runs.data import part_of
 from raykd.runs.distil import Batch, Learner
-from raykd.runs.live import live_needs, live_teacher
+from raykd.runs.live import LiveTeacher, live_needs, live_teacher
 from raykd.runs.load import load_tagger
 from raykd.runs.models import build_model
 from raykd.runs.prepare import prepare, student_runs
 from raykd.runs.recipe_faults import recipe_faults
-from raykd.signals import Sizes, TeacherBatch
+from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.storage import Storage
+from raykd.students import PretrainedStudent
 from tests.runs.small import computed, executed, recipe, student_of, train_teachers
 from tests.runs.test_masked_lm import STUDENT, pretraining, text
+from tests.teachers.checkpoints import make_checkpoint
 
 TEACHER = {**STUDENT, "embedding_dim": 24, "layers": 3, "heads": 3}
 OF_TEACHER = {**STUDENT, "vocabulary": {"kind": "teacher"}}
@@ -206,6 +211,26 @@ def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_
     torch.testing.assert_close(own, whole.encoder.layer[1].output.dense.weight)
     run = student_of(ready, asked)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
+
+
+def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
+    tags, sizes = TagSet.flat(["good", "bad"]), {"teacher": 16, "student": 24}
+    teacher, student = (
+        PretrainedStudent(path=make_checkpoint(tmp_path / name, head="sequence", longest=longest)).build(
+            tag_set=tags, unit="sentence"
+        )
+        for name, longest in sizes.items()
+    )
+    pieces = HFVocabulary.load(str(tmp_path / "teacher"))
+    short, long = (encode_text([["an"] * count], pieces).gather(np.array([0])) for count in (14, 15))
+    need = Need("piece_states", layer=1)
+    live = LiveTeacher(teacher, [need], tags=2)
+    assert live.beside(student).read(short, TeacherBatch()).pieces[1].shape[1] == 16
+    with pytest.raises(
+        RunError, match="17 pieces, of which the teacher reads 16 and the student 24; shorten"
+    ):
+        live.read(long, TeacherBatch())
+    assert live.beside(teacher).read(long, TeacherBatch()).pieces[1].shape[1] == 16
 
 
 def test_refusals(root, encoders, tmp_path):
