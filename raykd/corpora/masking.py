@@ -26,6 +26,8 @@ SHARE = 0.15
 """Of the pieces of a sentence that are predicted (Devlin et al. 2019, §3.1)."""
 HIDDEN, RANDOM = 0.8, 0.1
 """Of these: become the mask, become any piece. The others stay as they are."""
+BLOCK = 2**16
+"""Sentences whose masks are counted at once."""
 _STRIDE, _FIRST, _SECOND = (
     np.uint64(constant) for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
@@ -46,17 +48,20 @@ class MaskedText:
     """Pieces of the vocabulary."""
     seed: int = 0
     epoch: int = 0
+    drawn: np.ndarray | None = None
+    """The sentences of an epoch in which some come more than once, int64, ascending: each copy has masks of its own."""
 
     def __post_init__(self):
         if self.special.mask is None:
             raise ValueError("the vocabulary has no piece that masks others")
 
     def __len__(self) -> int:
-        return len(self.text)
+        return len(self.text if self.drawn is None else self.drawn)
 
-    def at(self, seed: int, epoch: int) -> MaskedText:
-        """The same text with the masks of another epoch."""
-        return self if (seed, epoch) == (self.seed, self.epoch) else replace(self, seed=seed, epoch=epoch)
+    def at(self, seed: int, epoch: int, drawn: np.ndarray | None = None) -> MaskedText:
+        """The same text with the masks of another epoch; of the sentences `drawn` for it, where some are copies."""
+        same = (seed, epoch) == (self.seed, self.epoch) and drawn is None and self.drawn is None
+        return self if same else replace(self, seed=seed, epoch=epoch, drawn=drawn)
 
     @property
     def features(self) -> None:
@@ -65,24 +70,21 @@ class MaskedText:
     @property
     def piece_lengths(self) -> np.ndarray:
         """Pieces of each sentence, those around it included, int64 [N]."""
-        return self.text.piece_lengths
+        lengths = self.text.piece_lengths
+        return lengths if self.drawn is None else lengths[self.drawn]
 
     @cached_property
     def lengths(self) -> np.ndarray:
         """Masked pieces of each sentence, int64 [N]."""
-        inside_N = self._inside(self.piece_lengths)
-        starts = offsets_of(inside_N)
-        row = np.repeat(np.arange(len(inside_N)), inside_N)
-        place = np.arange(starts[-1]) - starts[row] + len(self.special.prefix)
-        masked = np.concatenate([[0], np.cumsum(self._share(row, place, 0) < SHARE)])
-        return np.maximum(masked[starts[1:]] - masked[starts[:-1]], 1)
+        blocks = (np.arange(first, min(first + BLOCK, len(self))) for first in range(0, len(self), BLOCK))
+        return np.concatenate([np.empty(0, np.int64), *map(self._count, blocks)])
 
     def gather(self, indices: np.ndarray) -> TokenBatch:
         """The sentences at `indices`, masked."""
-        batch = self.text.gather(indices)
+        batch = self.text.gather(self._own(indices))
         pieces_BP = batch.pieces_BP.numpy()
         masked_BP = self._masked(indices, pieces_BP.shape[1])
-        row_B1, place_P = np.asarray(indices)[:, None], np.arange(pieces_BP.shape[1])
+        row_B1, place_P = self._key(indices)[:, None], np.arange(pieces_BP.shape[1])
         fate_BP = self._share(row_B1, place_P, 1)
         anything_BP = (self._share(row_B1, place_P, 2) * self.size).astype(np.int64)
         mask = np.int64(self.special.mask or 0)  # there is one
@@ -98,7 +100,7 @@ class MaskedText:
 
     def hidden(self, indices: np.ndarray) -> np.ndarray:
         """The pieces that are predicted, int64 [B, M], 0 behind them."""
-        pieces_BP, _ = self.text.pieces.padded(np.asarray(indices, np.int64))
+        pieces_BP, _ = self.text.pieces.padded(self._own(indices))
         first_BM, lengths_B = _places(self._masked(indices, pieces_BP.shape[1]))
         pieces_BM = np.take_along_axis(pieces_BP, first_BM, 1)
         return np.where(np.arange(first_BM.shape[1]) < lengths_B[:, None], pieces_BM, 0)
@@ -109,11 +111,33 @@ class MaskedText:
         before, place_P = len(self.special.prefix), np.arange(width)
         ends_B = before + self._inside(self.piece_lengths[rows])
         inside_BP = (place_P >= before) & (place_P < ends_B[:, None])
-        drawn_BP = np.where(inside_BP, self._share(rows[:, None], place_P, 0), np.inf)
+        drawn_BP = np.where(inside_BP, self._share(self._key(rows)[:, None], place_P, 0), np.inf)
         masked_BP = drawn_BP < SHARE
         none_B = np.flatnonzero(~masked_BP.any(1))
         masked_BP[none_B, drawn_BP[none_B].argmin(1)] = True
         return masked_BP
+
+    def _count(self, rows: np.ndarray) -> np.ndarray:
+        """Masked pieces of the sentences at `rows`."""
+        inside_R = self._inside(self.piece_lengths[rows])
+        starts = offsets_of(inside_R)
+        own = np.repeat(np.arange(len(rows)), inside_R)
+        place = np.arange(starts[-1]) - starts[own] + len(self.special.prefix)
+        masked = np.concatenate([[0], np.cumsum(self._share(self._key(rows)[own], place, 0) < SHARE)])
+        return np.maximum(masked[starts[1:]] - masked[starts[:-1]], 1)
+
+    def _own(self, indices: np.ndarray) -> np.ndarray:
+        """Where the sentences are in the text."""
+        rows = np.asarray(indices, np.int64)
+        return rows if self.drawn is None else self.drawn[rows]
+
+    def _key(self, indices: np.ndarray) -> np.ndarray:
+        """What masks are drawn by: the sentence, of a second copy one behind all sentences, and so on."""
+        own = self._own(indices)
+        if self.drawn is None:
+            return own
+        copies = np.asarray(indices, np.int64) - np.searchsorted(self.drawn, own)
+        return own + copies * len(self.text)
 
     def _inside(self, lengths: np.ndarray) -> np.ndarray:
         return lengths - len(self.special.prefix) - len(self.special.suffix)
@@ -137,10 +161,6 @@ class MaskedPieces:
 
     def __len__(self) -> int:
         return len(self.text)
-
-    def at(self, seed: int, epoch: int) -> MaskedPieces:
-        """Those of another epoch."""
-        return MaskedPieces(self.text.at(seed, epoch))
 
     @property
     def lengths(self) -> np.ndarray:

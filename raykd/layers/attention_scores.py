@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 NAMES = (("query", "key"), ("q_lin", "k_lin"), ("q_proj", "k_proj"))
 """What Transformers calls the layers that queries and keys come from: BERT and its like, DistilBERT, others."""
 
+ROTARY = ("rotary", "roformer")
+"""What the names of modules, or of their classes, have where queries and keys are turned (Su et al. 2021)."""
+HINT = "omit the objective 'attention', or use BERT, RoBERTa or DistilBERT"
+
 Scores = dict[int, "Float[Tensor, 'batch head piece piece']"]
 
 
@@ -36,9 +40,14 @@ def attention_scores(base: Any, layers: Sequence[int]) -> Iterator[Scores]:
     gives.
 
     Raises:
-        StoreError: the encoder does not say which of its layers queries and keys come from.
+        StoreError: the encoder does not say which of its layers queries and keys come from, or turns them by their
+            positions afterwards.
     """
     config, found = base.config, Scores()
+    names = [f"{name} {type(part).__name__}".lower() for name, part in base.named_modules()]
+    if any(word in name for name in names for word in ROTARY):
+        problem = "turns queries and keys by their positions, so that its attention scores are not those of the layers"
+        raise StoreError(str(config.name_or_path), problem, HINT)
     stack, heads = encoder_layers(base, config.num_hidden_layers), config.num_attention_heads
     with ExitStack() as hooks:
         for layer in layers:
@@ -55,7 +64,7 @@ def _projections(layer: nn.Module | None, name: str) -> tuple[nn.Module, nn.Modu
         if query in own and key in own:
             return own[query], own[key]
     problem = "does not say which layers its queries and keys come from, so it has no attention scores"
-    raise StoreError(str(name), problem, "omit the objective 'attention', or use BERT, RoBERTa or DistilBERT")
+    raise StoreError(str(name), problem, HINT)
 
 
 def _keeping(kept: list[Tensor]) -> Callable[..., None]:

@@ -37,11 +37,24 @@ class MaskedLanguageModel(HFModel):
     """Predicts the pieces at `first_BT`, independently: a chain without transitions over the vocabulary. Its head
     reads their states alone, and its last layer is the transposed embedding.
 
+    Args:
+        pieces: how many the vocabulary has, where the embedding has rows behind them; None: as many as it has rows.
+
     Raises StoreError where the head of `model` is none of `HEADS`.
     """
 
-    def __init__(self, model: Any, *, limit: int, prefix: int, suffix: int, freeze: Sequence[Frozen] = ()):
+    def __init__(
+        self,
+        model: Any,
+        *,
+        limit: int,
+        prefix: int,
+        suffix: int,
+        freeze: Sequence[Frozen] = (),
+        pieces: int | None = None,
+    ):
         super().__init__(model, limit=limit, prefix=prefix, suffix=suffix, freeze=freeze)
+        self._pieces = pieces
         head = next((names for names in HEADS if all(hasattr(model, name) for name in names)), None)
         if head is None:
             problem = f"has a head that is not known ({type(model).__name__})"
@@ -71,11 +84,13 @@ class MaskedLanguageModel(HFModel):
 
     def keep_rows(self, kept: Sequence[int]) -> None:
         before = self.model.get_output_embeddings()
-        tied = before.weight is self.model.get_input_embeddings().weight
+        if before.weight is not self.model.get_input_embeddings().weight:
+            problem = "has a last layer that is not its transposed embedding, and cannot be pruned"
+            raise StoreError(str(self.model.config.name_or_path), problem, "set vocabulary: whole")
         super().keep_rows(kept)
         rows = torch.tensor(kept, dtype=torch.long)
         own = nn.Linear(before.in_features, len(rows))
-        own.weight = self.embedding_matrix() if tied else nn.Parameter(before.weight.detach()[rows].clone())
+        own.weight, self._pieces = self.embedding_matrix(), None
         own.bias = nn.Parameter(before.bias.detach()[rows].clone())
         for part in self.model.modules():
             # BERT and RoBERTa hold the bias of their last layer a second time.
@@ -87,7 +102,11 @@ class MaskedLanguageModel(HFModel):
         """Of all pieces [B, M, V], by its head."""
         for name in self._head:
             states_BMD = getattr(self.model, name)(states_BMD)
-        return states_BMD
+        return states_BMD[..., : self._pieces]
+
+    def architecture(self) -> dict[str, Any]:
+        pieces = {} if self._pieces is None else {"pieces": self._pieces}
+        return {**super().architecture(), **pieces}
 
     def to_onnx(self) -> ModelProto:
         raise ExportError("a masked language model is a checkpoint of Transformers; raykd export writes that")

@@ -19,13 +19,14 @@ AUTO_CLASS = "AutoModelForMaskedLM"
 
 
 def masked_language_model(
-    config: HFConfig, *, trained: bool, kept: Sequence[int] | None = None
+    config: HFConfig, *, trained: bool, pieces: int, kept: Sequence[int] | None = None
 ) -> MaskedLanguageModel:
     """The checkpoint of `config` with its own head; what that lacks is drawn from torch's generator, its last layer is
     the transposed embedding.
 
     Args:
         trained: it is trained on; one that is not must have a trained head.
+        pieces: how many its vocabulary has; the embedding may have rows behind them.
         kept: the pieces of a pruned vocabulary, by their ids in the checkpoint.
 
     Raises:
@@ -36,7 +37,8 @@ def masked_language_model(
     if missing and not trained:
         problem = f"has no trained head of a masked language model ({missing[0]})"
         raise StoreError(config.path, problem, "set fine_tune: true")
-    encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze)
+    more = pieces if model.get_input_embeddings().num_embeddings > pieces else None
+    encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze, pieces=more)
     if kept is not None:
         encoder.keep_rows(kept)
     encoder.fixed()  # refuses layers that are not there
@@ -51,5 +53,7 @@ def rebuilt_masked_lm(config: HFConfig, architecture: Mapping[str, Any]) -> Mask
     own = transformers.AutoConfig.for_model(**architecture["config"])
     with quietly():
         model = getattr(transformers, AUTO_CLASS).from_config(own, dtype=torch.float32)
-    around = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
-    return MaskedLanguageModel(model, **around, freeze=config.freeze)
+    names = ("limit", "prefix", "suffix", "pieces")
+    # One of as many pieces as rows does not say it.
+    sizes = {name: architecture[name] for name in names if name in architecture}
+    return MaskedLanguageModel(model, **sizes, freeze=config.freeze)

@@ -45,12 +45,15 @@ class Part:
     def __len__(self) -> int:
         return len(self.languages)
 
-    def at(self, seed: int, epoch: int) -> Part:
-        """The part as it is read in an epoch: of a language model other pieces are masked in each."""
-        if not isinstance(self.text, MaskedText) or not isinstance(self.labels, MaskedPieces):
-            return self
-        text = self.text.at(seed, epoch)
-        return replace(self, text=text, labels=MaskedPieces(text))
+    def at(self, seed: int, epoch: int, rows: np.ndarray) -> tuple[Part, np.ndarray]:
+        """The part as it is read in an epoch, and where its `rows` are there: of a language model other pieces are
+        masked in each epoch, and in each copy of a sentence."""
+        if not isinstance(self.text, MaskedText):
+            return self, rows
+        copies = len(np.unique(rows)) < len(rows)
+        text = self.text.at(seed, epoch, rows if copies else None)
+        own = np.arange(len(rows)) if copies else rows
+        return replace(self, text=text, labels=MaskedPieces(text)), own
 
     def guided(self) -> Part:
         """The part as it is trained on: a decoder is given the steps that it learns."""
@@ -83,7 +86,7 @@ class TrainingData:
         self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
     ) -> list[np.ndarray]:
         """The global batches of an epoch over `rows`, window by window where the signals are more than one."""
-        self.part = self.part.at(seed, epoch)
+        self.part, rows = self.part.at(seed, epoch, rows)
         lengths, windows = self.part.text.piece_lengths[rows], [np.arange(len(rows))]
         if self._signals:
             # What else is read is read by the windows of the largest.

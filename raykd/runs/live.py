@@ -32,7 +32,7 @@ class LiveTeacher:
     Args:
         model: the trained teacher.
         needs: what is asked of it.
-        tags: how many labels the student has. A checkpoint may have rows behind those of its vocabulary.
+        tags: how many labels the student has.
     """
 
     def __init__(self, model: Model, needs: Sequence[Need], *, tags: int):
@@ -83,7 +83,8 @@ class LiveTeacher:
             own = {need: (states[need.layer or 0], output.distribution.lengths_B) for need in asked}
             given = replace(given, hidden={**given.hidden, **own})
         if self._reads_scores:
-            chain = self._chain(output.distribution)
+            chain: Any = output.distribution
+            self._check_labels(chain)
             paths = kbest(chain, self._k) if self._k else (None, None)
             given = replace(given, chain=chain, paths_BKT=paths[0], scores_BK=paths[1])
         return given
@@ -92,17 +93,12 @@ class LiveTeacher:
     def _reads_scores(self) -> bool:
         return any(need.signal not in INSIDE for need in self._needs)
 
-    def _chain(self, chain: Chain) -> Chain:
-        if chain.tags < self._tags:
+    def _check_labels(self, chain: Chain) -> None:
+        if chain.tags != self._tags:
             raise RunError(
                 f"the teacher predicts {chain.tags} labels and the student {self._tags}; give them one vocabulary: "
                 "student.vocabulary: {kind: teacher}"
             )
-        return (
-            chain
-            if chain.tags == self._tags
-            else Chain(chain.emissions_BTY[:, :, : self._tags], chain.lengths_B)
-        )
 
 
 def live_teacher(store_uri: str, run: Run, needs: Sequence[Need]) -> LiveTeacher | None:

@@ -312,6 +312,11 @@ def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         faults.append(
             (("student", "vocabulary"), f"{message}; set kind: bert, roberta, pretrained or teacher")
         )
+    if recipe.corpus.has_text:
+        name = "unlabelled_languages" if recipe.corpus.unlabelled_languages else "unlabelled"
+        hint = "name its languages in corpus.languages" if "_" in name else "name its files in corpus.train"
+        message = f"pretraining needs no labels, so that all text is training text; {hint}, and omit this"
+        faults.append((("corpus", name), message))
     if recipe.teachers.kind not in ("none", "hf_masked_lm"):
         message = f"{recipe.teachers.kind!r} predicts no pieces; set teachers.kind: hf_masked_lm, or none"
         faults.append((("teachers", "kind"), message))

@@ -35,7 +35,7 @@ class PretrainedEncoderStudent(HFConfig):
         self,
         *,
         tag_set: TagSet,
-        vocabulary_size: int = 0,
+        vocabulary_size: int,
         characters: int = 0,
         unit: Literal["word", "sentence"] = "word",
         dropout: float = 0.0,
@@ -47,7 +47,7 @@ class PretrainedEncoderStudent(HFConfig):
         Raises:
             StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
         """
-        return masked_language_model(self, trained=True, kept=kept)
+        return masked_language_model(self, trained=True, pieces=vocabulary_size, kept=kept)
 
     def rebuild(
         self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"

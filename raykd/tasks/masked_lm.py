@@ -1,8 +1,8 @@
 """Masked language modelling: the pieces that are hidden in raw text, scored by perplexity.
 
-The score is 1 − ln(perplexity) / ln(V) of a vocabulary of V pieces: 0 where every piece is as probable as any other (or
-less), 1 where each is certain. So larger is better, as of every other score, and models of one vocabulary stand in the
-order of their perplexities, which are beside it.
+The score is 1 − ln(perplexity) / ln(V) of a vocabulary of V pieces: 0 where every piece is as probable as any other,
+below it where a model is worse than that, 1 where each is certain. So larger is better, as of every other score, and
+models of one vocabulary stand in the order of their perplexities, which are beside it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class MaskedLMTask:
 
 def _score(_: Sequence[Guess], predicted: Sequence[Guess], *, pieces: int) -> float:
     mean = np.concatenate([guess.log_p_M for guess in predicted]).mean()
-    return max(0.0, float(1 + mean / np.log(pieces)))
+    return float(1 + mean / np.log(pieces))
 
 
 def _perplexity(_: Sequence[Guess], predicted: Sequence[Guess]) -> float:

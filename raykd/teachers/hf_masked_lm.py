@@ -62,7 +62,7 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
         self,
         *,
         tag_set: object,
-        vocabulary_size: int = 0,
+        vocabulary_size: int,
         characters: int = 0,
         unit: Literal["word", "sentence"] = "word",
         dropout: float = 0.0,
@@ -75,7 +75,7 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it
                 has no layer that `freeze` names.
         """
-        return masked_language_model(self, trained=self.fine_tune, kept=kept)
+        return masked_language_model(self, trained=self.fine_tune, pieces=vocabulary_size, kept=kept)
 
     def rebuild(
         self,

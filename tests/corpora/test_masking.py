@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from raykd.corpora import masking
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.masking import MaskedPieces, MaskedText
 from raykd.corpora.vocabulary import BertConfig, WordPieceConfig
@@ -62,6 +63,35 @@ def test_every_epoch_and_seed_hides_other_pieces(masked):
     for other in (masked.at(3, 2), masked.at(4, 1)):
         assert (other.gather(rows).pieces_BP != own).any()
         assert (other.at(3, 1).gather(rows).pieces_BP == own).all()
+
+
+def test_copies_of_a_sentence_have_masks_of_their_own(masked):
+    rows = np.sort(np.concatenate([np.repeat([7, 40], 4), [3, 90, 91]]))
+    copies, once = masked.at(3, 1, rows), masked.gather(np.unique(rows))
+    assert len(copies) == len(rows)
+    assert (copies.piece_lengths == masked.piece_lengths[rows]).all()
+    read = copies.gather(np.arange(len(rows)))
+    assert (copies.lengths == read.lengths_B.numpy()).all()
+    first = np.searchsorted(rows, np.unique(rows))
+    assert (read.pieces_BP.numpy()[first] == once.pieces_BP.numpy()).all(), "the first is as it was"
+    for row in (7, 40):
+        own = read.pieces_BP.numpy()[rows == row]
+        assert len(np.unique(own, axis=0)) == 4
+    # Whatever batch a copy is in, and in the next epoch all of it is forgotten.
+    some = np.array([9, 2, 4])
+    width = copies.gather(some).pieces_BP.shape[1]
+    assert (copies.gather(some).pieces_BP.numpy() == read.pieces_BP.numpy()[some, :width]).all()
+    hidden = MaskedPieces(copies).gather(np.arange(len(rows))).tags_BT.numpy()
+    whole = masked.text.gather(rows).pieces_BP.numpy()
+    places = np.arange(hidden.shape[1]) < copies.lengths[:, None]
+    assert (np.take_along_axis(whole, read.first_BT.numpy(), 1)[places] == hidden[places]).all()
+    assert len(copies.at(3, 2)) == len(masked)
+
+
+def test_counts_do_not_depend_on_how_many_are_counted_at_once(masked, monkeypatch):
+    expected = masked.lengths
+    monkeypatch.setattr(masking, "BLOCK", 17)
+    assert (masked.at(3, 2).at(3, 1).lengths == expected).all()
 
 
 def test_a_vocabulary_without_a_mask_is_refused(masked):

@@ -9,8 +9,12 @@ from transformers import (
     DistilBertForMaskedLM,
     FNetConfig,
     FNetForMaskedLM,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
+    RoFormerConfig,
+    RoFormerForMaskedLM,
 )
 
 from raykd.corpora.encoding import TokenBatch
@@ -111,6 +115,34 @@ def test_an_encoder_without_queries_is_refused():
     model = MaskedLanguageModel(FNetForMaskedLM(config), limit=10, prefix=1, suffix=1)
     with pytest.raises(StoreError, match="queries and keys"):
         model(batch(5), attention=(1,))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ModernBertForMaskedLM(ModernBertConfig(**BERT)), RoFormerForMaskedLM(RoFormerConfig(**BERT))],
+    ids=["modernbert", "roformer"],
+)
+def test_encoders_that_turn_queries_and_keys_have_no_scores_that_could_be_compared(model):
+    own = MaskedLanguageModel(model, limit=10, prefix=1, suffix=1)
+    with pytest.raises(StoreError, match="by their positions"):
+        own(batch(5), attention=(1,))
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_a_head_of_its_own_cannot_be_pruned(kind):
+    model = encoder(kind)
+    model.model.set_output_embeddings(torch.nn.Linear(12, 30))
+    with pytest.raises(StoreError, match=r"not its transposed embedding.*set vocabulary: whole"):
+        model.keep_rows((0, 1, 2, 5))
+
+
+def test_rows_behind_the_vocabulary_are_no_pieces():
+    torch.manual_seed(0)
+    model = MaskedLanguageModel(KINDS["bert"](), limit=10, prefix=1, suffix=1, pieces=26).eval()
+    with torch.inference_mode():
+        whole, own = (each(batch(5)).distribution.emissions_BTY for each in (encoder(), model))
+    assert torch.equal(own, whole[..., :26])
+    assert model.architecture()["pieces"] == 26
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])

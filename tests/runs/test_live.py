@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from transformers import BertForMaskedLM
 
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.pretrained import HFVocabulary
@@ -131,8 +134,8 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
         Sizes(student.config_tags if hasattr(student, "config_tags") else 1, {0: 16, 1: 16, 2: 16}),
         Sizes(1, {layer: live.hidden_size(layer) for layer in (0, 3)}),
     )
-    part = part_of(ready.storage.uri, run, "train").at(3, 1)
     rows = np.array([0, 7, 45])
+    part, _ = part_of(ready.storage.uri, run, "train").at(3, 1, rows)
     batch = Batch(part.text.gather(rows), part.labels.gather(rows), TeacherBatch())
     with torch.no_grad():
         found = Learner(student, loss, objective, live)(batch, 1.0, "float32")
@@ -211,6 +214,29 @@ def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_
     torch.testing.assert_close(own, whole.encoder.layer[1].output.dense.weight)
     run = student_of(ready, asked)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
+
+
+def test_a_checkpoint_with_rows_behind_its_vocabulary(root, encoders, tmp_path):
+    """As multilingual-e5-small has them: teacher and student speak of the pieces alone."""
+    model = BertForMaskedLM.from_pretrained(encoders / "small")
+    pieces = model.config.vocab_size
+    model.resize_token_embeddings(pieces + 7)
+    shutil.copytree(encoders / "small", tmp_path / "more")
+    model.save_pretrained(tmp_path / "more")
+    given = {"path": str(tmp_path / "more")}
+    objective = {"kind": "mix", "parts": ({"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}})}
+    asked = distilling(
+        root, encoders, teachers={"kind": "hf_masked_lm", **given},
+        student={"kind": "pretrained_encoder", **given}, objective=objective, schedule={"epochs": 1},
+    )  # fmt: skip
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    train_teachers(ready)
+    run = student_of(ready, asked)
+    assert executed(ready, run).scores.get("dev").beside["perplexity"].mean < pieces
+    loaded = load_tagger(ready.storage.child(*run.folder).uri)
+    assert loaded.model.model.config.vocab_size == pieces + 7
+    read = loaded.model.eval()(part_of(ready.storage.uri, run, "dev").text.gather(np.arange(2)))
+    assert read.distribution.tags == pieces
 
 
 def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):

@@ -11,9 +11,10 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
+from raykd.corpora.batching import language_sampling
 from raykd.errors import ExportError
 from raykd.runs.checkpoints import export_checkpoint
-from raykd.runs.data import part_of
+from raykd.runs.data import part_of, training_data
 from raykd.runs.load import load_tagger
 from raykd.runs.models import build_model
 from raykd.runs.prepare import prepare
@@ -247,12 +248,32 @@ def test_pieces_of_a_checkpoint_whose_padding_has_another_id(root, tmp_path, arc
 
 def test_one_worker_and_two_see_the_same_masks(pretrained):
     ready, run, _ = pretrained
-    part = part_of(ready.storage.uri, run, "train").at(5, 2)
-    rows = np.arange(12)
+    part, rows = part_of(ready.storage.uri, run, "train").at(5, 2, np.arange(12))
     whole = part.text.gather(rows)
     for own in (rows[::2], rows[1::2]):
         half = part.text.gather(own)
         assert torch.equal(half.pieces_BP, whole.pieces_BP[own, : half.pieces_BP.shape[1]])
+
+
+def test_sentences_of_a_smaller_language_come_again_with_other_masks(root, tmp_path):
+    few = {**pretraining(root).corpus.model_dump(), "cap": {"xx": 10}, "sampling_alpha": 0.0}
+    asked = pretraining(root, corpus=few, schedule={"epochs": 1})
+    ready = prepare(asked, Storage(str(tmp_path)))
+    run = student_of(ready, asked)
+    assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
+    data = training_data(ready.storage.uri, run, (), text="labelled")
+    drawn = np.sort(language_sampling(data.part.languages[data.rows], alpha=0.0, seed=0, epoch=0))
+    batches = data.plan(drawn, batch_tokens=100, seed=0, epoch=0)
+    read = [data.gather(rows, torch.device("cpu")) for rows in batches]
+    copies = {}
+    for rows, batch in zip(batches, read, strict=True):
+        for row, pieces, length in zip(rows, batch.text.pieces_BP, batch.text.piece_lengths_B, strict=True):
+            copies.setdefault(int(drawn[row]), []).append(tuple(pieces[:length].tolist()))
+    again = [own for own in copies.values() if len(own) > 1]
+    assert len(again) == 10
+    assert all(len(own) in (3, 4) for own in again)
+    assert sum(len(set(own)) for own in again) > 0.9 * sum(map(len, again))
+    assert sum(map(len, copies.values())) == len(drawn) == len(data.rows)
 
 
 def test_a_model_that_predicts_labels_is_no_checkpoint_of_this_kind(tmp_path):
@@ -295,8 +316,12 @@ def test_a_model_that_predicts_labels_is_no_checkpoint_of_this_kind(tmp_path):
             "set teachers.kind: hf_masked_lm",
         ),
         ({"objective": {"kind": "structural"}}, ("objective", "kind"), "teacher 'none'"),
+        ({"unlabelled": "{lang}-dev.txt"}, ("corpus", "unlabelled"), "name its files in corpus.train"),
+        ({"unlabelled_languages": ("xx",)}, ("corpus", "unlabelled_languages"), "in corpus.languages"),
     ],
 )
 def test_what_does_not_pretrain_is_refused_with_a_hint(root, changes, path, message):
-    faults = recipe_faults(pretraining(root, **changes))
+    corpus = {name: changes.pop(name) for name in [*changes] if name.startswith("unlabelled")}
+    own = {**pretraining(root).corpus.model_dump(), **corpus}
+    faults = recipe_faults(pretraining(root, corpus=own, **changes))
     assert any(own == path and message in said for own, said in faults), faults
