@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from raykd.results import Part, Scores
+from raykd.results import Group, Part, Scores
 
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
 Role = Literal["search", "confirm", "baseline"]
@@ -140,12 +140,12 @@ class Teacher:
 Scored = Trial | Teacher
 
 
-def teacher_score(teachers: Sequence[Teacher], part: Part = "dev") -> float | None:
-    """The score that students are compared with: the mean over source languages of the best teacher of each language.
+def teacher_score(teachers: Sequence[Teacher], part: Part = "dev", group: Group = "source") -> float | None:
+    """The score that students are compared with: the mean over languages of the best teacher of each language.
 
     Teachers without scores by language count by their mean, the best of them. None without teachers or scores.
     """
-    scores = [score for teacher in teachers if (score := teacher.scores.get(part)) is not None]
+    scores = [score for teacher in teachers if (score := teacher.scores.get(part, group)) is not None]
     best: dict[str, float] = {}
     for score in scores:
         for language, value in score.by_language.items():

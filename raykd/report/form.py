@@ -48,6 +48,11 @@ def gain(difference: float | None) -> str:
     return NONE if difference is None else f"{100 * difference:+.1f}"
 
 
+def change(fraction: float | None) -> str:
+    """By which fraction something is more or less: -0.032 as `-3.2 %`."""
+    return NONE if fraction is None else f"{100 * fraction:+.1f} %"
+
+
 def count(number: float | None) -> str:
     """45_123 as `45.1k`, 6_412_380 as `6.41M`."""
     if number is None:

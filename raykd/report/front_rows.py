@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from raykd.figures import DEV, LATENCY, OBJECTIVES, PARAMETERS, Directions
 from raykd.front import confirmed, front_of, gold_twin
-from raykd.results import Part
+from raykd.results import GROUPS, Group, Part
 from raykd.trial import Teacher, Trial, teacher_score
 
 
@@ -19,6 +19,13 @@ class FrontRow:
     baseline: Trial | None
     kept: float | None
     """Its dev score as a fraction of the teacher's."""
+    reference: Mapping[Group, float] = field(default_factory=dict)
+    """The teacher's test scores."""
+
+    def change(self, group: Group) -> float | None:
+        """By which fraction its test score is above the teacher's; below 0 it is what was lost (Soltan et al. 2021)."""
+        own, other = self.trial.scores.mean("test", group), self.reference.get(group)
+        return None if own is None or not other else own / other - 1
 
     def gain(self, part: Part) -> float | None:
         """What distillation gains: the student's score less its baseline's."""
@@ -37,8 +44,11 @@ def front_rows(
     """
     trials = list(trials)
     reference = teacher_score(teachers)
+    tests: dict[Group, float] = {
+        group: own for group in GROUPS if (own := teacher_score(teachers, "test", group)) is not None
+    }
     rows = [
-        FrontRow(shown, gold_twin(trial, trials), score / reference if reference else None)
+        FrontRow(shown, gold_twin(trial, trials), score / reference if reference else None, tests)
         for trial in front_of(trials, objectives)
         if (score := DEV.read(shown := confirmed(trial, trials))) is not None
     ]

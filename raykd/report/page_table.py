@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from html import escape
 
 from raykd.figures import COLUMNS, DEV, TARGET, TARGET_DEV, TEST, Figure, language_values, scores_of
-from raykd.report.form import LANGUAGES_SD, gain, percent, shown, spread
+from raykd.report.form import LANGUAGES_SD, change, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
 from raykd.report.look import LOOKS, Look
-from raykd.results import Part
+from raykd.results import GROUPS, Group, Part
 from raykd.trial import Scored, Teacher, Trial
 
 Cell = tuple[str, float | str | None]
@@ -176,8 +176,18 @@ def _score_columns(part: Part, heads: Heads) -> list[Column]:
         columns.append(Column(TARGET.heading, _mean(TARGET), css))
     if len(targets) > 1:
         columns.append(Column(f"{TARGET.heading} sd", _languages_sd(TARGET), css))
+    if targets:
+        columns += [Column(f"{group} vs teacher", _changed(group), css) for group in GROUPS]
     more = (Column(own.heading, _mean(own), css) for own in heads.beside if own.part == part)
     return [*columns, *more, Column("vs gold", gained, css)]
+
+
+def _changed(group: Group) -> Callable[[Line], Cell]:
+    def cell(line: Line) -> Cell:
+        own = line.row and line.row.change(group)
+        return EMPTY if own is None else (change(own), own)
+
+    return cell
 
 
 def _language_columns(figure: Figure, heads: Heads) -> Iterator[Column]:

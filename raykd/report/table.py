@@ -25,8 +25,9 @@ from raykd.figures import (
     scores_of,
 )
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
-from raykd.report.form import LANGUAGES_SD, NONE, apart, gain, percent, share, shown, spread
+from raykd.report.form import LANGUAGES_SD, NONE, apart, change, gain, percent, share, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
+from raykd.results import Group
 from raykd.trial import Scored, Teacher, Trial, score_label_of, score_name_of, targets_of
 
 LANGUAGES = 5
@@ -88,9 +89,14 @@ def columns(
         Column("of teacher", lambda t: "", row=_kept, left_out=4),
         Column("vs gold", lambda t: "", row=lambda row: gain(row.gain("dev")), left_out=1),
         *(_column(figure, heading, left_out=0) for heading, figure in tests.items()),
+        *([_changed("source"), _changed("target")] if targets else []),
         *(_column(figure, figure.heading, left_out=2) for figure in more),
         *(_column(figure, figure.short or figure.heading, left_out=figure.column or 0) for figure in COLUMNS),
     ]
+
+
+def _changed(group: Group) -> Column:
+    return Column(f"{group} vs teacher", lambda t: "", row=lambda row: change(row.change(group)), left_out=3)
 
 
 def _column(figure: Figure, heading: str, *, left_out: int) -> Column:

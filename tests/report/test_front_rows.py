@@ -1,6 +1,10 @@
 """The front, and what stands beside its students."""
 
+import io
+from dataclasses import replace
+
 import pytest
+from rich.console import Console
 
 from raykd.report import front_html, front_markdown, front_rows, front_table, trials_table
 from raykd.trial import Teacher, Trial, teacher_score
@@ -34,6 +38,27 @@ def test_rows_go_from_fast_to_slow_and_know_what_they_keep_and_gain():
     assert fast.gain("test") == pytest.approx(0.02)
     assert slow.baseline is None
     assert slow.gain("dev") is None
+
+
+def test_what_is_lost_against_the_teacher_on_source_and_on_target_languages():
+    def own_of(test, target):
+        return scores(0.5, score(test), score(target, languages={"xx": target}))
+
+    own, teacher = replace(trial(0, 0.5, 1, 10), scores=own_of(0.72, 0.33)), Teacher("t", own_of(0.80, 0.60))
+    (row,) = front_rows([own], [teacher])
+    assert row.change("source") == pytest.approx(-0.1)
+    assert row.change("target") == pytest.approx(-0.45)
+    (alone,) = front_rows([own])
+    assert alone.change("source") is None
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(front_table([own], [teacher]))
+    shown = " ".join(console.export_text().split())
+    assert "source vs teacher" in shown
+    assert "-10.0 %" in shown
+    assert "-45.0 %" in shown
+    page = front_html([own], [teacher])
+    assert "target vs teacher" in page
+    assert "-45.0 %" in page
 
 
 def test_no_trials_no_front():

@@ -114,7 +114,8 @@ def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():
         "dev aspect F1", "languages sd", "vs gold", *LANGUAGES
     ]  # fmt: skip
     assert [name for css, name in heads if css == "on-test"] == [
-        "test aspect F1, source", "languages sd", "target", "target sd", "vs gold", *LANGUAGES, "sv", "tr"
+        "test aspect F1, source", "languages sd", "target", "target sd", "source vs teacher", "target vs teacher",
+        "vs gold", *LANGUAGES, "sv", "tr",
     ]  # fmt: skip
     assert {row.count("<td") for row in table.split("<tr")[2:]} == {len(heads)}
     assert "aspect F1 in percent, mean over en, de, es, nl; target: mean over sv, tr" in page
