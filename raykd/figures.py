@@ -143,7 +143,7 @@ TEST_REPAIRS = _score(
 )  # fmt: skip
 # Of a masked language model.
 _PERPLEXITY: dict[str, Any] = {
-    "metric": "perplexity", "beside": "mlm_score", "form": "decimal", "direction": "min",
+    "metric": "perplexity", "beside": "mlm_score", "form": "decimal", "direction": "min", "short": "perplexity",
 }  # fmt: skip
 DEV_PERPLEXITY = _score("dev_perplexity", "dev", "source", "dev perplexity", **_PERPLEXITY)
 TEST_PERPLEXITY = _score("test_perplexity", "test", "source", "test perplexity", selects=False, **_PERPLEXITY)

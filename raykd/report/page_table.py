@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from raykd.figures import COLUMNS, DEV, TARGET, TARGET_DEV, TEST, Figure, language_values, scores_of
-from raykd.report.form import LANGUAGES_SD, change, gain, percent, shown, spread
+from raykd.report.form import FORMS, LANGUAGES_SD, change, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
 from raykd.report.look import LOOKS, Look
 from raykd.results import GROUPS, Group, Part
@@ -194,7 +194,7 @@ def _language_columns(figure: Figure, heads: Heads) -> Iterator[Column]:
     def of(language: str) -> Callable[[Line], Cell]:
         def cell(line: Line) -> Cell:
             value = language_values(figure, line.of).get(language)
-            return percent(value), value
+            return FORMS[figure.form](value), value
 
         return cell
 
@@ -216,7 +216,9 @@ def _languages_sd(figure: Figure) -> Callable[[Line], Cell]:
 def _mean(figure: Figure) -> Callable[[Line], Cell]:
     def cell(line: Line) -> Cell:
         score = line.of.scores.get(*figure.score) if figure.score else None
-        return (percent(score and score.mean) + spread(score and score.sd)), score and score.mean
+        # A spread of seeds is written in points.
+        over = spread(score and score.sd) if figure.form == DEV.form else ""
+        return FORMS[figure.form](score and score.mean) + over, score and score.mean
 
     return cell
 

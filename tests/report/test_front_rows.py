@@ -1,6 +1,7 @@
 """The front, and what stands beside its students."""
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -84,3 +85,24 @@ def test_the_reference_is_the_mean_over_languages_of_monolingual_teachers():
     assert teacher_score([Teacher("a", scores(0.9)), Teacher("b", scores(0.7))]) == 0.9
     assert teacher_score(pair, "test") is None
     assert teacher_score([]) is None
+
+
+def test_a_perplexity_is_no_percentage():
+    """It stands beside the score of language models, by language too."""
+
+    def read(value):
+        own = score(0.02, languages={"en": 0.02})
+        return replace(own, beside={"perplexity": score(value, value + 2, languages={"en": value + 1})})
+
+    own = replace(
+        trial(0, 0.02, 1, 10), scores=scores(read(976.62), read(1020.39)),
+        score_name="mlm_score", score_label="MLM score",
+    )  # fmt: skip
+    page = front_html([own])
+    table = page[page.index("<table") : page.index("</table>")]
+    shown = dict(
+        zip(*(re.findall(rf"<{kind}\b[^>]*>(.*?)</{kind}>", table) for kind in ("th", "td")), strict=True)
+    )
+    assert shown["dev perplexity"] == "978", "the mean of its seeds"
+    assert shown["test perplexity"] == "1021"
+    assert shown["en perplexity"] == "978"
