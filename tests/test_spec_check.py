@@ -170,7 +170,7 @@ training: {batch_tokens: 12_000, epochs: 3, nesterov: yes}
         ("choice: [1, 2, 3]", "choice: [1, 0]", "x.yaml:10 objective.choice.0.temperature.choice.1: got 0; must be above 0"),
         ("float: [0.5, 2.0]", "float: [0.0, 2.0]", "x.yaml:11 objective.choice.1.temperature: got 0.0; must be above 0"),
         ("{kind: posterior, ", "{", "x.yaml:11 objective.choice.1.kind: missing; write `kind: …`, one of posterior, top_wk"),
-        ("kind: posterior, ", "kind: posterior, k: 3, ", "x.yaml:11 objective.choice.1.k: unknown key 'k'; allowed: kind, temperature"),
+        ("kind: posterior, ", "kind: posterior, k: 3, ", "x.yaml:11 objective.choice.1.k: unknown key 'k' of this kind; kind top_wk has it (here: kind, temperature)"),
         ("size: {choice: [100, 200]}", "size: {choice: []}", "x.yaml:7 student.vocabulary.choice.1.size: choice has no options; list at least one"),
         ("size: {choice: [100, 200]}", "sizes: 3", "x.yaml:7 student.vocabulary.choice.1.sizes: unknown key 'sizes'; did you mean 'size'? (kind, size)"),
         ("int: [16, 64], log: true", "int: [0, 64], log: true", "x.yaml:6 student.hidden_dim: a log range must start above 0, got low 0; raise low or remove log"),
@@ -260,3 +260,16 @@ def test_configuration_is_frozen_and_strict():
         student.embedding_dim = 4
     with pytest.raises(ValueError, match="integer"):
         Student(kind="bilstm", embedding_dim="3")
+
+
+def test_a_key_of_another_kind_names_the_kinds_that_have_it(tmp_path):
+    (tmp_path / "x.yaml").write_text(
+        "name: x\ncorpus: {source: conll}\n"
+        "student: {kind: bilstm, embedding_dim: 4, vocabulary: {kind: word, size: 9}}\n"
+        "objective: {kind: posterior, k: 3}\n"
+    )
+    with pytest.raises(SpecError) as refused:
+        check(load(tmp_path / "x.yaml", ()), Sweep)
+    said = [fault.message for fault in refused.value.faults]
+    assert "unknown key 'size' of this kind; kind wordpiece has it (here: kind, min_count)" in said
+    assert "unknown key 'k' of this kind; kind top_wk has it (here: kind, temperature)" in said

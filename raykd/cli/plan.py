@@ -21,7 +21,7 @@ from raykd.results import Scores
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan
-from raykd.runs.models import model_config
+from raykd.runs.models import is_trained, model_config
 from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
@@ -217,7 +217,7 @@ def _teachers(sweep: Sweep) -> Table:
 
 
 def _state(run: Run, *, found: bool) -> str:
-    return "cached" if found else "to evaluate" if run.members else "to train"
+    return "cached" if found else "to train" if is_trained(run) and not run.members else "to evaluate"
 
 
 def _shapes(sweep: Sweep) -> Table:

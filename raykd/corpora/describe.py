@@ -14,6 +14,7 @@ from raykd.corpora.corpus import Corpus, corpus_id
 from raykd.corpora.head_codes import ENCODINGS, Encoding, encoded_part
 from raykd.corpora.report import label_counts
 from raykd.corpora.semantic_trees import written
+from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.tags import INTENT, OUTSIDE, read_spans
 from raykd.corpora.trees import drawn, is_projective
 
@@ -25,13 +26,15 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     and the largest length in tokens, and how often each label occurs (spans by type, words by tag, or
     sentences by class). `tags` are in the order of their numbers. Of a treebank `trees` says where its parts of speech
     are from and how often predicted ones are right, and of each encoding of heads how many labels train has and which
-    share of dev's words needs another one; its `parts` count projective trees.
+    share of dev's words needs another one; its `parts` count projective trees. `pairs`: whether sentences are pairs of
+    texts.
     """
     return {
         "corpus_id": corpus_id(corpus),
         "languages": list(corpus.languages),
         "roles": {language: corpus.report.role(language) for language in corpus.languages},
         "unit": corpus.unit,
+        "pairs": any(SEPARATOR in tokens for tokens in corpus.parts["train"]["tokens"][:1].to_pylist()),
         "scheme": corpus.tag_set.scheme,
         "tags": list(corpus.tag_set.tags),
         "labels": list(corpus.labels),

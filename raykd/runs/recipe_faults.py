@@ -167,6 +167,10 @@ def _signal_faults(recipe: Recipe, objective: Any) -> list[str]:
     lacking = missing(needs, recipe.teachers.offers)
     if not lacking:
         return []
+    if recipe.teachers.kind == "none":
+        return [
+            f"{objective.kind!r} learns from a teacher, and there is none; set teachers, or objective: {{kind: gold}}"
+        ]
     unmet = [need.signal for need in needs if missing([need], recipe.teachers.offers)]
     hints = [_HINTS[signal] for signal in unmet if signal in _HINTS]
     if not missing(needs, recipe.teachers.own_signals):
@@ -312,6 +316,10 @@ def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         faults.append(
             (("student", "vocabulary"), f"{message}; set kind: bert, roberta, pretrained or teacher")
         )
+    taught = any(stage_objective(stage, unlabelled=False).needs for stage in recipe.all_stages)
+    if taught and recipe.teachers.kind != "none" and recipe.student.tokenizer.kind in ("bert", "roberta"):
+        message = "the teacher reads each batch in the training step, and has pieces of its own"
+        faults.append((("student", "vocabulary"), f"{message}; set student.vocabulary: {{kind: teacher}}"))
     if recipe.corpus.has_text:
         name = "unlabelled_languages" if recipe.corpus.unlabelled_languages else "unlabelled"
         hint = "name its languages in corpus.languages" if "_" in name else "name its files in corpus.train"

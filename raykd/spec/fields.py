@@ -29,11 +29,14 @@ def field_names(models: list[type[BaseModel]]) -> tuple[str, ...]:
     return tuple(sorted({name for model in models for name in model.model_fields}))
 
 
-def tags_at(model: type[BaseModel], path: KeyPath, tree: Any, discriminator: str) -> tuple[str, ...]:
-    """The values that `discriminator` may have at `path`."""
+def tags_at(
+    model: type[BaseModel], path: KeyPath, tree: Any, discriminator: str, *, having: str | None = None
+) -> tuple[str, ...]:
+    """The values that `discriminator` may have at `path`; of those models alone that have the key `having`."""
     candidates = models_at(model, path, _without(tree, (*path, discriminator)))
+    wanted = {discriminator, having or discriminator}
     annotations = [
-        m.model_fields[discriminator].annotation for m in candidates if discriminator in m.model_fields
+        m.model_fields[discriminator].annotation for m in candidates if wanted <= m.model_fields.keys()
     ]
     return tuple(sorted({str(value) for annotation in annotations for value in _literals(annotation)}))
 

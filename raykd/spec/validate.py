@@ -197,13 +197,22 @@ def _meant_key(error: _Error, tree: Any, model: type[BaseModel]) -> str | None:
     return present or messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
 
 
+TAGS = ("kind", "source")
+"""What names the model of a section."""
+
+
 def _unknown_key(error: _Error, tree: Any, model: type[BaseModel]) -> str:
     key, allowed = error.path[-1], _allowed_keys(error, tree, model)
     if present := _present_name(error, tree, model):
         return f"`{key}` is now called `{present}`: write `{present}: …`"
+    if messages.nearest(key, allowed):
+        return messages.unknown(key, allowed, what="key ")
+    listed = ", ".join(allowed) or "nothing"
+    for tag in TAGS:
+        if others := tags_at(model, error.path[:-1], tree, tag, having=str(key)):
+            return f"unknown key {key!r} of this {tag}; {tag} {' or '.join(others)} has it (here: {listed})"
     elsewhere = [where for where in places_of(model, str(key)) if where != dotted(error.path)]
-    if elsewhere and not messages.nearest(key, allowed):
-        listed = ", ".join(allowed) or "nothing"
+    if elsewhere:
         return f"unknown key {key!r} here; it belongs at {' or '.join(elsewhere[:3])} (here: {listed})"
     return messages.unknown(key, allowed, what="key ")
 

@@ -38,7 +38,7 @@ class Sizes:
 def task_of(figures: Mapping[str, Any]) -> str:
     """The task that the labels of a corpus look like; `figures` as `describe` gives them."""
     if figures["unit"] == "sentence":
-        return "classification"
+        return "pairs" if figures["pairs"] else "classification"
     if figures["scheme"] == "flat":
         return "pos"
     if figures["scheme"] == "utterance":
@@ -136,7 +136,7 @@ def _schemes(found: Detected, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 def _models(task: str, sizes: Sizes) -> tuple[str, str]:
     """The sections of teachers and student."""
-    sentence = task == "classification"
+    sentence = TASKS[task].unit == "sentence"
     kind, decoder = ("bilstm_maxent", "maxent") if sentence else ("bilstm_crf", "{choice: [crf, maxent]}")
     scope = "language" if 1 < sizes.languages <= 4 and not sizes.targets and not sentence else "all"
     epochs = min(40, max(10, 80_000 // sizes.train))
@@ -161,7 +161,7 @@ student:                                    # small and fast; every {{choice: â€
 
 
 def _checkpoint(task: str) -> str:
-    kind = "hf_sequence_classifier" if task == "classification" else "hf_token_classifier"
+    kind = "hf_sequence_classifier" if TASKS[task].unit == "sentence" else "hf_token_classifier"
     return f"""\
 # A Transformers checkpoint, fine-tuned on this corpus, is a better teacher. These lines in the place of `teachers`
 # above, and without `teachers` in the variant `small`:
@@ -180,7 +180,7 @@ def _search(task: str, score: str, sizes: Sizes) -> str:
     - {kind: top_wk, k: {int: [1, 10]}}     # the teacher's K best labellings
     - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # its probabilities, word by word
     - {kind: structural, temperature: {choice: [1, 2, 3]}}  # and of neighbours"""
-    if task == "classification":
+    if TASKS[task].unit == "sentence":
         objectives = """\
     - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # the teacher's probabilities
     - {kind: logits}                        # and their logarithms"""

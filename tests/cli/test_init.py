@@ -13,7 +13,7 @@ from tests.sweep.in_process import call, code_of, without_ray
 
 SHAPES = (
     "conll-2003", "treebanks", "spans without letters", "no dev", "one file", "a language to transfer to",
-    "words without tags", "texts with names of columns", "json lines", "latin-1", "atis", "xsid", "multiatis",
+    "words without tags", "texts with names of columns", "json lines", "latin-1", "pairs", "atis", "xsid", "multiatis",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ def test_the_file_can_be_planned(folder, capsys):
         ("texts with classes", "classification", "accuracy"),
         ("bioes", "ner", "f1"),
         ("xsid", "intent_slots", "exact_match"),
+        ("pairs", "pairs", "accuracy"),
     ],
 )
 def test_the_task_follows_from_the_labels(folder, case, task, score):

@@ -72,6 +72,15 @@ def tsv(count, first=0, header=""):
     return header + "".join(f"{text}\t{label}\n" for text, label in texts(count, first))
 
 
+def pairs(count, first=0):
+    rows = list(texts(count, first))
+    lines = [
+        f"{number}\t{text}\tAnd {other} too\t{label}\n"
+        for number, ((text, label), (other, _)) in enumerate(zip(rows, rows[::-1], strict=True))
+    ]
+    return "id\tsentence_A\tsentence_B\tlabel\n" + "".join(lines)
+
+
 def jsonl(count, first=0):
     return "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in texts(count, first))
 
@@ -209,6 +218,9 @@ CASES = {
     "texts with names of columns": (
         parted(tsv, ["{part}.tsv"], ["xx"], header="sentence\tlabel\n"), {"source": "tsv", "header": True}
     ),
+    "pairs": (
+        parted(pairs, ["{part}.tsv"], ["xx"]), {"source": "tsv", "columns": {"text": 1, "second": 2, "label": 3}}
+    ),
     "json lines": (
         parted(jsonl, ["{lang}/{part}.jsonl"]),
         {"source": "jsonl", "columns": {"text": "text", "label": "label"}, "train": "{lang}/train.jsonl"},
@@ -306,6 +318,8 @@ def test_a_broken_byte_is_no_other_encoding(tmp_path):
         ({"train.txt": b"a\0b\n"}, "a zero byte in line 1"),
         ({"train.zip": "x"}, "an archive: unpack it"),
         ({"train.iob": "a b\tO B-X\nc d\tO B-X\n" * 20}, "all of its tags per line"),
+        ({"train.txt": "1\tIN:GO\t\tgo home\tx\ten\t[IN:GO go [SL:TO home ] ]\t{}\n" * 9}, "SEMANTIC_PARSING.md"),
+        ({"en.txt": "A text of words.\n" * 9}, "task: masked_lm and corpus.source: text"),
         ({"train.txt": conll(IOB2, 30).replace("\n\n", "\n")}, "put an empty line between sentences"),
     ],
 )  # fmt: skip

@@ -105,4 +105,4 @@ def test_a_perplexity_is_no_percentage():
     )
     assert shown["dev perplexity"] == "978", "the mean of its seeds"
     assert shown["test perplexity"] == "1021"
-    assert shown["en perplexity"] == "978"
+    assert shown["en perplexity"] == "1021"

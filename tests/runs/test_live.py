@@ -239,6 +239,15 @@ def test_a_checkpoint_with_rows_behind_its_vocabulary(root, encoders, tmp_path):
     assert read.distribution.tags == pieces
 
 
+def test_pieces_of_its_own_beside_a_teacher_that_reads_batches_are_refused_before_anything_is_read(
+    root, encoders
+):
+    asked = distilling(root, encoders, student=STUDENT)
+    (fault,) = [own for own in recipe_faults(asked) if own[0] == ("student", "vocabulary")]
+    assert "set student.vocabulary: {kind: teacher}" in fault[1]
+    assert recipe_faults(distilling(root, encoders, student=STUDENT, objective={"kind": "gold"})) == []
+
+
 def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
     tags, sizes = TagSet.flat(["good", "bad"]), {"teacher": 16, "student": 24}
     teacher, student = (

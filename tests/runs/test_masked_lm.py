@@ -315,7 +315,11 @@ def test_a_model_that_predicts_labels_is_no_checkpoint_of_this_kind(tmp_path):
             ("teachers", "kind"),
             "set teachers.kind: hf_masked_lm",
         ),
-        ({"objective": {"kind": "structural"}}, ("objective", "kind"), "teacher 'none'"),
+        (
+            {"objective": {"kind": "structural"}},
+            ("objective", "kind"),
+            "learns from a teacher, and there is none",
+        ),
         ({"unlabelled": "{lang}-dev.txt"}, ("corpus", "unlabelled"), "name its files in corpus.train"),
         ({"unlabelled_languages": ("xx",)}, ("corpus", "unlabelled_languages"), "in corpus.languages"),
     ],

@@ -384,7 +384,11 @@ def test_settings_that_contradict_each_other(root, student, message):
             ("student", "vocabulary"),
             "there is no teacher",
         ),
-        ({"objective": {"kind": "structural"}}, ("objective", "kind"), "teacher 'none'"),
+        (
+            {"objective": {"kind": "structural"}},
+            ("objective", "kind"),
+            "learns from a teacher, and there is none",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_hint(root, changes, path, message):

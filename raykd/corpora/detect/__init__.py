@@ -39,6 +39,11 @@ EXPECTED = (
     "per line with a tab between them, intents and slots of ATIS, xSID or MultiATIS++, Parquet or JSON Lines"
 )
 
+RAW_TEXT = (
+    f"{EXPECTED}. To pretrain an encoder on raw text write a sweep file with task: masked_lm and corpus.source: text "
+    "(docs/PRETRAINING.md)"
+)
+
 
 @dataclass(frozen=True)
 class Detected:
@@ -110,7 +115,8 @@ def _of_one_format(root: str, seen: list[Seen], unused: dict[str, str]) -> list[
     formats = Counter(each.format for each in seen if each.labelled)
     if not formats:
         text = {each.name: each.why for each in seen}
-        raise _nothing(root, unused | text, "no file with labels is there")
+        hint = RAW_TEXT if seen and all(each.format == "text" for each in seen) else EXPECTED
+        raise _nothing(root, unused | text, "no file with labels is there", hint)
     # Of two formats with equally many files, the one with spans: Universal NER comes as both.
     best = max(formats, key=lambda kind: (formats[kind], kind == "conll"))
     texts = best in TEXT_FILES
@@ -139,10 +145,10 @@ def _doubts(files: list[Seen]) -> list[str]:
     ]
 
 
-def _nothing(root: str, unused: dict[str, str], problem: str) -> CorpusError:
+def _nothing(root: str, unused: dict[str, str], problem: str, hint: str = EXPECTED) -> CorpusError:
     some = "; ".join(f"{name} ({why})" for name, why in list(unused.items())[:5])
     more = f" and {len(unused) - 5} more" if len(unused) > 5 else ""
-    return CorpusError(root, None, f"{problem}. Seen: {some}{more}", EXPECTED)
+    return CorpusError(root, None, f"{problem}. Seen: {some}{more}", hint)
 
 
 def _validated(root: str, settings: dict[str, Any]) -> CorpusConfig:

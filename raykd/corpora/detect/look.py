@@ -13,7 +13,15 @@ from itertools import chain, islice
 from raykd.corpora.column_files import DOCUMENT_START, cut_at_tabs
 from raykd.corpora.conllu import COLUMNS as CONLLU_COLUMNS
 from raykd.corpora.detect.columns import ALMOST, Column, Rows, columns_of, text_columns
-from raykd.corpora.detect.seen import LABEL_WORDS, MOST_CLASSES, TEXT_WORDS, Seen, Unclear
+from raykd.corpora.detect.seen import (
+    LABEL_WORDS,
+    MOST_CLASSES,
+    PAIRS_HINT,
+    TEXT_WORDS,
+    Seen,
+    Unclear,
+    pair_of,
+)
 from raykd.corpora.detect.tables import languages_in, look_at_json, look_at_parquet
 from raykd.corpora.detect.utterances import look_at_utterances
 from raykd.corpora.files import BrokenLine, opened, read_lines
@@ -239,18 +247,18 @@ def _tsv(name: str, rows: Iterator[list[str]]) -> Seen | Unclear:
         settings = (("columns", {"text": text}), ("header", header))
         return Seen(name=name, format="tsv", settings=settings, labelled=False, why=why)
     label = (known or sorted(one, key=lambda place: len(sets[place])))[0]
-    doubts = []
-    if others := [place for place in many if place != text]:
+    doubts, read = [], {"text": text, "label": label}
+    if header and (pair := pair_of([names[place] for place in many])):
+        read |= dict(zip(("text", "second"), (names.index(name) for name in pair), strict=True))
+    elif others := [place for place in many if place != text]:
         shown = ", ".join(names[place] for place in others[:3])
-        doubts.append(
-            f"several columns have texts, and a text is classified alone: {names[text]} is taken, not {shown}"
-        )
+        doubts.append(f"several columns have texts: {names[text]} is taken, not {shown}; {PAIRS_HINT}")
     if others := [place for place in one if place != label]:
         shown = ", ".join(f"{names[place]} ({len(sets[place])} values)" for place in others[:4])
         doubts.append(
             f"{names[label]} ({len(sets[label])} values) is taken as the class; also possible: {shown}"
         )
-    settings = (("columns", {"text": text, "label": label}), ("header", header))
+    settings = (("columns", read), ("header", header))
     return Seen(name=name, format="tsv", settings=settings, why=why, doubts=tuple(doubts))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, Literal
 
 from raykd.corpora.detect.columns import Column
@@ -16,6 +18,19 @@ LABEL_WORDS = (
 )  # fmt: skip
 TEXT_WORDS = ("text", "sentence", "review", "utterance", "content", "tweet", "document", "body")
 MOST_CLASSES = 200
+PAIRS = (("premise", "hypothesis"), ("question", "sentence"), ("question", "passage"), ("query", "passage"))
+"""Names of the columns of two texts that belong together, beside those that end in 1 and 2 or a and b."""
+PAIRS_HINT = "of pairs name the other column too (columns.second, task: pairs)"
+
+
+def pair_of(names: Sequence[str]) -> tuple[str, str] | None:
+    """The first two of these columns that are a pair of texts by their names; None where none are."""
+    return next((pair for pair in permutations(names, 2) if _is_pair(*map(str.lower, pair))), None)
+
+
+def _is_pair(first: str, second: str) -> bool:
+    same = first[:-1] == second[:-1] and (first[-1:], second[-1:]) in (("1", "2"), ("a", "b"))
+    return same or (first, second) in PAIRS
 
 
 @dataclass(frozen=True, kw_only=True)

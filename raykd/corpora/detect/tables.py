@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from raykd.corpora.detect.seen import LABEL_WORDS, MOST_CLASSES, TEXT_WORDS, Seen, Unclear
+from raykd.corpora.detect.seen import LABEL_WORDS, MOST_CLASSES, PAIRS_HINT, TEXT_WORDS, Seen, Unclear
 from raykd.corpora.files import opened
 from raykd.corpora.tables import class_names
 from raykd.storage import Storage
@@ -115,9 +115,7 @@ def _table(
         return Seen(name=name, format=kind, settings=(("columns", {"text": text}),), labelled=False, why=why)
     doubts = []
     if others := [column for column in long if column != text]:
-        doubts.append(
-            f"several columns have texts, and a text is classified alone: {text} is taken, not {others[0]}"
-        )
+        doubts.append(f"several columns have texts: {text} is taken, not {others[0]}; {PAIRS_HINT}")
     if others := [column for column in labels if column != label]:
         doubts.append(f"{label} is taken as the class; also possible: {', '.join(others[:4])}")
     return _seen(

@@ -8,16 +8,18 @@ from itertools import groupby
 
 from raykd.corpora.column_files import cut_at_tabs
 from raykd.corpora.detect.columns import ALMOST
-from raykd.corpora.detect.seen import Seen
+from raykd.corpora.detect.seen import Seen, Unclear
 from raykd.corpora.tags import OUTSIDE, has_span_form
 
 ATIS = re.compile(r"BOS .* EOS\t *\S+( \S+)+ *")
 MULTIATIS = {"utterance", "slot_labels", "intent"}
 
 
-def look_at_utterances(name: str, lines: Sequence[str]) -> Seen | None:
+def look_at_utterances(name: str, lines: Sequence[str]) -> Seen | Unclear | None:
     """The file, where it is one of intents and slots."""
     filled = [line for line in lines if line.strip()]
+    if sum("\t[IN:" in line for line in filled) >= ALMOST * len(filled):
+        return Unclear(name, "trees of intents and slots: docs/SEMANTIC_PARSING.md says how they are read")
     first = {cell.strip() for cell in filled[0].split("\t")}
     if first >= MULTIATIS:
         return Seen(
