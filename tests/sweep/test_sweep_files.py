@@ -115,7 +115,9 @@ def test_the_small_form_runs(name, store, encoder):
     runs = {run.id: run for recipe in recipes for run in student_runs(recipe, preparation)}
     for run in runs.values():
         result = execute(store, run, worker=Worker(), report=lambda _: None)
-        assert 0 <= (result.scores.mean("test") or 0.0) <= 1
+        # A language model may be worse than one to which every piece is as probable as any other.
+        least = -1.0 if run.task == "masked_lm" else 0.0
+        assert least <= (result.scores.mean("test") or 0.0) <= 1
         assert {epoch["stage"] for epoch in result.epochs} == set(range(len(run.stages)))
 
 
