@@ -196,12 +196,12 @@ def shared_texts(preparations: Sequence[Preparation]) -> list[Preparation]:
 
 def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str, storage: Storage) -> Run:
     """A run that trains `config` on gold labels of `corpus`: what a teacher is, and the stem of a student's run."""
-    vocabulary = store_vocabulary(
-        storage, config.tokenizer, corpus, name,
-        characters=config.reads_characters, contextual=config.contextual,
-    )  # fmt: skip
     # Sampling of languages has no effect where there is only one.
     alpha = recipe.corpus.sampling_alpha if len(corpus.languages) > 1 else 1.0
+    vocabulary = store_vocabulary(
+        storage, config.tokenizer, corpus, name, sampling_alpha=alpha,
+        characters=config.reads_characters, contextual=config.contextual,
+    )  # fmt: skip
     stages: tuple[dict[str, Any], ...] = ()
     if role == "teacher":
         length = {name: getattr(config, name) for name in Duration.model_fields}

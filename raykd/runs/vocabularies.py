@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus
 from raykd.corpora.encoding import EncodedText, Features, encode_text
@@ -43,7 +46,18 @@ class StoredVocabulary:
         return encode_text(sentences, self.pieces, self.characters, context=self.context, features=features)
 
 
-def vocabulary_id(config: VocabularyConfig, characters: bool, contextual: Any, corpus_id: str) -> str:
+SMOOTHED = ("bert", "roberta")
+"""Kinds of pieces that are trained on languages as they are sampled, for encoders that are pretrained on them."""
+
+
+def vocabulary_id(
+    config: VocabularyConfig,
+    characters: bool,
+    contextual: Any,
+    corpus_id: str,
+    *,
+    sampling_alpha: float = 1.0,
+) -> str:
     """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies, and so does the
     tokenizer in a folder."""
     encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
@@ -53,6 +67,8 @@ def vocabulary_id(config: VocabularyConfig, characters: bool, contextual: Any, c
         # Before there were masked language models a pruned one had no mask.
         own |= {"mask": True} if config.pruned else {}
     read = {"config": own, "characters": characters, "encoder": encoders, "corpus": corpus_id}
+    if config.kind in SMOOTHED and sampling_alpha != 1.0:
+        read["sampling_alpha"] = sampling_alpha
     return identity("vocabulary", read)
 
 
@@ -64,18 +80,21 @@ def store_vocabulary(
     *,
     characters: bool,
     contextual: Any = None,
+    sampling_alpha: float = 1.0,
 ) -> StoredVocabulary:
-    """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`."""
-    name = vocabulary_id(config, characters, contextual, corpus_id)
+    """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`, whose
+    languages are sampled with `sampling_alpha`."""
+    name = vocabulary_id(config, characters, contextual, corpus_id, sampling_alpha=sampling_alpha)
     if not storage.exists(vocabulary_file(name)):
         text = pa.concat_tables(
             [
-                corpus.parts[part].select(["tokens"])
+                corpus.parts[part].select(["tokens", "language"])
                 for part in ("train", "unlabelled")
                 if part in corpus.parts
             ]
         )
-        words = count_words(text)
+        smoothed = config.kind in SMOOTHED and sampling_alpha != 1.0
+        words = _sampled(text, sampling_alpha) if smoothed else count_words(text)
         pieces = config.build(words)
         letters = CharacterVocabulary.build(words) if characters else None
         plain = {
@@ -85,6 +104,18 @@ def store_vocabulary(
         }
         storage.write_json(vocabulary_file(name), plain)
     return open_vocabulary(storage, name)
+
+
+def _sampled(text: pa.Table, alpha: float) -> Counter[str]:
+    """How often each word occurs where language l with n_l sentences has a share ∝ n_l^alpha of them, at least once."""
+    sizes = Counter(text["language"].to_pylist())
+    share = len(text) / sum(size**alpha for size in sizes.values())
+    found: Counter[str] = Counter()
+    for language, size in sorted(sizes.items()):
+        own = count_words(text.filter(pc.field("language") == language))
+        for word, count in own.items():
+            found[word] += count * size ** (alpha - 1) * share  # type: ignore[assignment]
+    return Counter({word: math.ceil(count) for word, count in found.items()})
 
 
 def unknown_share(vocabulary: Vocabulary, table: pa.Table) -> float:

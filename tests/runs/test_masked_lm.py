@@ -20,6 +20,7 @@ from raykd.runs.models import build_model
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe import Recipe
 from raykd.runs.recipe_faults import recipe_faults
+from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 from tests.runs.small import executed, student_of
 
@@ -274,6 +275,34 @@ def test_sentences_of_a_smaller_language_come_again_with_other_masks(root, tmp_p
     assert all(len(own) in (3, 4) for own in again)
     assert sum(len(set(own)) for own in again) > 0.9 * sum(map(len, again))
     assert sum(map(len, copies.values())) == len(drawn) == len(data.rows)
+
+
+SIZES = {"bert": 260, "roberta": 470}
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_pieces_are_trained_on_languages_as_they_are_sampled(tmp_path, kind):
+    draw = np.random.default_rng(0)
+    alphabets = {"en": ("pqrstuvwxy", 400), "xx": ("abcdefghij", 20)}
+    words = {
+        name: ["".join(draw.choice([*letters], 6)) for _ in range(60)]
+        for name, (letters, _) in alphabets.items()
+    }
+    for name, (_, count) in alphabets.items():
+        for part, size in (("train", count), ("dev", 4), ("test", 4)):
+            lines = (" ".join(draw.choice(words[name], 8)) for _ in range(size))
+            (tmp_path / f"{name}-{part}.txt").write_text("\n".join(lines) + "\n")
+    mean = {}
+    for alpha in (1.0, 0.0):
+        corpus = {**pretraining(tmp_path).corpus.model_dump(), "sampling_alpha": alpha}
+        student = {**STUDENT, "vocabulary": {"kind": kind, "size": SIZES[kind]}}
+        asked = pretraining(tmp_path, corpus=corpus, student=student)
+        ready = prepare(asked, Storage(str(tmp_path / "store")))
+        pieces = open_vocabulary(ready.storage, student_of(ready, asked).vocabulary_id).pieces
+        mean[alpha] = {name: len(pieces.pieces(own).values) / len(own) for name, own in words.items()}
+    assert mean[1.0]["xx"] > mean[1.0]["en"] + 2
+    assert mean[0.0]["xx"] < mean[1.0]["xx"] - 1
+    assert mean[0.0]["en"] > mean[1.0]["en"], "pieces are as many as before"
 
 
 def test_a_model_that_predicts_labels_is_no_checkpoint_of_this_kind(tmp_path):
