@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def checkpoint_folder(path: str) -> Path:
     """
     if Path(path).is_dir():
         return Path(path)
+    _refuse_misspelled(path)
     # Only checkpoints by name need the Hub's client.
     from huggingface_hub import snapshot_download
 
@@ -43,6 +45,22 @@ def checkpoint_folder(path: str) -> Path:
     except Exception as error:
         problem = f"is no folder, and was not found on the Hugging Face Hub ({error})"
         raise StoreError(path, problem, "give the folder of a checkpoint, or a name while online") from error
+
+
+def _refuse_misspelled(path: str) -> None:
+    """Raise StoreError for what is no name on the Hub, and no folder either, without asking the Hub."""
+    place = Path(path)
+    # A name on the Hub is OWNER/NAME, or an old one NAME.
+    named = not place.is_absolute() and not path.startswith(".") and len(place.parts) <= 2
+    if named and (len(place.parts) == 1 or not place.parent.is_dir()):
+        return
+    there = (
+        sorted(each.name for each in place.parent.iterdir() if each.is_dir()) if place.parent.is_dir() else []
+    )
+    near = get_close_matches(place.name, there, n=1)
+    hint = f"did you mean {place.parent / near[0]}?" if near else "give the folder of a checkpoint"
+    shown = f"; {place.parent} has {', '.join(there[:8])}" if there and not near else ""
+    raise StoreError(path, f"is no folder{shown}", hint)
 
 
 def weights_checksum(path: str) -> str:

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 import torch
@@ -127,8 +128,23 @@ def test_nameless_labels_are_refused_until_named(tmp_path):
 
 
 def test_no_checkpoint_is_refused_by_name():
-    with pytest.raises(StoreError, match=r"/no/such/folder: is no folder, and was not found"):
-        HFTokenClassifierTeacher(path="/no/such/folder").build(tag_set=NER)
+    with pytest.raises(StoreError, match=r"no_such_owner/name: is no folder, and was not found"):
+        HFTokenClassifierTeacher(path="no_such_owner/name").build(tag_set=NER)
+
+
+def test_a_folder_that_is_written_otherwise_is_not_asked_for_on_the_hub(tmp_path, monkeypatch):
+    make_checkpoint(tmp_path / "encoders" / "teacher")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", None)
+    for path, message in (
+        ("encoders/techer", "encoders/techer: is no folder; did you mean encoders/teacher?"),
+        ("encoders/bert", "is no folder; encoders has teacher; give the folder"),
+        ("/no/such/folder", "/no/such/folder: is no folder; give the folder of a checkpoint"),
+        ("./bert", "is no folder; . has encoders"),
+        ("a/b/c", "a/b/c: is no folder"),
+    ):
+        with pytest.raises(StoreError, match=re.escape(message)):
+            HFTokenClassifierTeacher(path=path).build(tag_set=NER)
 
 
 def test_checksum_is_of_the_content(tmp_path):
