@@ -359,6 +359,7 @@ def test_what_students_start_from_is_used(students):
 
 PRETRAINING = """\
 task=masked_lm
+corpus.unlabelled=0
 teachers={kind: none}
 student={kind: encoder, embedding_dim: {choice: [4, 8]}, layers: 1, heads: 2, vocabulary: {kind: bert, size: 200}}
 """
