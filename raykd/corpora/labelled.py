@@ -31,6 +31,7 @@ from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Unit
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import FileScheme
+from raykd.corpora.utterances import PARSERS as UTTERANCES
 from raykd.errors import Fault, SpecError
 from raykd.spec import Document, Frozen, check, overridden
 from raykd.storage import Storage
@@ -40,7 +41,7 @@ READING = (
     "encoding", "on_error", "labels", "part_values", "spoken"
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
-OWN_SCHEME = ("conllu", "tsv", "atis", "xsid", "multiatis")
+OWN_SCHEME = ("conllu", "tsv", *UTTERANCES)
 """Sources whose labels need no scheme."""
 BY_NAME = {".parquet": "parquet", ".jsonl": "jsonl"}
 """The source of a file by the end of its name, where that decides."""

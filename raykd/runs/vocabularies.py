@@ -108,13 +108,13 @@ def store_vocabulary(
 
 def _sampled(text: pa.Table, alpha: float) -> Counter[str]:
     """How often each word occurs where language l with n_l sentences has a share ∝ n_l^alpha of them, at least once."""
-    sizes = Counter(text["language"].to_pylist())
+    sizes = {each["values"]: each["counts"] for each in text["language"].value_counts().to_pylist()}
     share = len(text) / sum(size**alpha for size in sizes.values())
-    found: Counter[str] = Counter()
+    found: dict[str, float] = {}
     for language, size in sorted(sizes.items()):
         own = count_words(text.filter(pc.field("language") == language))
         for word, count in own.items():
-            found[word] += count * size ** (alpha - 1) * share  # type: ignore[assignment]
+            found[word] = found.get(word, 0.0) + count * size ** (alpha - 1) * share
     return Counter({word: math.ceil(count) for word, count in found.items()})
 
 

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from raykd.layers.hf_tagger import HFTagger
 
 
-class PretrainedStudent(HFConfig):
-    """A Transformers checkpoint with a new head over the corpus' tags: what `raykd export` wrote of an encoder that was
-    pretrained here, or one of the Hub (Soltan et al. 2021, §3.2). Its sizes and its dropout are the checkpoint's."""
+class CheckpointStudent(HFConfig):
+    """What all students that start as a Transformers checkpoint have in common."""
 
-    kind: Literal["pretrained"] = "pretrained"
     scope: Literal["language", "all"] = "all"
     """One for each language, or one for all."""
     projection: ClassVar[None] = None
@@ -26,6 +24,17 @@ class PretrainedStudent(HFConfig):
     encoding: ClassVar[Literal["relative_pos"]] = "relative_pos"
     word_dropout: ClassVar[float] = 0.0
     depth: ClassVar[None] = None
+
+    def shape(self) -> dict[str, Any]:
+        """What its latency depends on, apart from the number of tags or pieces."""
+        return self.model_dump(include={"kind", "path", "checksum"})
+
+
+class PretrainedStudent(CheckpointStudent):
+    """A Transformers checkpoint with a new head over the corpus' tags: what `raykd export` wrote of an encoder that was
+    pretrained here, or one of the Hub (Soltan et al. 2021, §3.2). Its sizes and its dropout are the checkpoint's."""
+
+    kind: Literal["pretrained"] = "pretrained"
 
     def build(
         self,
@@ -49,7 +58,3 @@ class PretrainedStudent(HFConfig):
     ) -> HFTagger:
         """The tagger of an `architecture` that `HFTagger.architecture` gave, without the checkpoint and its weights."""
         return rebuilt(self, architecture, tag_set, unit, pools=unit == "sentence")
-
-    def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the number of tags."""
-        return self.model_dump(include={"kind", "path", "checksum"})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from raykd.layers.hf_config import HFConfig
 from raykd.layers.hf_masked_lm import masked_language_model, rebuilt_masked_lm
+from raykd.students.pretrained import CheckpointStudent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from raykd.layers.encoder import MaskedLanguageModel
 
 
-class PretrainedEncoderStudent(HFConfig):
+class PretrainedEncoderStudent(CheckpointStudent):
     """A Transformers checkpoint that is pretrained on, on other text (Gururangan et al. 2020) or with a teacher: one of
     the Hub, or what `raykd export` wrote of an encoder. Its sizes, its pieces and its dropout are the checkpoint's; one
     without the head of a masked language model gets one.
@@ -23,13 +23,6 @@ class PretrainedEncoderStudent(HFConfig):
     """
 
     kind: Literal["pretrained_encoder"] = "pretrained_encoder"
-    scope: Literal["language", "all"] = "all"
-    """One for each language, or one for all."""
-    projection: ClassVar[None] = None
-    embeddings: ClassVar[None] = None
-    encoding: ClassVar[Literal["relative_pos"]] = "relative_pos"
-    word_dropout: ClassVar[float] = 0.0
-    depth: ClassVar[None] = None
 
     def build(
         self,
@@ -54,7 +47,3 @@ class PretrainedEncoderStudent(HFConfig):
     ) -> MaskedLanguageModel:
         """The model of an `architecture` that `MaskedLanguageModel.architecture` gave."""
         return rebuilt_masked_lm(self, architecture)
-
-    def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the number of pieces."""
-        return self.model_dump(include={"kind", "path", "checksum"})

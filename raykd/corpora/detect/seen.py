@@ -8,9 +8,10 @@ from itertools import permutations
 from typing import Any, Literal
 
 from raykd.corpora.detect.columns import Column
+from raykd.corpora.utterances import PARSERS as UTTERANCES
 
 Format = Literal["conll", "conllu", "tsv", "atis", "xsid", "multiatis", "parquet", "jsonl", "text"]
-TEXT_FILES = ("conll", "conllu", "tsv", "atis", "xsid", "multiatis")
+TEXT_FILES = ("conll", "conllu", "tsv", *UTTERANCES)
 """The formats whose files are lines of text with labels, in any encoding."""
 LABEL_WORDS = (
     "label", "class", "intent", "category", "sentiment", "judgment", "judgement", "gold", "topic", "emotion",
