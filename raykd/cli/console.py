@@ -30,14 +30,15 @@ SECONDS_BETWEEN_LINES = 5.0
 
 @dataclass
 class Lines:
-    """A view for logs: a line when a phase begins, when it ends, and every few seconds between."""
+    """A view for logs: a line when a phase with something to do begins, when it ends, and every few seconds between."""
 
     printed: dict[str, float] = field(default_factory=dict)
     """Phase → when its last line was."""
 
     def begin(self, phase: PhaseStatus) -> None:
         self.printed[phase.name] = time.monotonic()
-        line(f"{phase.name}: {phase.done} of {phase.total} done")
+        if phase.total:
+            line(f"{phase.name}: {phase.done} of {phase.total} done")
 
     def moved(self, phase: PhaseStatus) -> None:
         if time.monotonic() - self.printed[phase.name] >= SECONDS_BETWEEN_LINES:

@@ -86,6 +86,7 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
         version=version("raykd"),
         sentences=records.sentences(students[0]) if students else {},
         dev_labels=records.dev_labels(),
+        pos_origin=records.pos_origin(students[0]) if students else "",
         tracking=validated(TrackingConfig, tree.get("tracking", {})).uri,
         run=records.run_place(),
         file=text.getvalue(),

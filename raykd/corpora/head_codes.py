@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from raykd.corpora.predicted_pos import with_universal
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -149,9 +151,15 @@ class TreeLabels:
         offsets_Y, marks_Y = np.array(codes, np.int64).reshape(-1, 2).T
         return self._keys(offsets_Y, marks_Y), relations
 
+    @cached_property
+    def known_pos(self) -> tuple[str, ...]:
+        """The parts of speech that a sentence may have, by their numbers: `pos`, and behind them the universal ones
+        that this treebank lacks (`with_universal`), which no label names."""
+        return with_universal(self.pos)
+
     @property
     def _root(self) -> int:
-        return len(self.pos)
+        return len(self.known_pos)
 
     @cached_property
     def _keys_C(self) -> np.ndarray:
@@ -172,7 +180,7 @@ class TreeLabels:
     def codes(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
         """The code of every head that a word may have, int64 [B, T, H]; NONE where no label has it, and on padding.
 
-        `pos_BT`: parts of speech by their numbers in `pos`.
+        `pos_BT`: parts of speech by their numbers in `known_pos`.
         """
         inside_BT = np.arange(pos_BT.shape[1]) < lengths_B[:, None]
         offsets_BTH, marks_BTH = ENCODINGS[self.encoding](np.where(inside_BT, pos_BT, NONE), self._root)

@@ -6,7 +6,8 @@ gradients keep their size (Hinton et al. 2015, §2).
 
 `temperature_mode` decides where marginals are softened (Wang et al., ACL 2021, §5.2). `local`: substructure
 marginals at ϑ = 1, their logarithms divided by ϑ, each renormalised. `global`: scores divided by ϑ, then the
-marginals. Where the student's marginals are softened too (`posterior` with `soften: both`), in the same mode.
+marginals. Of a second-order parser the scores are the logarithms of its mean-field marginals, which is what it gives.
+Where the student's marginals are softened too (`posterior` with `soften: both`), in the same mode.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from raykd.signals import Need
 if TYPE_CHECKING:
     from raykd.structures import Chain
 
-Temperature = Annotated[float, Field(gt=0)]
+Temperature = Annotated[float, Field(gt=0, le=100)]
 TemperatureMode = Literal["local", "global"]
 Soften = Literal["teacher", "both"]
 

@@ -22,6 +22,8 @@ class Provenance:
     """Part of the corpus → sentences of all languages."""
     dev_labels: int | None = None
     """How many labels the score on dev counts."""
+    pos_origin: str = ""
+    """Where the parts of speech of a treebank are from."""
     tracking: str = ""
     """The tracking server's URI."""
     run: str = ""
@@ -36,7 +38,9 @@ class Provenance:
         sizes = [f"{escape(part)} {number:,}" for part, number in self.sentences.items() if number]
         sentences = f"sentences: {', '.join(sizes)}" if sizes else ""
         labels = "" if self.dev_labels is None else f"{self.dev_labels:,} labels in dev"
-        return " · ".join(fact for fact in (f"written {date}{by}", sentences, labels, self._where()) if fact)
+        pos = f"parts of speech: {escape(self.pos_origin)}" if self.pos_origin else ""
+        facts = (f"written {date}{by}", sentences, labels, pos, self._where())
+        return " · ".join(fact for fact in facts if fact)
 
     def folded(self) -> str:
         """The sweep file, folded, as HTML."""

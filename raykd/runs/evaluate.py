@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from raykd.corpora.batching import plan_batches
+from raykd.corpora.batching import LABELLED_AT_ONCE, plan_batches
 from raykd.corpora.encoding import EncodedText
 from raykd.corpora.masking import MaskedText
 from raykd.corpora.step_targets import GuidedText
@@ -21,7 +21,11 @@ from raykd.runs.data import Part
 from raykd.runs.distil import Worker
 from raykd.tasks import Task
 
-EVALUATION_TOKENS = 8000
+
+def evaluation_plan(lengths: np.ndarray, device: torch.device) -> list[np.ndarray]:
+    """The batches in which sentences of these lengths, in pieces, are labelled on `device`."""
+    most = LABELLED_AT_ONCE.get(device.type, LABELLED_AT_ONCE["cuda"])
+    return plan_batches(lengths, batch_tokens=most, seed=0, epoch=0, shuffle=False)
 
 
 Decode = Callable[[Output, np.ndarray], Sequence[Any]]
@@ -33,7 +37,7 @@ def predict(
 ) -> list[Any]:
     """The best labels of every sentence, decoded by all workers together; every worker gets the whole list."""
     model.eval()
-    plan = plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
+    plan = evaluation_plan(text.piece_lengths, worker.device)
     found: list[tuple[int, Any]] = []
     with torch.inference_mode():
         for rows in plan[worker.rank :: worker.world]:

@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from raykd.corpora.batching import plan_batches
 from raykd.corpora.conllu import Pos
 from raykd.corpora.corpus import Corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch
@@ -39,7 +38,7 @@ from raykd.results import RunResult
 from raykd.runs.data import corpus_of, languages_of
 from raykd.runs.deployed import Session, deployed
 from raykd.runs.distil import Worker
-from raykd.runs.evaluate import EVALUATION_TOKENS, Decode, predict
+from raykd.runs.evaluate import Decode, evaluation_plan, predict
 from raykd.runs.load import Tagger, load_tagger
 from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS, model_config
 from raykd.runs.run import RESULT, Run
@@ -244,7 +243,7 @@ def _compared(
 def _parsed(session: Session, text: EncodedText, decode: Decode) -> list[Any]:
     """The trees of every sentence."""
     found: list[Any] = [None] * len(text)
-    for rows in _plan(text):
+    for rows in evaluation_plan(text.piece_lengths, torch.device("cpu")):
         batch = text.gather(rows)
         scores = Chain(torch.from_numpy(session.scores(batch)), batch.lengths_B)
         for row, tree in zip(rows, decode(Output(scores), rows), strict=True):
@@ -257,14 +256,10 @@ def _labelled(
 ) -> list[np.ndarray]:
     """The labels of every sentence, as long as those in `like`."""
     found = list(like)
-    for rows in _plan(text):
+    for rows in evaluation_plan(text.piece_lengths, torch.device("cpu")):
         for row, path in zip(rows, label(text.gather(rows)), strict=True):
             found[row] = path[: len(like[row])]
     return found
-
-
-def _plan(text: EncodedText) -> list[np.ndarray]:
-    return plan_batches(text.piece_lengths, batch_tokens=EVALUATION_TOKENS, seed=0, epoch=0, shuffle=False)
 
 
 def _card(

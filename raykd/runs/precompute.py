@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from raykd.corpora.batching import LABELLED_AT_ONCE
 from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.needs import derives
@@ -80,7 +81,7 @@ class PrecomputePlan:
     tasks: tuple[PrecomputeTask, ...]
     shard_sentences: int = 2000
     shard_bytes: int = 64 * 2**20
-    token_budget: int = 8000
+    token_budget: int = LABELLED_AT_ONCE["cpu"]
 
     def coverage(self) -> tuple[TaskCoverage, ...]:
         """What is in the store and what is missing, task by task. Computes nothing."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from raykd.corpora.head_codes import READ_POS
+from raykd.corpora.predicted_pos import predicted_pos_of
 from raykd.corpora.utterances import PARSERS
 from raykd.needs import missing
 from raykd.objectives import Mix
@@ -292,6 +294,27 @@ def _tree_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if getattr(recipe.corpus, "tag", "tree") != "tree":
         message = f"task {recipe.task!r} predicts trees; set corpus.tag: tree"
         faults.append((("corpus", "tag"), message))
+    return faults + _pos_faults(recipe)
+
+
+def _pos_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """Parts of speech that labels name and unlabelled text lacks; gold ones that a score needs and a model replaces."""
+    corpus: Any = recipe.corpus
+    asked, faults = predicted_pos_of(corpus), []
+    forms = getattr(corpus, "unlabelled_form", "same")
+    bare = set(forms.values() if isinstance(forms, dict) else [forms]) - {"same"}
+    if asked is None and bare and recipe.student.encoding in READ_POS:
+        message = (
+            f"its labels name parts of speech, which text as {' or '.join(sorted(bare))} lacks; set "
+            "corpus.predicted_pos.model, or student.encoding: relative_position"
+        )
+        faults.append((("student", "encoding"), message))
+    if asked is not None and asked.replace and recipe.task == "parsing_without_punct":
+        message = (
+            "leaves out words by their gold part of speech, which corpus.predicted_pos.replace: true replaces; set "
+            "task: parsing_without_punctuation_words, or replace: false"
+        )
+        faults.append((("task",), message))
     return faults
 
 

@@ -220,6 +220,14 @@ class SweepRecords:
                 total[part] = total.get(part, 0) + sum(own.values())
         return total
 
+    def pos_origin(self, trial: Trial) -> str:
+        """Where the parts of speech of the trial's treebank are from, in words; empty without one."""
+        for run, _ in self.runs(trial):
+            folder = self.storage.child("corpora", run.corpus_id)
+            found = folder.find_json(MANIFEST, lambda manifest: manifest["report"].get("pos", {}))
+            return str((found or {}).get("origin", ""))
+        return ""
+
     def save_run(self, place: str) -> None:
         """Write where the sweep's run is on its tracking server, as it follows the server's URI."""
         self._write(TRACKING, {"run": place})

@@ -17,7 +17,6 @@ import pyarrow as pa
 import torch
 
 from raykd.corpora.head_codes import NONE, READ_POS, Encoding, TreeLabels, encoded_part
-from raykd.corpora.predicted_pos import with_universal
 from raykd.corpora.tree_targets import TreeColumn
 from raykd.counted import counted
 from raykd.errors import CorpusError
@@ -114,7 +113,7 @@ class ParsingTask:
             ValueError: the labels name parts of speech and `pos` is missing, has another number of them than there are
                 words, or one that neither they have nor, where theirs are universal ones, UPOS has.
         """
-        names: Sequence[str] = with_universal(labels.pos) if isinstance(labels, TreeLabels) else ()
+        names: Sequence[str] = labels.known_pos if isinstance(labels, TreeLabels) else ()
         if isinstance(labels, TreeLabels) and labels.encoding in READ_POS and pos is None:
             raise ValueError("its labels name parts of speech: give pos, one for every word")
         given = pos if pos is not None and names else [None] * len(sentences)

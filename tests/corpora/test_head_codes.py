@@ -14,7 +14,7 @@ RELATIONS = ("obj", "nsubj", "root")
 
 
 @st.composite
-def sentences(draw: st.DrawFn) -> list[tuple[list[int], list[str], list[str]]]:
+def sentences(draw: st.DrawFn, known: tuple[str, ...] = POS) -> list[tuple[list[int], list[str], list[str]]]:
     """(heads, relations, parts of speech); heads are any other word or the root, trees or not."""
     found = []
     for length in draw(st.lists(st.integers(1, 7), min_size=1, max_size=4)):
@@ -23,7 +23,7 @@ def sentences(draw: st.DrawFn) -> list[tuple[list[int], list[str], list[str]]]:
             for word in range(length)
         ]
         relations = [draw(st.sampled_from(RELATIONS)) for _ in range(length)]
-        found.append((heads, relations, [draw(st.sampled_from(POS)) for _ in range(length)]))
+        found.append((heads, relations, [draw(st.sampled_from(known)) for _ in range(length)]))
     return found
 
 
@@ -102,6 +102,21 @@ def test_codes_and_heads_agree_for_every_word_and_every_label(encoding, given_se
             assert codes_BTH[batch, word, head] == labels.codes_Y[label]
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@given(sentences(), sentences(known=(*POS, "INTJ", "SCONJ", "SYM", "X")))
+def test_a_head_has_a_code_where_a_label_names_it_whatever_part_of_speech_it_is(encoding, learnt, read):
+    """Of a treebank that lacks some universal parts of speech, the sentences that have them."""
+    labels = labels_of((encoded(*sentence, encoding) for sentence in learnt), encoding)
+    named = {tag.rpartition("@")[0]: code for tag, code in zip(labels.tags, labels.codes_Y, strict=True)}
+    pos_BT, lengths_B = padded(read, labels.known_pos)
+    codes_BTH = labels.codes(pos_BT, lengths_B)
+    for number, (heads, _, pos) in enumerate(read):
+        for word in range(len(heads)):
+            others = [head for head in range(len(heads) + 1) if head != word + 1]
+            expected = [named.get(by_definition(word, head, pos, encoding), NONE) for head in others]
+            assert codes_BTH[number, word, others].tolist() == expected
+
+
 def test_a_label_of_no_word_has_no_head():
     labels = labels_of([["+1@NOUN@nsubj", "-1@ROOT@root"]], "relative_pos")
     heads_BTY = labels.heads(np.array([[2, 1]]), np.array([2]))
@@ -118,10 +133,10 @@ def labels_of(sentences, encoding) -> TreeLabels:
     return TreeLabels.of(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
 
 
-def padded(given_sentences: list) -> tuple[np.ndarray, np.ndarray]:
+def padded(given_sentences: list, names: tuple[str, ...] = POS) -> tuple[np.ndarray, np.ndarray]:
     """Parts of speech with padding that must not matter, and lengths."""
     lengths_B = np.array([len(pos) for _, _, pos in given_sentences])
     pos_BT = np.full((len(lengths_B), lengths_B.max()), 1)
     for row, (_, _, pos) in zip(pos_BT, given_sentences, strict=True):
-        row[: len(pos)] = [POS.index(name) for name in pos]
+        row[: len(pos)] = [names.index(name) for name in pos]
     return pos_BT, lengths_B

@@ -17,6 +17,9 @@ def test_date_version_and_sizes_are_in_one_line():
         in facts
     )
     assert "MLflow" not in facts
+    assert "parts of speech" not in facts
+    treebank = Provenance(WRITTEN, pos_origin="gold, column UPOS")
+    assert treebank.facts().endswith(" · parts of speech: gold, column UPOS")
     assert known.facts() in front_html([], provenance=known)
 
 

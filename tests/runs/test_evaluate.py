@@ -46,7 +46,7 @@ class Lookup(nn.Module):
 
 
 def test_f1_is_seqevals_for_each_language(tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluate, "EVALUATION_TOKENS", 150)
+    monkeypatch.setitem(evaluate.LABELLED_AT_ONCE, "cpu", 150)
     asked = recipe()
     preparation = prepare(asked, Storage(str(tmp_path)))
     run = student_of(preparation, asked)

@@ -195,9 +195,21 @@ def test_damaged_labels_are_refused_by_name_and_found_by_the_doctor(tmp_path):
         ({"teachers": {"kind": "bilstm_crf"}}, ("teachers", "kind"), "gives no trees.*use 'biaffine_parser'"),
         ({"task": "pos"}, ("task",), "'biaffine_parser' parses.*set task: parsing"),
         ({"objective": {"kind": "emission"}}, ("objective", "kind"), "'emissions' is needed.*use posterior"),
+        (
+            {"corpus": {"unlabelled_form": "sentences"}},
+            ("student", "encoding"),
+            "text as sentences lacks; set corpus.predicted_pos",
+        ),
+        (
+            {"corpus": {"predicted_pos": {"model": "x", "replace": True}}, "task": "parsing_without_punct"},
+            ("task",),
+            "parsing_without_punctuation_words",
+        ),
     ],
 )
 def test_what_does_not_parse_is_refused_with_a_hint(tmp_path, changes, path, message):
+    own = corpus(tmp_path, unlabelled="{lang}/text.conllu") | changes.get("corpus", {})
+    changes = {**changes, "corpus": own}
     faults = dict(recipe_faults(parsing(tmp_path, **changes)))
     assert re.search(message, faults[path]), faults
 

@@ -52,7 +52,7 @@ def trained(
         watching.remove()
         windows.WINDOW_BYTES = WINDOW_BYTES
     # Batches small enough that every worker gets some of them.
-    evaluate.EVALUATION_TOKENS = 120
+    evaluate.LABELLED_AT_ONCE["cpu"] = 120
     task, tag_set = TASKS[run.task], corpus_of(storage.uri, run.corpus_id).tag_set
     dev = part_of(storage.uri, run, "dev")
     scored = evaluate.score_part(loop.model, dev, task, tag_set, worker=worker)
