@@ -6,7 +6,7 @@ import pytest
 
 from raykd.errors import SpecError
 from raykd.spec import Frozen, check, load
-from raykd.sweep.spec import check_sweep
+from raykd.sweep.sweep_faults import check_sweep
 
 GOOD = """\
 name: good

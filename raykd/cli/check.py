@@ -20,7 +20,8 @@ from raykd.counted import counted
 from raykd.errors import SpecError
 from raykd.redact import redacted
 from raykd.spec import Document, covering, grid_size
-from raykd.sweep.spec import check_sweep, plain_sweep
+from raykd.sweep.spec import plain_sweep
+from raykd.sweep.sweep_faults import check_sweep
 
 WIDTH = 100
 """Of the lines in which the resolved file is shown, in a terminal and in a file alike."""

@@ -34,12 +34,10 @@ from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, TrainingLabels
 from raykd.sweep.scheduler import InTurn, RunList, Trials
 from raykd.sweep.settings import Setting
-from raykd.sweep.spec import (
-    constrained_figures,
-)
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
+from raykd.sweep.sweep_faults import constrained_figures
 from raykd.tracking import Tracker
 from raykd.trial import UNFINISHED, Teacher, Trial, scores_of, teacher_score
 

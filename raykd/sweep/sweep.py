@@ -25,17 +25,10 @@ from raykd.storage import Storage
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
-from raykd.sweep.spec import (
-    SweepFile,
-    check_sweep,
-    differing_keys,
-    leaves,
-    plain_sweep,
-    search_identity,
-    searched_tree,
-)
+from raykd.sweep.spec import SweepFile, differing_keys, plain_sweep, search_identity, searched_tree
 from raykd.sweep.starts import Starts, starts_of
 from raykd.sweep.study import planned_trials
+from raykd.sweep.sweep_faults import check_sweep, leaves
 from raykd.transfer import Text, signal_id
 from raykd.trial import UNFINISHED
 

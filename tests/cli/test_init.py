@@ -7,7 +7,7 @@ import re
 import pytest
 
 from raykd.spec import load
-from raykd.sweep.spec import check_sweep
+from raykd.sweep.sweep_faults import check_sweep
 from tests.corpora.test_detect import CASES, write
 from tests.sweep.in_process import call, code_of, without_ray
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from raykd.spec import load
-from raykd.sweep.spec import check_sweep
+from raykd.sweep.sweep_faults import check_sweep
 from tests.fuzz.damage import ANYWHERE
 
 ROOT = Path(__file__).parents[2]

@@ -18,8 +18,9 @@ from raykd.sweep.constraints import Constraints
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import MOST_REPEATS, Trials
-from raykd.sweep.spec import SearchConfig, check_sweep
+from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
+from raykd.sweep.sweep_faults import check_sweep
 from tests.sweep.samples import COST, TREE, trial
 from tests.sweep.test_spec import GOOD, faults, written  # noqa: F401  (a fixture)
 from tests.sweep.test_study import asked, record_of

@@ -8,7 +8,8 @@ import pytest
 
 from raykd.errors import SpecError
 from raykd.spec import load
-from raykd.sweep.spec import check_sweep, preparation_trees, search_identity
+from raykd.sweep.spec import preparation_trees, search_identity
+from raykd.sweep.sweep_faults import check_sweep
 
 ROOT = Path(__file__).parents[2]
 SWEEPS = [path for path in sorted((ROOT / "sweeps").rglob("*.yaml")) if path.parent.name != "base"]

@@ -18,7 +18,8 @@ from raykd.runs.prepare import student_runs
 from raykd.runs.recipe import Recipe, resolved_stage
 from raykd.spec import assignments, load
 from raykd.spec.yaml12 import parse
-from raykd.sweep.spec import check_sweep, plain_sweep
+from raykd.sweep.spec import plain_sweep
+from raykd.sweep.sweep_faults import check_sweep
 from tests.corpora_root import corpora_root
 from tests.runs.small import TREE, prepared
 from tests.teachers.checkpoints import make_checkpoint

@@ -1,0 +1,254 @@
+"""What no section of a sweep file can see alone, and which spaces can be searched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from raykd.conditions import ConditionError, parse
+from raykd.counted import counted
+from raykd.errors import Fault, SpecError
+from raykd.figures import DEPLOYED, TARGET_DEV, WALL_S, Directions, objective_fault
+from raykd.redact import redacted
+from raykd.runs.recipe_faults import recipe_faults
+from raykd.spec import Document, KeyPath, check, grid_size, is_searched
+from raykd.sweep.constraints import constraint_fault
+from raykd.sweep.spec import (
+    NOT_STORED,
+    PREPARED,
+    SEARCHABLE,
+    SweepFile,
+    preparation_trees,
+    searched_tree,
+)
+from raykd.sweep.starts import start_fault
+
+# Every corpus is read and every teacher trained before the search.
+MOST_PREPARATIONS = 16
+# Every student shape is measured before the search; more of them than this is a space written too finely.
+MOST_SHAPES = 256
+
+
+def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """Mismatches between sections of a plain sweep."""
+    faults = recipe_faults(sweep)
+    if sweep.baseline != "none" and not faults:
+        faults = [(("baseline",), message) for _, message in recipe_faults(sweep.on_labels())]
+    return (
+        faults
+        + objective_faults(sweep.objectives, sweep.labels.score_name)
+        + _target_faults(sweep)
+        + _deployed_faults(sweep)
+        + _constraint_faults(sweep)
+        + _confirm_faults(sweep)
+        + _unforeseen(sweep)
+    )
+
+
+def _confirm_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    confirm, runs = sweep.search.confirm, sweep.search.runs_per_setting
+    if confirm is None or confirm.seeds > runs:
+        return []
+    message = f"got {confirm.seeds}, and the search has run {counted(runs, 'seed')} already; ask for more"
+    return [(("search", "confirm", "seeds"), message)]
+
+
+def constrained_figures(sweep: SweepFile) -> frozenset[str]:
+    """The names in the sweep's constraints; of what is no condition, none."""
+    names: frozenset[str] = frozenset()
+    for source in sweep.search.constraints:
+        with suppress(ConditionError):
+            names |= parse(source, sweep.labels.score_name).names
+    return names
+
+
+def _constraint_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    labelled = [language for language in sweep.corpus.languages if sweep.corpus.role(language) == "labelled"]
+    found = [
+        (source, constraint_fault(source, sweep.labels.score_name, labelled))
+        for source in sweep.search.constraints
+    ]
+    return [
+        (("search", "constraints"), f"{source!r}: {message}")
+        for source, message in found
+        if message is not None
+    ]
+
+
+def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:
+    """What is wrong with `search.objectives`: the score is missing, or a name or a direction makes no sense."""
+    path: KeyPath = ("search", "objectives")
+    found = {name: objective_fault(name, way, score_name) for name, way in objectives.items()}
+    faults: list[tuple[KeyPath, str]] = [
+        ((*path, name), message) for name, message in found.items() if message is not None
+    ]
+    if score_name not in objectives and not faults:
+        faults.append((path, f"{score_name} must be among them: without it the smallest student wins"))
+    return faults
+
+
+def _target_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """The score of target languages on dev, where their dev is not read."""
+    name = TARGET_DEV.called(sweep.labels.score_name)
+    asked = {
+        ("search", "objectives"): sweep.objectives,
+        ("search", "constraints"): constrained_figures(sweep),
+    }
+    if sweep.corpus.zero_shot_dev:
+        return []
+    message = f"{name} is not known without dev of the target languages; set corpus.zero_shot_dev: true"
+    return [(path, message) for path, names in asked.items() if name in names]
+
+
+def _deployed_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """Figures of a deployed form that the student, or in a ratio the teacher, does not have."""
+    faults: list[tuple[KeyPath, str]] = []
+    constrained = constrained_figures(sweep)
+    for figure in DEPLOYED:
+        if figure.name not in (*sweep.objectives, *constrained):
+            continue
+        path: KeyPath = ("search", "objectives", figure.name)
+        if figure.name not in sweep.objectives:
+            path = ("search", "constraints")
+        compared = {"student": sweep.student, **({"teacher": sweep.teachers} if figure.against else {})}
+        for side, config in compared.items():
+            if reason := _not_deployed(config):
+                hint = (
+                    f"search {figure.name.rsplit('_', 1)[0]}"
+                    if figure.against
+                    else "search latency_ms or bytes"
+                )
+                faults.append((path, f"the {side} {reason}, and has no such form; {hint}"))
+    return faults
+
+
+def _unforeseen(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """Costs that no one knows before the end, where trials are stopped by their costs."""
+    if sweep.search.stopping.kind == "none" or WALL_S.name not in sweep.objectives:
+        return []
+    message = f"{WALL_S.name} is known when a trial has ended; without it, or with search.stopping.kind: none"
+    return [(("search", "objectives", WALL_S.name), message)]
+
+
+def _not_deployed(config: Any) -> str:
+    """Why no ONNX file is made of such a model; empty where one is."""
+    if config.contextual is not None:
+        return "reads frozen encoders"
+    if getattr(config, "count", 1) > 1:
+        return "is an ensemble"
+    return {"spans": "finds spans", "arcs": "scores arcs"}.get(config.decoder, "")
+
+
+def check_sweep(document: Document) -> None:
+    """Validate every alternative of the sweep file, and that its space can be searched as it says.
+
+    Raises:
+        SpecError: with all faults together, in the order of the file.
+    """
+    # What is written wrongly has no size, and what is too large is not gone through.
+    faults = _faults(document) or _too_large(document) or _combined(document)
+    faults += _not_searchable(document) + _with_passwords(document)
+    # What is written wrongly has no space.
+    faults = faults or _not_started(document)
+    if faults:
+        raise SpecError(document.ordered(faults))
+
+
+def _faults(document: Document) -> list[Fault]:
+    try:
+        check(document, SweepFile, extra=sweep_faults)
+    except SpecError as error:
+        return list(error.faults)
+    return []
+
+
+def _combined(document: Document) -> list[Fault]:
+    """Alternatives of corpus and teachers that do not fit one of the other sections, or each other."""
+    trees = preparation_trees(document.tree)
+    if len(trees) == 1:
+        return []  # checked already
+    fixed = (replace(document, tree={**document.tree, **sections}, unused={}) for sections in trees)
+    return [fault for each in fixed for fault in _faults(each)]
+
+
+def _not_searchable(document: Document) -> list[Fault]:
+    """Searches where none is possible. A malformed one is reported by `check`."""
+    faults = []
+    for section, value in document.tree.items():
+        try:
+            searched = section not in SEARCHABLE and is_searched(value)
+        except ValueError:
+            continue
+        if searched:
+            faults.append(document.fault((section,), "cannot be searched; give a plain value"))
+    return faults
+
+
+def _not_started(document: Document) -> list[Fault]:
+    """Settings of `search.start_from` that are not in the space, and a sampler that takes none."""
+    search, path = document.tree.get("search", {}), ("search", "start_from")
+    given = search.get("start_from", ())
+    if given and search.get("sampler") == "grid":
+        return [
+            document.fault(path, "a grid tries every setting in its order; remove it, or use another sampler")
+        ]
+    settings = [] if isinstance(given, str) else given
+    found = ((place, start_fault(each, searched_tree(document.tree))) for place, each in enumerate(settings))
+    return [document.fault((*path, place), message) for place, message in found if message is not None]
+
+
+def _with_passwords(document: Document) -> list[Fault]:
+    """Passwords in URIs that are stored with every trial."""
+    message = (
+        "holds a password, which every trial would store; write ${NAME}, and set NAME in the environment"
+    )
+    return [
+        document.fault(path, message)
+        for path, value in leaves(document.tree)
+        if isinstance(value, str) and redacted(value) != value and path not in NOT_STORED
+    ]
+
+
+def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Key path → value of all that is neither a mapping nor a list."""
+    items = (
+        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
+    )
+    if items is None:
+        yield path, value
+        return
+    for key, inner in items:
+        yield from leaves(inner, (*path, key))
+
+
+def _too_large(document: Document) -> list[Fault]:
+    """Spaces with more settings than can be computed one by one."""
+    tree, faults = document.tree, []
+    shapes = grid_size(tree["student"])
+    if shapes is None or shapes > MOST_SHAPES:
+        message = (
+            f"its space has {_many(shapes)} shapes, and each is measured before the search; "
+            f"write choices, or ranges with a step (at most {MOST_SHAPES} shapes)"
+        )
+        faults.append(document.fault(("student",), message))
+    sizes = {section: grid_size(tree[section]) for section in PREPARED if section in tree}
+    known = [size for size in sizes.values() if size is not None]
+    several = None if len(known) < len(sizes) else math.prod(known)
+    if several is None or several > MOST_PREPARATIONS:
+        searched = [section for section, size in sizes.items() if size != 1]
+        message = (
+            f"{_many(several)} settings of {' and '.join(searched)}, and each is computed before the search; "
+            f"write choices, or ranges with a step (at most {MOST_PREPARATIONS} settings)"
+        )
+        faults.append(document.fault((searched[0],), message))
+    if tree.get("search", {}).get("sampler") == "grid" and grid_size(tree) is None:
+        message = "a grid needs a step in every float range; give one, or use sampler: tpe"
+        faults.append(document.fault(("search", "sampler"), message))
+    return faults
+
+
+def _many(count: int | None) -> str:
+    return "infinitely many" if count is None else str(count)
