@@ -52,13 +52,14 @@ fuzz: venv
 
 # Kills, a full disk, flipped bits, two drivers, a tracking server that goes away or hangs, against real sweeps (some 15
 # minutes with nothing else running): each has to end as the undisturbed one. KILLS and SEED choose others. After them
-# the faults of nodes, on several node processes (for root alone: they have mounts of their own), and the tests with
-# several node processes, which `make test` leaves out for their length.
+# the faults of nodes, on several node processes (for root alone: they have mounts of their own), and the tests that
+# `make test` leaves out for their length: with several node processes, and of rarer kills.
 KILLS ?= 30
 chaos: venv
 	$(BIN)/python -m tests.chaos.faults $(SEED) $(KILLS)
 	test $$(id -u) != 0 || $(BIN)/python -m tests.chaos.nodes
 	RAYKD_CHAOS=1 $(BIN)/python -m pytest tests/chaos tests/cluster/test_slurm.py tests/end_to_end/test_nodes.py \
+		tests/end_to_end/test_distill.py tests/end_to_end/test_interrupt.py tests/runs/test_precompute_kill.py \
 		tests/tracking/test_delivery.py
 
 check: venv

@@ -9,6 +9,7 @@ import pytest
 
 from tests.end_to_end.command import ROOT, Command, run, running, stamps
 from tests.end_to_end.sweeps import TREE, sweep_file
+from tests.long import of_make_chaos
 from tests.stored import stored
 
 KEPT = 2
@@ -85,6 +86,7 @@ def kill_one(command: Command, store: Path) -> bool:
     return True
 
 
+@of_make_chaos
 def test_two_workers_of_which_one_is_killed_end_where_one_does(path, alone, tmp_path, ray_cluster):
     store = tmp_path / "store"
     shutil.copytree(path.parent / "store", store, ignore=shutil.ignore_patterns("runs"))

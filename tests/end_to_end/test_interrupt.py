@@ -8,12 +8,16 @@ import pytest
 
 from tests.end_to_end.command import running
 from tests.end_to_end.sweeps import TREE, sweep_file
+from tests.long import of_make_chaos
 
 
 @pytest.mark.parametrize(
     ("number", "phase"),
-    [(signal.SIGINT, "teachers"), (signal.SIGTERM, "teachers"), (signal.SIGINT, "precompute")],
-    ids=["ctrl-c", "terminated", "ctrl-c while slots sleep"],
+    [
+        pytest.param(signal.SIGINT, "teachers", id="ctrl-c"),
+        pytest.param(signal.SIGTERM, "teachers", id="terminated"),
+        pytest.param(signal.SIGINT, "precompute", id="ctrl-c while slots sleep", marks=of_make_chaos),
+    ],
 )
 def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, number, phase, request):
     epochs = 500 if phase == "teachers" else 1

@@ -19,6 +19,7 @@ from raykd.errors import PlacementError, StoreError
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.transfer import Covered, TransferSet, signal_id
+from tests.long import of_make_chaos
 from tests.runs.precompute_driver import NEEDS, SHARD, SHARDS, TEACHERS, run, texts
 from tests.transfer.samples import Source
 
@@ -121,6 +122,7 @@ def test_the_cpus_of_slots_that_sleep_are_used(full_ray_cluster, store):
     assert_whole(store)
 
 
+@of_make_chaos
 def test_a_full_disk_and_a_killed_actor(ray_cluster, store):
     with pytest.raises(StoreError, match="no space left on device") as full:
         run(store, "disk-full")
