@@ -30,7 +30,8 @@ def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterat
     """
     with placed(sweep.document):
         reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
-        warnings = dict.fromkeys(warning for report in reports for warning in report.warnings())
+        tags = "tags" in sweep.file.labels.columns
+        warnings = dict.fromkeys(each for report in reports for each in report.warnings(tags=tags))
         growth = sweep.file.resources.autoscale
         with (
             _monitor(plain=plain) as monitor,

@@ -130,11 +130,12 @@ class CorpusReport:
         """What `language` gives to training."""
         return self.roles.get(language, "labelled")
 
-    def warnings(self) -> list[str]:
-        """One sentence for each thing to know before training."""
+    def warnings(self, *, tags: bool = True) -> list[str]:
+        """One sentence for each thing to know before training; `tags`: whether the task reads them."""
         return [
             *self._missing(),
-            *self._unseen(),
+            *(self._unseen() if tags else ()),
+            *(self._repaired() if tags else ()),
             *self._changed(),
             *self.spaced_words(),
             *self._without_pos(),
@@ -173,7 +174,7 @@ class CorpusReport:
             )
             yield f"label {label!r} is in no training sentence, so it cannot be learnt ({places})"
 
-    def _changed(self) -> Iterable[str]:
+    def _repaired(self) -> Iterable[str]:
         for part, languages in self.repairs.items():
             for language, count in languages.items():
                 scheme = self.schemes[language]
@@ -183,6 +184,8 @@ class CorpusReport:
                     f"{'its' if one else 'their'} scheme ({scheme}) and {'was' if one else 'were'} repaired"
                 )
                 yield what + self._some("repairs", part, language)
+
+    def _changed(self) -> Iterable[str]:
         for part, languages in self.skipped.items():
             for language, count in languages.items():
                 one = count == 1

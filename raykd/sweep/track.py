@@ -102,7 +102,8 @@ def publish(
     for name, data in files.items():
         tracker.log_file(name, data)
     tracker.describe(table)
-    if sweep.file.tracking.models == "front" and front:
+    # What pretrains is no model that labels; its checkpoint is what raykd export writes.
+    if sweep.file.tracking.models == "front" and front and sweep.file.labels.structure != "pieces":
         why = {ship.number: verdict} if ship else {}
         log_models(sweep.records, tracker, front, scratch, why=why, listener=listener, card=card)
 

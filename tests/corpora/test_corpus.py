@@ -94,6 +94,7 @@ def test_the_report_has_what_was_found(root):
     assert "label 'MISC' is in no training sentence, so it cannot be learnt (1 x in test en)" in warnings
     dropped = "2 sentences were dropped from train: they are also in dev or test (es 2; for example 'en Roma', 'Bob'); "
     assert f"{dropped}set corpus.overlaps: keep to keep them" in warnings
+    assert report.warnings(tags=False) == [each for each in warnings if not each.startswith("label ")]
 
 
 def test_repairs_are_counted_by_part_and_language(root):
@@ -107,6 +108,7 @@ def test_repairs_are_counted_by_part_and_language(root):
     warning = next(each for each in report.warnings() if "2 tags of train en" in each)
     assert "were not valid in their scheme (iob2) and were repaired, for example " in warning
     assert f"{root}/en.train:1: 'I-PER' of word 1 read as 'B-PER'" in warning
+    assert not [each for each in report.warnings(tags=False) if "repaired" in each]
 
 
 def test_a_language_without_a_part_is_warned_about():

@@ -374,6 +374,7 @@ def test_pretraining_sweeps_without_teachers_or_labels(swept, capsys):
     said = "".join(capsys.readouterr())
     assert "one seed a setting" in said
     assert "labels, so its" not in said
+    assert "not logged as a model" not in said
     assert all(trial.scores.get("dev").beside["perplexity"].mean > 1 for trial in found.trials)
 
 
