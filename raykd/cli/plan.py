@@ -102,12 +102,16 @@ def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
 
 
 def _vocabularies(sweep: Sweep) -> Iterator[str]:
-    """For each checkpoint's vocabulary that students read: what pruning saves, and what of the test is unknown."""
+    """For each vocabulary that students read: whether it has as many pieces as asked for; of a checkpoint what pruning
+    saves, and what of the test is unknown."""
     runs: dict[str, list[Run]] = {}
     for run in sweep.shapes():
         runs.setdefault(run.vocabulary_id, []).append(run)
     for own in runs.values():
         pieces = open_vocabulary(sweep.storage, own[0].vocabulary_id).pieces
+        asked = (own[0].model.get("vocabulary") or {}).get("size", 0)
+        if pieces.size < asked:
+            yield f"vocabulary: {pieces.size:,} pieces of the {asked:,} that were asked for: the text has no more"
         if not isinstance(pieces, HFVocabulary) or not pieces.used:
             continue
         sizes = sorted({size for run in own if (size := model_config(run).embedding_dim)})

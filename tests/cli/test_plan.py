@@ -62,6 +62,14 @@ def test_a_treebank_says_where_its_parts_of_speech_are_from(planned, monkeypatch
     assert "\nparts of speech: gold\n" in planned()[0]
 
 
+def test_a_text_that_gives_fewer_pieces_than_asked_for_is_named(planned):
+    out, _ = planned("--set", "student.vocabulary.size=20000")
+    assert re.search(
+        r"vocabulary: [\d,]+ pieces of the 20,000 that were asked for: the text has no more", out
+    )
+    assert "asked for" not in planned()[0]
+
+
 def test_what_would_be_taken_over_is_done(planned):
     out, words = planned()
     assert "plan: 2 trials (2 done)" in out
