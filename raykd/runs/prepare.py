@@ -221,6 +221,14 @@ def student_runs(recipe: Recipe, preparation: Preparation) -> tuple[Run, ...]:
     return tuple(_student_run(recipe, preparation, languages) for languages in groups)
 
 
+def seed_runs(recipe: Recipe, preparation: Preparation, seeds: int) -> tuple[tuple[Run, ...], ...]:
+    """The runs of the recipe's student over so many seeds, `training.seed` and those behind it."""
+    if recipe.names_seed:
+        return tuple(student_runs(recipe.of_seed(offset), preparation) for offset in range(seeds))
+    runs = student_runs(recipe, preparation)
+    return tuple(tuple(with_seed(run, offset) for run in runs) for offset in range(seeds))
+
+
 def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str, ...]) -> Run:
     corpus, name = preparation.of_languages(languages)
     student = _resolved_student(recipe, preparation).pinned(_one(languages))

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 else:
     TaskName = Literal[tuple(TASKS)]
 LayerGroup = Literal["head", "projection", "encoder", "embeddings"]
+SEED = "{seed}"
+"""In a path of the student, stands for the run's `training.seed`."""
+
 OF_THE_RUN = ("seed", "dropout")
 """What of `training` holds for a whole run, not for one stage."""
 
@@ -115,9 +118,24 @@ class Recipe(Frozen):
 
     @property
     def scoped_student(self) -> StudentConfig:
-        """The student, with the scope that its strategy says."""
+        """The student, with the scope that its strategy says, and `{seed}` in its paths as the number it is."""
         scope = self.strategy and self.strategy.scope
-        return self.student.model_copy(update={"scope": scope}) if scope else self.student
+        student = self.student.model_copy(update={"scope": scope}) if scope else self.student
+        if not self.names_seed:
+            return student
+        return type(student).model_validate_json(
+            student.model_dump_json().replace(SEED, str(self.training.seed))
+        )
+
+    @property
+    def names_seed(self) -> bool:
+        """Whether each seed of the student starts from files of its own."""
+        return SEED in self.student.model_dump_json()
+
+    def of_seed(self, offset: int) -> Self:
+        """The same with `training.seed` so much higher."""
+        training = self.training.model_copy(update={"seed": self.training.seed + offset})
+        return self.model_copy(update={"training": training})
 
     @property
     def method(self) -> str:

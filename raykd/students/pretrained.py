@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from raykd.layers.hf_classifier import classifier, rebuilt
 from raykd.layers.hf_config import HFConfig
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 class CheckpointStudent(HFConfig):
     """What all students that start as a Transformers checkpoint have in common."""
 
+    path: Annotated[str, Field(min_length=1)]
+    """A checkpoint by folder or name on the Hub. `{seed}` in it stands for the run's seed: where there are several,
+    each starts from a checkpoint of its own."""
     scope: Literal["language", "all"] = "all"
     """One for each language, or one for all."""
     projection: ClassVar[None] = None

@@ -39,7 +39,8 @@ class Seq2SeqStudent(Frozen):
 
     kind: Literal["seq2seq"] = "seq2seq"
     path: Annotated[str, Field(min_length=1)] | None = None
-    """A checkpoint of an encoder, by folder or name on the Hub, which is fine-tuned; null: one is drawn at random."""
+    """A checkpoint of an encoder, by folder or name on the Hub, which is fine-tuned; null: one is drawn at random.
+    `{seed}` in it stands for the run's seed."""
     freeze: tuple[Literal["embeddings"], ...] = ()
     """Of a checkpoint, what is not trained."""
     checksum: str | None = None

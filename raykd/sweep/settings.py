@@ -19,11 +19,10 @@ from raykd.runs.prepare import (
     Preparation,
     Read,
     prepare,
+    seed_runs,
     shared_texts,
     step_needs,
-    student_runs,
     transfer_needs,
-    with_seed,
 )
 from raykd.runs.run import Run
 from raykd.signals import Need
@@ -158,11 +157,7 @@ class Settings:
         if name not in self._resolved:
             recipe = self.recipe(tree)
             prepared = self.prepared[preparation_key(recipe)]
-            runs = student_runs(recipe, prepared.preparation)
-            seeds = tuple(
-                tuple(with_seed(run, offset) for run in runs)
-                for offset in range(recipe.search.runs_per_setting)
-            )
+            seeds = seed_runs(recipe, prepared.preparation, recipe.search.runs_per_setting)
             self._resolved[name] = Setting(tree, recipe, prepared, seeds)
         return self._resolved[name]
 

@@ -25,7 +25,7 @@ from raykd.runs.distil import Batch, Learner
 from raykd.runs.live import LiveTeacher, live_needs, live_teacher
 from raykd.runs.load import load_tagger
 from raykd.runs.models import build_model
-from raykd.runs.prepare import prepare, student_runs
+from raykd.runs.prepare import prepare, seed_runs, student_runs
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.storage import Storage
@@ -324,6 +324,29 @@ def test_fine_tuning_with_a_teacher(encoders, tmp_path):
     for name, parameter in before.named_parameters():
         same = torch.equal(parameter, dict(tagger.model.named_parameters())[name])
         assert same == ("embeddings" in name), name
+
+
+def test_each_seed_may_start_from_a_checkpoint_of_its_own(encoders, tmp_path):
+    """As where encoders were pretrained over several seeds: no figure is of one of them alone."""
+    for seed, name in ((4, "small"), (5, "teacher")):
+        shutil.copytree(encoders / name, tmp_path / f"encoder-{seed}")
+    student = {"kind": "pretrained", "path": str(tmp_path / "encoder-{seed}")}
+    asked = fine_tuning(
+        encoders, student=student, objective={"kind": "gold"}, teachers={"kind": "none"}, training={"seed": 4}
+    )
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    ((first,), (second,)) = seed_runs(asked, ready, 2)
+    assert student_runs(asked, ready) == (first,)
+    assert [run.training["seed"] for run in (first, second)] == [4, 5]
+    assert [run.model["path"][-1] for run in (first, second)] == ["4", "5"]
+    named = {"kind": "pretrained", "path": str(encoders / "teacher")}
+    by_hand = fine_tuning(
+        encoders, student=named, objective={"kind": "gold"}, teachers={"kind": "none"}, training={"seed": 5}
+    )
+    assert second.id == student_of(ready, by_hand).id  # the run of the weights, wherever their folder is
+    with pytest.raises(StoreError, match="encoder-6"):
+        seed_runs(asked, ready, 3)
 
 
 @pytest.mark.parametrize("vocabulary", ["whole", "pruned"])
