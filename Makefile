@@ -27,9 +27,11 @@ demo: venv
 	@echo "A sentence, labelled by the best student:"
 	@echo "Marie Keller works for Arden Energy in Brighton ." | $(BIN)/raykd predict .raykd/demo -
 
-# On as many processes as there are cores, to four; each file is one process' whole, and so are all tests that need Ray.
+# On one process more than there are cores, to five, because tests of sweeps wait for other processes; each file is one
+# process' whole, and so are all tests that share one Ray cluster.
+PROCESSES ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 test: venv
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
 
 # The pages of docs/ as a site; a link or an anchor that leads nowhere is an error.
 DOCS_READY := $(VENV)/.docs-ready

@@ -110,12 +110,3 @@ class MaskedLanguageModel(HFModel):
 
     def to_onnx(self) -> ModelProto:
         raise ExportError("a masked language model is a checkpoint of Transformers; raykd export writes that")
-
-    def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
-        found = self.model.base_model(
-            input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=len(layers) > 1
-        )
-        if len(layers) <= 1:
-            return found.last_hidden_state
-        return torch.cat([found.hidden_states[layer] for layer in layers], -1)

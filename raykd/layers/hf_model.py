@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from abc import abstractmethod
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -118,10 +117,17 @@ class HFModel(Model):
                     return own(pieces_BP, lengths_B), found
             return windows(own, pieces_BP, lengths_B), self._of_those_that_fit(batch, fits_B, attention)
 
-    @abstractmethod
     def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        """What the head gives, or reads, and the states of these layers [B, P, D], side by side, of sentences that it
-        reads at once."""
+        """The states of these layers [B, P, D], side by side, or of the last one where none is named, of sentences
+        that it reads at once; a classifier's begin with what its head gives."""
+        mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        more = any(layer != self.depth for layer in layers)
+        found = self.model.base_model(
+            input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=more
+        )
+        if not more:
+            return found.last_hidden_state
+        return torch.cat([found.hidden_states[layer] for layer in layers], -1)
 
     def _of_those_that_fit(self, batch: TokenBatch, fits_B: Tensor, attention: Sequence[int]) -> Scores:
         rows = fits_B.nonzero()[:, 0]

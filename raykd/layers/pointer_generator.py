@@ -7,7 +7,6 @@ labels in all: behind those that are generated, each word of the sentence is one
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
@@ -20,8 +19,8 @@ from raykd.errors import ExportError
 from raykd.layers.beam_search import beam_search
 from raykd.layers.dropout import OwnDropout
 from raykd.layers.heads import full_precision
-from raykd.layers.model import Model, Output
-from raykd.layers.windows import in_windows
+from raykd.layers.hf_model import Frozen, HFModel
+from raykd.layers.model import Output
 from raykd.structures import Chain
 from raykd.structures.labelled_arcs import NEVER
 
@@ -36,7 +35,7 @@ STEPS = 256
 """Position vectors of a decoder; steps behind them have the last one."""
 
 
-class PointerGenerator(Model):
+class PointerGenerator(HFModel):
     """Given the steps of a batch it gives the distribution of each of them after those before (teacher forcing): a
     chain without transitions whose labels are O that it generates and the words of the sentence. Without steps it
     generates, and gives a chain that allows what it found alone, with the log-probability of that as its score.
@@ -53,10 +52,8 @@ class PointerGenerator(Model):
         decoder: one with attention to an encoder's states of the same size, and O + 1 vectors of labels: the last one
             begins every sequence.
         labels: what is generated, brackets that open and the one that closes them.
-        limit: the most pieces that the encoder reads at once, `prefix` and `suffix` special ones around a sentence
-            included; longer sentences are read in overlapping windows (`layers/windows.py`).
+        limit: the most pieces that the encoder reads at once, as of every `HFModel`, whose `freeze` is the encoder's.
         beam: hypotheses of a sentence (`layers/beam_search.py`); 1 is greedy.
-        freeze: `embeddings`, where those of the encoder are not trained.
     """
 
     def __init__(
@@ -69,32 +66,46 @@ class PointerGenerator(Model):
         prefix: int,
         suffix: int,
         beam: int = 1,
-        freeze: Sequence[str] = (),
+        freeze: Sequence[Frozen] = (),
     ):
-        super().__init__()
-        self.encoder, self.decoder = encoder, decoder
+        super().__init__(encoder, limit=limit, prefix=prefix, suffix=suffix, freeze=freeze)
+        self.decoder = decoder
         self.scores = nn.Linear(encoder.config.hidden_size, len(labels))
         self._changes = labels.bracket_changes()
-        self._limit, self._prefix, self._suffix = limit, prefix, suffix
-        self._beam, self._freeze = beam, tuple(freeze)
-        self._attention: str = encoder.config._attn_implementation
+        self._beam = beam
+        self._decoder_attention: str = decoder.config._attn_implementation
 
-    def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
-        for layer in layers:
-            self.hidden_size(layer)  # it gives none
+    def forward(
+        self,
+        batch: TokenBatch,
+        *,
+        layers: Sequence[int] = (),
+        pieces: Sequence[int] = (),
+        attention: Sequence[int] = (),
+    ) -> Output:
+        if layers:
+            raise ValueError(
+                f"a pointer-generator predicts no label of a word, so of layer {layers[0]} neither"
+            )
         if batch.steps_BS is None or batch.step_lengths_B is None:
             return Output(self.generate(batch))
+        number = {layer: self.checked(layer) for layer in pieces}
+        read = tuple(dict.fromkeys((*number.values(), self.depth)))
+        read_BPD, scores = self.read(batch, read, attention)
+        states = dict(zip(read, read_BPD.chunk(len(read), -1), strict=True))
+        sentences = _Sentences.of_batch(batch, states[self.depth])
         with OwnDropout() if self.training else nullcontext():
-            sentences = self._read(batch)
             inputs_BSD = self._inputs(batch.steps_BS[:, :-1], sentences)
             begin_B1D = self._begin(len(batch))
             states_BSD = self._decoded(torch.cat([begin_B1D.to(inputs_BSD.dtype), inputs_BSD], 1), sentences)
-            return Output(Chain(self._scored(states_BSD, sentences), batch.step_lengths_B))
+        chain = Chain(self._scored(states_BSD, sentences), batch.step_lengths_B)
+        inside = {layer: states[number[layer]] for layer in pieces}
+        return Output(chain, {}, inside, scores, batch.piece_lengths_B)
 
     def generate(self, batch: TokenBatch, *, steps: int | None = None) -> Chain:
         """What is generated for each sentence, as a chain that allows it alone. With `steps`, exactly so many,
         complete or not: to measure time."""
-        sentences = self._read(batch)
+        sentences = _Sentences.of_batch(batch, self.read(batch, (self.depth,), ())[0])
         most_B = 3 * batch.lengths_B + 8 if steps is None else torch.full_like(batch.lengths_B, steps)
         words = torch.zeros(batch.first_BT.shape[1], dtype=torch.long)
         change_L = torch.cat([torch.from_numpy(self._changes), words]).to(most_B.device)
@@ -106,19 +117,9 @@ class PointerGenerator(Model):
         return Chain(scores_BSL[:, : int(lengths_B.max())], lengths_B)
 
     def train(self, mode: bool = True) -> Self:
-        # The fused kernels of attention draw their dropout themselves, by the rows that one worker has.
-        for part in (self.encoder, self.decoder):
-            part.set_attn_implementation("eager" if mode else self._attention)
+        # As of the encoder.
+        self.decoder.set_attn_implementation("eager" if mode else self._decoder_attention)
         return super().train(mode)
-
-    @property
-    def piece_limit(self) -> int:
-        return self._limit
-
-    def architecture(self) -> dict[str, Any]:
-        # As JSON, since a Transformers configuration holds types and numbers as keys.
-        config = json.loads(self.encoder.config.to_json_string(use_diff=False))
-        return {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
 
     def to_onnx(self) -> ModelProto:
         raise ExportError(
@@ -126,39 +127,8 @@ class PointerGenerator(Model):
             "raykd.load gives the model itself, whose trees() parses text"
         )
 
-    def embedding_matrix(self) -> Tensor:
-        return self.encoder.get_input_embeddings().weight
-
-    def fixed(self) -> Sequence[nn.Parameter]:
-        return [*self._embeddings().parameters()] if "embeddings" in self._freeze else []
-
     def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
-        below = {id(p): p for p in self._embeddings().parameters()}
-        return {
-            "head": [*self.decoder.parameters(), *self.scores.parameters()],
-            "encoder": [p for p in self.encoder.parameters() if id(p) not in below],
-            "embeddings": list(below.values()),
-        }
-
-    def _embeddings(self) -> nn.Module:
-        own = self.encoder
-        return own.embeddings if hasattr(own, "embeddings") else own.get_input_embeddings()
-
-    def _read(self, batch: TokenBatch) -> _Sentences:
-        def states(pieces_WV: Tensor, lengths_W: Tensor) -> Tensor:
-            mask_WV = _inside(lengths_W, pieces_WV.shape[1])
-            return self.encoder(input_ids=pieces_WV, attention_mask=mask_WV.long()).last_hidden_state
-
-        pieces_BPD = in_windows(
-            states, batch.pieces_BP, batch.piece_lengths_B,
-            limit=self._limit, prefix=self._prefix, suffix=self._suffix,
-        )  # fmt: skip
-        return _Sentences(
-            pieces_BPD,
-            _inside(batch.piece_lengths_B, batch.pieces_BP.shape[1]).long(),
-            pieces_BPD.take_along_dim(batch.first_BT[:, :, None], 1),
-            _inside(batch.lengths_B, batch.first_BT.shape[1]),
-        )
+        return {**super().layer_groups(), "head": [*self.decoder.parameters(), *self.scores.parameters()]}
 
     def _begin(self, rows: int) -> Float[Tensor, "row 1 size"]:
         """The first input of every sequence."""
@@ -202,6 +172,16 @@ class _Sentences:
     inside_NP: Int[Tensor, "row piece"]
     words_NTD: Float[Tensor, "row time size"]
     is_word_NT: Bool[Tensor, "row time"]
+
+    @classmethod
+    def of_batch(cls, batch: TokenBatch, pieces_BPD: Tensor) -> _Sentences:
+        """Those of a batch, by the encoder's states of their pieces."""
+        return cls(
+            pieces_BPD,
+            _inside(batch.piece_lengths_B, batch.pieces_BP.shape[1]).long(),
+            pieces_BPD.take_along_dim(batch.first_BT[:, :, None], 1),
+            _inside(batch.lengths_B, batch.first_BT.shape[1]),
+        )
 
     def of(self, rows_N: Tensor) -> _Sentences:
         """Those at `rows`."""

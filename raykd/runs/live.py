@@ -20,7 +20,7 @@ from raykd.runs.models import load_model
 from raykd.runs.run import MODEL, Run
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
-from raykd.structures import Chain, kbest
+from raykd.structures import kbest
 
 if TYPE_CHECKING:
     from raykd.corpora.encoding import TokenBatch
@@ -84,7 +84,8 @@ class LiveTeacher:
             given = replace(given, hidden={**given.hidden, **own})
         if self._reads_scores:
             chain: Any = output.distribution
-            self._check_labels(chain)
+            # Behind the steps of a tree each word of the batch is one.
+            self._check_labels(chain.tags - (0 if text.steps_BS is None else text.first_BT.shape[1]))
             paths = kbest(chain, self._k) if self._k else (None, None)
             given = replace(given, chain=chain, paths_BKT=paths[0], scores_BK=paths[1])
         return given
@@ -93,10 +94,10 @@ class LiveTeacher:
     def _reads_scores(self) -> bool:
         return any(need.signal not in INSIDE for need in self._needs)
 
-    def _check_labels(self, chain: Chain) -> None:
-        if chain.tags != self._tags:
+    def _check_labels(self, labels: int) -> None:
+        if labels != self._tags:
             raise RunError(
-                f"the teacher predicts {chain.tags} labels and the student {self._tags}; give them one vocabulary: "
+                f"the teacher predicts {labels} labels and the student {self._tags}; give them one vocabulary: "
                 "student.vocabulary: {kind: teacher}"
             )
 

@@ -41,7 +41,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 LANGUAGE_MODELS = ("encoder", "pretrained_encoder")
 """The kinds of students that are masked language models."""
-OPEN = (*LANGUAGE_MODELS, "pretrained")
+OPEN = (*LANGUAGE_MODELS, "pretrained", "seq2seq")
 """The kinds of students that give the inside of a Transformers encoder."""
 
 
@@ -358,19 +358,29 @@ def _generation_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """Trees that are generated step by step without a student that does it, and the other way round."""
     generates, seq2seq = recipe.labels.structure == "steps", recipe.student.kind == "seq2seq"
     if not generates:
-        message = f"'seq2seq' generates trees of intents and slots, and task {recipe.task!r} predicts none"
-        hint = "set task: semantic_parsing, or student.kind: transformer"
-        return [(("student", "kind"), f"{message}; {hint}")] if seq2seq else []
+        message = f"generates trees of intents and slots, and task {recipe.task!r} predicts none"
+        hint = "set task: semantic_parsing, or "
+        kinds = (
+            ("student", "seq2seq", seq2seq, "transformer"),
+            ("teachers", "hf_seq2seq", recipe.teachers.kind == "hf_seq2seq", "bilstm_maxent"),
+        )
+        return [
+            ((section, "kind"), f"{name!r} {message}; {hint}{section}.kind: {other}")
+            for section, name, given, other in kinds
+            if given
+        ]
     faults: list[tuple[KeyPath, str]] = []
     if not seq2seq:
         message = f"{recipe.student.kind!r} generates no trees; set student.kind: seq2seq"
         faults.append((("student", "kind"), message))
-    if recipe.teachers.kind != "none":
-        message = f"{recipe.teachers.kind!r} generates no trees; set teachers: {{kind: none}}"
+    if recipe.teachers.kind not in ("none", "hf_seq2seq"):
+        message = f"{recipe.teachers.kind!r} generates no trees; set teachers.kind: hf_seq2seq, or none"
         faults.append((("teachers", "kind"), message))
     if recipe.corpus.has_text:
         name = "unlabelled_languages" if recipe.corpus.unlabelled_languages else "unlabelled"
-        message = "text without trees teaches nothing where there is no teacher; omit it"
+        message = (
+            "a teacher reads the steps of gold trees, so that text without trees teaches nothing; omit it"
+        )
         hint = ", or name the languages in zero_shot_languages" if name == "unlabelled_languages" else ""
         faults.append((("corpus", name), message + hint))
     return faults

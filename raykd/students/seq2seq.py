@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
 from raykd.corpora.pieces import Special
 from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
-from raykd.layers.checkpoint import quietly, weights_checksum
+from raykd.layers.checkpoint import weights_checksum
 from raykd.layers.hf_config import HFConfig
-from raykd.layers.pointer_generator import STEPS, PointerGenerator
+from raykd.layers.hf_seq2seq import of_checkpoint, pointer_generator, rebuilt_pointer_generator
 from raykd.layers.tagger_config import Size
 from raykd.spec import Frozen
 from raykd.students.encoder import EncoderStudent
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from raykd.corpora.tags import TagSet
+    from raykd.layers.pointer_generator import PointerGenerator
 
 DRAWN = ("embedding_dim", "layers", "heads", "feed_forward_dim", "positions", "architecture")
 """What says how an encoder is drawn."""
@@ -100,9 +100,9 @@ class Seq2SeqStudent(Frozen):
         return self.vocabulary
 
     @property
-    def depth(self) -> None:
-        """It gives no hidden states."""
-        return None
+    def depth(self) -> int | None:
+        """Layers of its encoder; None where only its checkpoint says."""
+        return self._drawn().depth if self.path is None else None
 
     def build(
         self,
@@ -126,25 +126,21 @@ class Seq2SeqStudent(Frozen):
             StoreError: there is no such checkpoint, or it changed.
         """
         if self.path is not None:
-            return self._of_checkpoint(self.path, tag_set, dropout)
+            given = HFConfig(path=self.path, checksum=self.checksum, freeze=self.freeze)
+            return of_checkpoint(given, tag_set, dropout=dropout, **self._decoder)
         # Words and WordPieces of raykd's own have no pieces around a sentence, and the padding of BERT's.
         named = special if special.prefix else BERT_SPECIAL
         sizes = {"vocabulary_size": vocabulary_size, "tag_set": tag_set, "dropout": dropout}
         drawn = self._drawn().build(**sizes, special=named)
         around = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
-        return self._model(drawn.model.base_model, tag_set, dropout, limit=drawn.piece_limit, **around)
+        encoder, sizes = drawn.model.base_model, {"limit": drawn.piece_limit, **around}
+        return pointer_generator(encoder, tag_set, dropout=dropout, **sizes, **self._decoder)
 
     def rebuild(
         self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
     ) -> PointerGenerator:
         """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint."""
-        from transformers import AutoConfig, AutoModel  # takes seconds to import
-
-        with quietly():
-            config = AutoConfig.for_model(**architecture["config"])
-            encoder = AutoModel.from_config(config, dtype=torch.float32)
-        sizes = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
-        return self._model(encoder, tag_set, 0.0, **sizes)
+        return rebuilt_pointer_generator(architecture, tag_set, freeze=self.freeze, **self._decoder)
 
     def shape(self) -> dict[str, Any]:
         """What its latency depends on, apart from the number of pieces."""
@@ -155,24 +151,7 @@ class Seq2SeqStudent(Frozen):
         sizes = {name: own for name in DRAWN if (own := getattr(self, name)) is not None}
         return EncoderStudent(**sizes, vocabulary=self.vocabulary)
 
-    def _of_checkpoint(self, path: str, tag_set: TagSet, dropout: float) -> PointerGenerator:
-        given = HFConfig(path=path, checksum=self.checksum)
-        encoder, _ = given.loaded("AutoModel")
-        return self._model(encoder, tag_set, dropout, **given.sizes(encoder))
-
-    def _model(self, encoder: Any, tag_set: TagSet, dropout: float, **sizes: int) -> PointerGenerator:
-        from transformers import BertConfig as DecoderConfig
-        from transformers import BertModel
-
-        if getattr(encoder, "pooler", None) is not None:
-            encoder.pooler = None  # reads the first piece alone, and nothing reads it
-        config = DecoderConfig(
-            vocab_size=len(tag_set) + 1, hidden_size=encoder.config.hidden_size,
-            num_hidden_layers=self.decoder_layers, num_attention_heads=encoder.config.num_attention_heads,
-            intermediate_size=self.decoder_feed_forward_dim, max_position_embeddings=STEPS, type_vocab_size=1,
-            pad_token_id=None, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
-            is_decoder=True, add_cross_attention=True,
-        )  # fmt: skip
-        with quietly():
-            decoder = BertModel(config, add_pooling_layer=False)
-        return PointerGenerator(encoder, decoder, tag_set, beam=self.beam, freeze=self.freeze, **sizes)
+    @property
+    def _decoder(self) -> dict[str, Any]:
+        """What says how trees are generated."""
+        return self.model_dump(include={"decoder_layers", "decoder_feed_forward_dim", "beam"})

@@ -28,6 +28,7 @@ from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.biaffine_parser import BiaffineParserTeacher, SecondOrderParserTeacher
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
 from raykd.teachers.hf_masked_lm import HFMaskedLMTeacher
+from raykd.teachers.hf_seq2seq import HFSeq2SeqTeacher
 from raykd.teachers.hf_sequence_classifier import HFSequenceClassifierTeacher
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
 from raykd.teachers.none import NoTeacher
@@ -42,6 +43,7 @@ TEACHERS = MappingProxyType(
         "hf_token_classifier": HFTokenClassifierTeacher,
         "hf_sequence_classifier": HFSequenceClassifierTeacher,
         "hf_masked_lm": HFMaskedLMTeacher,
+        "hf_seq2seq": HFSeq2SeqTeacher,
         "none": NoTeacher,
     }
 )
@@ -55,6 +57,7 @@ TeacherConfig = Annotated[
     | HFTokenClassifierTeacher
     | HFSequenceClassifierTeacher
     | HFMaskedLMTeacher
+    | HFSeq2SeqTeacher
     | NoTeacher,
     Field(discriminator="kind"),
 ]
@@ -66,6 +69,7 @@ __all__ = [
     "BiaffineNERTeacher",
     "BiaffineParserTeacher",
     "HFMaskedLMTeacher",
+    "HFSeq2SeqTeacher",
     "HFSequenceClassifierTeacher",
     "HFTokenClassifierTeacher",
     "NoTeacher",

@@ -139,6 +139,7 @@ def test_every_entry_is_tested():
     assert {kind for kind, _ in VARIANTS} == {*STUDENTS, *TEACHERS} - {
         "encoder",
         "hf_masked_lm",
+        "hf_seq2seq",
         "pretrained_encoder",
         "seq2seq",
         "none",

@@ -365,7 +365,7 @@ def test_settings_that_contradict_each_other(root, student, message):
         (
             {"teachers": {"kind": "bilstm_crf", "embedding_dim": 8, "hidden_dim": 8}},
             ("teachers", "kind"),
-            "set teachers: {kind: none}",
+            "set teachers.kind: hf_seq2seq, or none",
         ),
         ({"corpus": {"unlabelled": "en-test.iob"}}, ("corpus", "unlabelled"), "teaches nothing"),
         (

@@ -36,6 +36,7 @@ BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelle
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
 PRETRAINING = ("schedule.epochs=1", "student.embedding_dim=6", "corpus.cap=44")
 ENCODERS = ("schedule.epochs=1", "corpus.cap=44")
+OF_ENCODERS = ("ner", "pretraining_distillation", "semantic_parsing_encoders", "sick_encoders", "xsid")
 PARSING = ("schedule.epochs=1", "student.embedding_dim=8", *REAL)
 FOLDERS = {
     "aspect": "aspect",
@@ -51,6 +52,7 @@ FOLDERS = {
     "ud_pos": "ud",
     "classification": "sst2",
     "semantic_parsing": "atis",
+    "semantic_parsing_encoders": "xsid",
     "sick": "sick",
     "sst2": "sst2",
     "uner": "uner",
@@ -106,7 +108,7 @@ def test_the_small_form_runs(name, store, encoder):
         sizes = PRETRAINING
     if Path(name).stem == "semantic_parsing":
         sizes = PARSING
-    if Path(name).stem in ("ner", "pretraining_distillation", "sick_encoders", "xsid"):
+    if Path(name).stem in OF_ENCODERS:
         sizes = (*ENCODERS, f"teachers.path={encoder}")
         sizes += () if Path(name).stem == "pretraining_distillation" else (f"student.path={encoder}",)
     root = () if folder is None else (f"corpus.root={corpora_root(folder)}",)

@@ -1,0 +1,77 @@
+"""Pointer-generators: what teachers and students that put a new decoder on a Transformers encoder have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from raykd.layers.checkpoint import quietly
+from raykd.layers.pointer_generator import STEPS, PointerGenerator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from raykd.corpora.tags import TagSet
+    from raykd.layers.hf_config import HFConfig
+    from raykd.layers.hf_model import Frozen
+
+
+def pointer_generator(
+    encoder: Any,
+    labels: TagSet,
+    *,
+    decoder_layers: int,
+    decoder_feed_forward_dim: int,
+    dropout: float = 0.0,
+    beam: int = 1,
+    freeze: Sequence[Frozen] = (),
+    **sizes: int,
+) -> PointerGenerator:
+    """An `encoder` of Transformers with a decoder that is drawn from torch's generator, of the encoder's size and
+    attention heads; `sizes` are those of its reading, as of every `HFModel`."""
+    from transformers import BertConfig, BertModel  # takes seconds to import
+
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None  # reads the first piece alone, and nothing reads it
+    config = BertConfig(
+        vocab_size=len(labels) + 1, hidden_size=encoder.config.hidden_size,
+        num_hidden_layers=decoder_layers, num_attention_heads=encoder.config.num_attention_heads,
+        intermediate_size=decoder_feed_forward_dim, max_position_embeddings=STEPS, type_vocab_size=1,
+        pad_token_id=None, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
+        is_decoder=True, add_cross_attention=True,
+    )  # fmt: skip
+    with quietly():
+        decoder = BertModel(config, add_pooling_layer=False)
+    return PointerGenerator(encoder, decoder, labels, beam=beam, freeze=freeze, **sizes)
+
+
+def of_checkpoint(
+    config: HFConfig, labels: TagSet, *, kept: Sequence[int] | None = None, **own: Any
+) -> PointerGenerator:
+    """The encoder of `config`'s checkpoint with a new decoder. `kept`: the pieces of a pruned vocabulary, by their ids
+    in the checkpoint.
+
+    Raises:
+        StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
+    """
+    encoder, _ = config.loaded("AutoModel")
+    model = pointer_generator(encoder, labels, freeze=config.freeze, **config.sizes(encoder), **own)
+    if kept is not None:
+        model.keep_rows(kept)
+    model.fixed()  # refuses layers that are not there
+    return model
+
+
+def rebuilt_pointer_generator(
+    architecture: Mapping[str, Any], labels: TagSet, *, freeze: Sequence[Frozen], **own: Any
+) -> PointerGenerator:
+    """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint and its
+    weights."""
+    from transformers import AutoConfig, AutoModel  # takes seconds to import
+
+    with quietly():
+        config = AutoConfig.for_model(**architecture["config"])
+        encoder = AutoModel.from_config(config, dtype=torch.float32)
+    sizes = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
+    return pointer_generator(encoder, labels, freeze=freeze, **sizes, **own)

@@ -1,0 +1,91 @@
+"""A Transformers encoder with a decoder that generates trees: what students of semantic parsing learn from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from raykd.layers.hf_config import HFConfig
+from raykd.layers.hf_seq2seq import of_checkpoint, rebuilt_pointer_generator
+from raykd.teachers.ensemble import Seeded
+from raykd.training import Duration, TrainingConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from raykd.corpora.tags import TagSet
+    from raykd.layers.pointer_generator import PointerGenerator
+
+
+class HFSeq2SeqTeacher(HFConfig, Seeded, Duration):
+    """A checkpoint of an encoder with a new decoder that generates trees of intents and slots (Rongali et al. 2020),
+    fine-tuned by raykd (Soltan et al. 2021, stage 2).
+
+    Nothing of it is stored: it reads each batch in the training step of the student, with the steps of the gold trees,
+    and gives its scores of each next step.
+    """
+
+    kind: Literal["hf_seq2seq"] = "hf_seq2seq"
+    decoder_layers: Annotated[int, Field(ge=1)] = 3
+    decoder_feed_forward_dim: Annotated[int, Field(ge=1)] = 512
+    """Hidden size of the linear layers of the decoder that follow its attention."""
+    beam: Annotated[int, Field(ge=1)] = 1
+    """Hypotheses that are kept of each sentence while its own trees are generated, to be scored."""
+    epochs: Annotated[int, Field(ge=1)] | None = 20
+    """Passes over its text at most, of which the best is kept."""
+    training: TrainingConfig = TrainingConfig(
+        optimiser="adamw",
+        learning_rate=1e-4,
+        learning_rate_schedule="linear",
+        warmup=0.1,
+        loss_average="token",
+        dropout=0.1,
+    )
+    scope: ClassVar[Literal["all"]] = "all"
+    trained: ClassVar[bool] = True
+    stores: ClassVar[bool] = False
+    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "piece_states", "attention")
+
+    @model_validator(mode="after")
+    def _one_that_can_be_asked(self) -> Self:
+        if self.count > 1:
+            raise ValueError("one teacher is asked in the training step; set count: 1")
+        return self
+
+    def build(
+        self,
+        *,
+        tag_set: TagSet,
+        vocabulary_size: int = 0,
+        characters: int = 0,
+        unit: Literal["word", "sentence"] = "word",
+        dropout: float = 0.0,
+        kept: Sequence[int] | None = None,
+    ) -> PointerGenerator:
+        """The checkpoint with a decoder that is drawn from torch's generator.
+
+        Args:
+            tag_set: the steps that it generates.
+            dropout: of the decoder's states and attention, active in training; that of the encoder is the checkpoint's.
+            kept: the pieces of a pruned vocabulary, by their ids in the checkpoint.
+
+        Raises:
+            StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
+        """
+        return of_checkpoint(self, tag_set, dropout=dropout, kept=kept, **self._decoder)
+
+    def rebuild(
+        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
+    ) -> PointerGenerator:
+        """The model of an `architecture` that `PointerGenerator.architecture` gave."""
+        return rebuilt_pointer_generator(architecture, tag_set, freeze=self.freeze, **self._decoder)
+
+    def shape(self) -> dict[str, Any]:
+        """What its latency depends on, apart from the number of pieces."""
+        return {**self.model_dump(include={"kind", "path", "checksum"}), **self._decoder}
+
+    @property
+    def _decoder(self) -> dict[str, Any]:
+        """What says how trees are generated."""
+        return self.model_dump(include={"decoder_layers", "decoder_feed_forward_dim", "beam"})
