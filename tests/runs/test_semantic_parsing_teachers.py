@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -120,13 +122,14 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
     with torch.no_grad():
         found = Learner(student, loss, objective, live)(batch, 1.0, "float32")
     teacher = load_tagger(ready.storage.child("teachers", run.sources[0].teacher_id).uri).model
+    both: tuple[Any, Any] = (student, teacher)
     for b, row in enumerate(rows):
         text, gold = data.part.text.gather(np.array([row])), data.part.labels.gather(np.array([row]))
         with torch.no_grad():
-            chains = [model(text).distribution.emissions_BTY[0] for model in (student, teacher)]
+            chains = [model(text).distribution.emissions_BTY[0] for model in both]
             inside = [
                 model.model(input_ids=text.pieces_BP, output_hidden_states=True).hidden_states
-                for model in (student, teacher)
+                for model in both
             ]
         log_SL, p_SL = chains[0].log_softmax(-1), chains[1].softmax(-1)
         apart = [(inside[1][wanted] - inside[0][own])[0] for own, wanted in ((0, 0), (1, 2))]
