@@ -17,7 +17,8 @@ from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, docu
 from raykd.corpora import CorpusConfig
 from raykd.corpora.glance import glance
 from raykd.counted import counted
-from raykd.errors import SpecError
+from raykd.errors import SpecError, StoreError
+from raykd.layers.checkpoint import refuse_misspelled
 from raykd.redact import redacted
 from raykd.spec import Document, covering, grid_size
 from raykd.sweep.spec import plain_sweep
@@ -44,7 +45,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     shown = as_yaml(plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json"))
     stdout.print(Syntax(redacted(shown), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
-    for note in notes:
+    for note in (*notes, *_missing_folders(loaded)):
         stderr.print(marked("warning", note), highlight=False, soft_wrap=True)
     if files:
         stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read", highlight=False)
@@ -83,6 +84,20 @@ def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
     return sum(look.files for look in looks), list(
         dict.fromkeys(note for look in looks for note in look.notes)
     )
+
+
+def _missing_folders(loaded: Document) -> list[str]:
+    """Folders of checkpoints that are not there, of any alternative. Another sweep may have to write them first."""
+    found: dict[str, None] = {}
+    for recipe in (plain_sweep(plain.tree) for plain in covering(loaded.tree)):
+        seeds = [recipe.of_seed(offset).scoped_student for offset in range(recipe.search.runs_per_setting)]
+        for section, config in (("teachers", recipe.teachers), *(("student", each) for each in seeds)):
+            path = getattr(config, "path", None)
+            try:
+                refuse_misspelled(path or ".")
+            except StoreError as error:
+                found[f"{section}.path: {error}"] = None
+    return list(found)
 
 
 def _check_variant(loaded: Document, name: str) -> None:

@@ -35,7 +35,7 @@ def checkpoint_folder(path: str) -> Path:
     """
     if Path(path).is_dir():
         return Path(path)
-    _refuse_misspelled(path)
+    refuse_misspelled(path)
     # Only checkpoints by name need the Hub's client.
     from huggingface_hub import snapshot_download
 
@@ -47,9 +47,11 @@ def checkpoint_folder(path: str) -> Path:
         raise StoreError(path, problem, "give the folder of a checkpoint, or a name while online") from error
 
 
-def _refuse_misspelled(path: str) -> None:
+def refuse_misspelled(path: str) -> None:
     """Raise StoreError for what is no name on the Hub, and no folder either, without asking the Hub."""
     place = Path(path)
+    if place.is_dir():
+        return
     # A name on the Hub is OWNER/NAME, or an old one NAME.
     named = not place.is_absolute() and not path.startswith(".") and len(place.parts) <= 2
     if named and (len(place.parts) == 1 or not place.parent.is_dir()):

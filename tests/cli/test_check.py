@@ -102,3 +102,24 @@ def test_what_the_file_resolves_to_is_a_page_and_the_same_file(file, tmp_path, c
     (tmp_path / "again.yaml").write_text(shown)
     again, first = load(tmp_path / "again.yaml"), load(file, variants=["deep"])
     assert plain_sweep(again.tree) == plain_sweep(first.tree)
+
+
+def test_folders_of_checkpoints_that_are_not_there_are_named(tmp_path, capsys):
+    """As a warning: another sweep may have to write them first."""
+    for name in ("teacher", "small-3"):
+        (tmp_path / name).mkdir()
+    path = tmp_path / "checked.yaml"
+    path.write_text(f"""
+name: checked
+corpus: {{source: builtin, languages: [en]}}
+teachers: {{kind: hf_token_classifier, path: "{tmp_path}/techer", fine_tune: true}}
+student: {{kind: pretrained, path: "{tmp_path}/small-{{seed}}"}}
+objective: {{kind: posterior}}
+training: {{seed: 3}}
+search: {{trials: 1, runs_per_setting: 2}}
+""")
+    call("check", str(path))
+    shown = " ".join(capsys.readouterr().err.split())
+    assert f"teachers.path: {tmp_path}/techer: is no folder; did you mean {tmp_path}/teacher?" in shown
+    assert f"student.path: {tmp_path}/small-4: is no folder; did you mean {tmp_path}/small-3?" in shown
+    assert "small-3: is no folder" not in shown
