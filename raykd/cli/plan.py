@@ -32,6 +32,7 @@ from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_lit
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.settings import joined_cost
 from raykd.sweep.sweep import Sweep
+from raykd.tasks import TASKS
 from raykd.trial import shape_name
 
 
@@ -155,8 +156,10 @@ def _live(sweep: Sweep) -> Iterator[str]:
         names = ", ".join(dict.fromkeys(need.name.replace(".", " of layer ") for need in each.live))
         for teacher in each.preparation.teachers if names else ():
             batch = sweep.cost(teacher.run).figures[LATENCY_BATCH.name]
+            # Timed is how it generates trees; in the training step it is given their steps.
+            about = "at most" if TASKS[teacher.run.task].structure == "steps" else "about"
             yield (
-                f"in the training step: {names}: {teacher.name} reads each batch, about {batch:.0f} ms for 32 "
+                f"in the training step: {names}: {teacher.name} reads each batch, {about} {batch:.0f} ms for 32 "
                 "sentences; nothing of it is stored"
             )
 

@@ -85,7 +85,7 @@ class PointerGenerator(HFModel):
     ) -> Output:
         if layers:
             raise ValueError(
-                f"a pointer-generator predicts no label of a word, so of layer {layers[0]} neither"
+                f"a pointer-generator labels no words: it has no states of layer {layers[0]} for them"
             )
         if batch.steps_BS is None or batch.step_lengths_B is None:
             return Output(self.generate(batch))
