@@ -110,7 +110,7 @@ def _vocabularies(sweep: Sweep) -> Iterator[str]:
         runs.setdefault(run.vocabulary_id, []).append(run)
     for own in runs.values():
         pieces = open_vocabulary(sweep.storage, own[0].vocabulary_id).pieces
-        asked = (own[0].model.get("vocabulary") or {}).get("size", 0)
+        asked = getattr(model_config(own[0]).tokenizer, "size", 0)  # a checkpoint's are as many as it has
         if pieces.size < asked:
             yield f"vocabulary: {pieces.size:,} pieces of the {asked:,} that were asked for: the text has no more"
         if not isinstance(pieces, HFVocabulary) or not pieces.used:

@@ -13,6 +13,7 @@ from raykd.runs.cost import find_cost
 from raykd.spec import load
 from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import call, code_of, without_ray
+from tests.teachers.checkpoints import make_checkpoint
 
 TEXT = """\
 name: own
@@ -68,6 +69,17 @@ def test_a_text_that_gives_fewer_pieces_than_asked_for_is_named(planned):
         r"vocabulary: [\d,]+ pieces of the 20,000 that were asked for: the text has no more", out
     )
     assert "asked for" not in planned()[0]
+
+
+def test_a_student_that_starts_as_a_checkpoint_has_the_pieces_of_that(planned, tmp_path):
+    path = make_checkpoint(tmp_path / "encoder", head=False)
+    teachers = "{kind: none}"
+    student = f"{{kind: pretrained, path: {path}}}"
+    out, _ = planned(
+        "--set", f"teachers={teachers}", "--set", f"student={student}", "--set", "objective={kind: gold}"
+    )
+    assert "plan: 1 trial" in out
+    assert "asked for" not in out
 
 
 def test_what_would_be_taken_over_is_done(planned):
