@@ -39,8 +39,7 @@ class EncoderStudent(Frozen):
     feed_forward_dim: Size | None = None
     """Hidden size of the linear layers that follow the attention; null: 4 E."""
     initializer_range: Annotated[float, Field(gt=0)] = 0.02
-    """Standard deviation of the weights that are drawn. 0.02 is BERT's, for 768 components; a narrow encoder learns
-    faster with a larger one, about 1 / sqrt(E)."""
+    """Standard deviation of the weights that are drawn; 0.02 is BERT's."""
     positions: Annotated[int, Field(ge=8)] = 512
     """The most pieces that it reads at once."""
     scope: Literal["language", "all"] = "all"
