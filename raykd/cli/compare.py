@@ -15,7 +15,6 @@ from rich.console import Console
 from raykd.cli.console import stderr, stdout
 from raykd.cli.front import records_of
 from raykd.cli.options import Small, Variants, again, at, sweep_names
-from raykd.errors import Fault, SpecError
 from raykd.metrics.significance import THRESHOLD
 from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
 from raykd.report.compare import compare as compared
@@ -66,7 +65,12 @@ def compare(
     score: Annotated[
         Which, typer.Option(help="Which score is compared; target: on test, over languages without labels.")
     ] = Which.test,
-    metric: Annotated[str | None, typer.Option(hidden=True)] = None,
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="A metric beside the task's score (slot_f1, uas).", show_default="the score itself"
+        ),
+    ] = "",
     by: Annotated[By, typer.Option(help="Every setting, or each objective's best on dev.")] = By.setting,
     alpha: Annotated[
         float, typer.Option(min=1e-6, max=0.5, help="Nominal level of all comparisons together.")
@@ -85,16 +89,14 @@ def compare(
     small: Small = False,
 ) -> None:
     """Compare settings of finished sweeps over their seeds, by Almost Stochastic Dominance."""
-    if metric is not None:
-        _refuse_metric(metric)
     records = [records_of(sweep, store, variant, small) for sweep in sweeps]
     trials = {each.name: each.trials() for each in records}
     corpora = [record.resolved.get("corpus") for each in records for record in each.load()[:1]]
     if any(corpus != corpora[0] for corpus in corpora):
         _line(stderr, "warning: the sweeps differ in their corpus: their scores are on different sentences")
     comparisons = compared(
-        trials, baseline=baseline, score=score.value, by=by.value, alpha=alpha, threshold=threshold,
-        bonferroni=bonferroni,
+        trials, baseline=baseline, score=score.value, metric=metric, by=by.value, alpha=alpha,
+        threshold=threshold, bonferroni=bonferroni,
     )  # fmt: skip
     skipped = left_out(trials)
     if form is Format.table:
@@ -109,13 +111,6 @@ def compare(
         console,
         f"compare: {_summary(comparisons)}. Next: {_next(comparisons, sweeps, list(trials), variant, small, store)}",
     )
-
-
-def _refuse_metric(written: str) -> None:
-    """Raise SpecError for the option's old name, with what to write now."""
-    part = "target" if written.endswith("_target") else written.split("_")[0]
-    hint = f"write --score {part if part in list(Which) else Which.test}"
-    raise SpecError((Fault("--metric", None, written, f"this option is now --score; {hint}"),))
 
 
 def _text(

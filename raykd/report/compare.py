@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Literal
 
 from raykd.errors import Fault, SpecError
-from raykd.figures import DEV, TARGET, TEST, Figure
+from raykd.figures import DEV, SCORES, TARGET, TEST, Figure
 from raykd.front import GOLD, gold_twin
 from raykd.metrics.significance import MOST_SEEDS, THRESHOLD, epsilon_min, seeds_needed
 from raykd.results import Score
+from raykd.spec.messages import unknown
 from raykd.trial import Trial
 
 Which = Literal["test", "dev", "target"]
@@ -33,17 +34,23 @@ class Side:
 
     trial: Trial
     which: Which
+    metric: str = ""
+    """One that stands beside the task's score; empty: the score itself."""
+
+    @property
+    def figure(self) -> Figure:
+        """The score that is compared."""
+        return metrics_of(self.trial, self.which)[self.metric]
 
     @property
     def score(self) -> Score | None:
-        """The score that is compared."""
-        part_and_group = FIGURE[self.which].score
-        return self.trial.scores.get(*part_and_group) if part_and_group else None
+        """Its means and what they are made of; None where the trial has none."""
+        return self.trial.scores.get(*self.figure.score) if self.figure.score else None
 
     @property
     def name(self) -> str:
         """The score's name in CSV and MLflow: `test_f1`."""
-        return FIGURE[self.which].called(self.trial.score_name)
+        return self.figure.called(self.trial.score_name)
 
     @property
     def by_seed(self) -> tuple[float, ...]:
@@ -63,7 +70,7 @@ class Side:
     @property
     def by_language(self) -> Mapping[str, float]:
         """Means over seeds, of source and target languages."""
-        return self.trial.scores.by_language("dev" if self.which == "dev" else "test")
+        return self.trial.scores.by_language("dev" if self.which == "dev" else "test", self.metric)
 
 
 @dataclass(frozen=True)
@@ -144,11 +151,25 @@ class Comparison:
         return None
 
 
+def metrics_of(trial: Trial, which: Which = "test") -> dict[str, Figure]:
+    """What trials of the task can be compared by: its own score, by the name "", and the metrics beside it of which
+    more is better and which are shares."""
+    own = FIGURE[which]
+    beside = {
+        figure.metric: figure
+        for figure in SCORES
+        if figure.score and own.score and figure.score[:2] == own.score[:2] and figure.beside == trial.score_name
+        and (figure.direction, figure.form) == (own.direction, own.form)
+    }  # fmt: skip
+    return {"": own, **beside}
+
+
 def compare(
     sweeps: Mapping[str, Sequence[Trial]],
     *,
     baseline: str = GOLD,
     score: Which = "test",
+    metric: str = "",
     by: Grouping = "setting",
     alpha: float = 0.05,
     threshold: float = THRESHOLD,
@@ -159,16 +180,15 @@ def compare(
 
     `baseline`: `gold` is the same student, trained the same way on gold labels alone (`gold_twin`); an objective's
     kind, its best setting on dev; a number, that trial. Each is looked for in the setting's own sweep, or in sweep X
-    as `X:kind` and `X:number`. With `bonferroni` each of k comparisons is made at α/k.
+    as `X:kind` and `X:number`. With `bonferroni` each of k comparisons is made at α/k. `metric`: of those beside the
+    task's score (`slot_f1`); empty or the score's name: the score itself.
 
     Raises:
-        SpecError: there is no such baseline, or no setting to compare.
+        SpecError: there is no such baseline or metric, or no setting to compare.
     """
-    pairs = []
+    pairs, side = [], partial(_side, which=score, metric=metric)
     for name, trials in sweeps.items():
-        done = [
-            trial for trial in trials if trial.state == "COMPLETE" and FIGURE[score].read(trial) is not None
-        ]
+        done = [trial for trial in trials if trial.state == "COMPLETE" and side(trial).score is not None]
         chosen = best_of_each(done) if by == "objective" else done
         if baseline == GOLD:
             pairs += [(name, trial, gold_twin(trial, done)) for trial in chosen if trial.objective != GOLD]
@@ -178,7 +198,7 @@ def compare(
     if not pairs:
         raise _fault(baseline, f"there is no complete setting with a {score} score to compare with it")
     found = [
-        Comparison(name, Side(trial, score), twin and Side(twin, score), alpha, threshold)
+        Comparison(name, side(trial), twin and side(twin), alpha, threshold)
         for name, trial, twin in sorted(pairs, key=lambda pair: -_dev(pair[1]))
     ]
     tests = sum(comparison.tested for comparison in found) if bonferroni else 1
@@ -203,6 +223,16 @@ def best_of_each(trials: Sequence[Trial]) -> list[Trial]:
         if trial.objective not in best or _dev(trial) > _dev(best[trial.objective]):
             best[trial.objective] = trial
     return list(best.values())
+
+
+def _side(trial: Trial, which: Which, metric: str) -> Side:
+    """Raises SpecError where trials of this task have no such metric."""
+    known = metrics_of(trial, which)
+    asked = "" if metric == trial.score_name else metric
+    if asked not in known:
+        names = (trial.score_name, *filter(None, known))
+        raise SpecError((Fault("--metric", None, metric, unknown(metric, names, what="metric ")),))
+    return Side(trial, which, asked)
 
 
 def _dev(trial: Trial) -> float:

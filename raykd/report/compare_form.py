@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import comb
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from raykd.figures import DEV, TARGET
+from raykd.figures import DEV
 from raykd.metrics.significance import MOST_SEEDS, POWER
 from raykd.report.compare import HINT, Comparison, Side, Verdict
 from raykd.report.form import NONE, gain, percent, spread
@@ -153,8 +154,7 @@ def _shows_targets(comparisons: Iterable[Comparison]) -> bool:
 
 def _target(comparison: Comparison) -> str:
     """Mean over target languages, with what it is above the baseline's."""
-    own = Side(comparison.setting.trial, "target")
-    other = comparison.baseline and TARGET.read(comparison.baseline.trial)
+    own, other = _targets(comparison.setting), comparison.baseline and _targets(comparison.baseline).mean
     gained = gain(own.mean - other) if own.mean is not None and other is not None else ""
     return f"{_mean(own)} {gained}".rstrip()
 
@@ -185,7 +185,13 @@ def _verdict(comparison: Comparison) -> str:
     return f"cannot tell, {f'>{MOST_SEEDS}' if comparison.needed is None else f'~{comparison.needed}'}"
 
 
+def _targets(side: Side) -> Side:
+    return replace(side, which="target")
+
+
 def _score_label(side: Side) -> str:
+    if side.metric:
+        return side.figure.heading
     return f"{'target test' if side.which == 'target' else side.which} {side.trial.score_label}"
 
 
@@ -237,7 +243,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
 
 
 def _plain_side(side: Side) -> dict[str, Any]:
-    trial, target = side.trial, Side(side.trial, "target")
+    trial, target = side.trial, _targets(side)
     return {
         "number": trial.number, "name": trial.name, "role": trial.role, "mean": side.mean, "sd": side.sd,
         "by_seed": list(side.by_seed), "by_language": dict(side.by_language),
@@ -254,7 +260,7 @@ def _flat(comparison: Comparison) -> dict[str, Any]:
     read: dict[str, Callable[[Side], Any]] = {
         "number": lambda side: side.trial.number, "name": lambda side: side.trial.name,
         "seeds": lambda side: len(side.by_seed), "mean": lambda side: side.mean, "sd": lambda side: side.sd,
-        "target": lambda side: TARGET.read(side.trial),
+        "target": lambda side: _targets(side).mean,
     }  # fmt: skip
     for prefix, side in sides:
         figures |= {prefix + name: None if side is None else value(side) for name, value in read.items()}

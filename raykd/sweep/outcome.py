@@ -8,6 +8,7 @@ from typing import Any
 
 from raykd.figures import COSTS, over_models
 from raykd.results import Cost, RunResult, Scores
+from raykd.runs.recipe import SEED
 from raykd.runs.run import Run
 from raykd.trial import Teacher, Trial
 
@@ -18,6 +19,7 @@ PLAIN = ("all", "dev", None)
 def flat_settings(run: Run) -> dict[str, Any]:
     """Dotted path → value of all that was set for the run: `student.embedding_dim`, `training.learning_rate`, …
 
+    Checksums of the files that it names are left out: nobody sets them.
     The one stage of a run shows as its objective and schedule, several as `stages.0.objective.kind`, … with the
     `schedule` of all together.
     """
@@ -32,7 +34,14 @@ def flat_settings(run: Run) -> dict[str, Any]:
     else:
         sections |= {"stages": dict(enumerate(run.stages)), "schedule": _whole_schedule(run)}
         sections["training"] = run.training
-    return {path: value for name, section in sections.items() for path, value in _flat(name, section)}
+    every = [item for name, section in sections.items() for item in _flat(name, section)]
+    return {path: value for path, value in every if not path.endswith(".checksum")}
+
+
+def seed_paths(student: Mapping[str, Any]) -> dict[str, Any]:
+    """`student.path` and whatever else names the seed in a student's section of a sweep file, as it is written there:
+    the run of each seed has its own number in its place."""
+    return {path: value for path, value in _flat("student", student) if SEED in str(value)}
 
 
 def _whole_schedule(run: Run) -> dict[str, Any]:

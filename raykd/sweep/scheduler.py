@@ -13,7 +13,7 @@ from raykd.runs.progress import Listener
 from raykd.runs.run import Run
 from raykd.sweep.course import run_epoch
 from raykd.sweep.giving_up import reason_to_give_up
-from raykd.sweep.outcome import finished, flat_settings, with_cost
+from raykd.sweep.outcome import finished, flat_settings, seed_paths, with_cost
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.settings import Setting
@@ -223,9 +223,12 @@ class Trials:
 
     def _record(self, setting: Setting, proposal: Proposal) -> Record:
         task = setting.recipe.labels
+        settings = {
+            **_strategy(setting), **flat_settings(setting.runs[0]), **seed_paths(setting.tree.get("student", {})),
+            **setting.prepared.differences,
+        }  # fmt: skip
         trial = Trial(
-            number=self._next_number, state="RUNNING", role=self._role, run_ids=setting.run_ids,
-            settings={**_strategy(setting), **flat_settings(setting.runs[0]), **setting.prepared.differences},
+            number=self._next_number, state="RUNNING", role=self._role, run_ids=setting.run_ids, settings=settings,
             objective=setting.recipe.method, score_name=task.score_name, score_label=task.score_label,
         )  # fmt: skip
         trial = self._judged(with_cost(trial, self._recorder.cost_of(setting)))

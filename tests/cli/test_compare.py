@@ -96,13 +96,12 @@ def test_an_unknown_baseline_ends_with_code_2(output_of):
     assert "sweep 'pos': is not in the store" in err
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("dev_f1", "dev"), ("test_f1", "test"), ("test_f1_target", "target"), ("loss", "test")]
-)
-def test_the_old_option_is_refused_with_the_new_one(output_of, old, new):
-    _, err, code = output_of("ner", "--metric", old)
+def test_a_metric_that_the_task_does_not_have_is_refused_with_those_it_has(output_of):
+    assert output_of("ner", "--metric", "f1") == output_of("ner")
+    _, err, code = output_of("ner", "--metric", "slot_f1")
     assert code == 2
-    assert f"error --metric {old}: this option is now --score; write --score {new}" in err
+    assert "error --metric slot_f1: unknown metric 'slot_f1'; " in err
+    assert "f1" in err
 
 
 def test_another_score_is_compared_by_name(output_of):

@@ -198,6 +198,42 @@ def test_a_metric_keeps_its_own_name():
     assert "dev accuracy" in drawn(compare({"pos": pair}, score="dev"))
 
 
+def utterances(number, objective, exact, slots, target):
+    """A trial of intents and slots whose slot F1 on test is `slots`, and on target languages `target`."""
+    of = {"en": fmean(slots)}
+    own = scores(
+        0.5,
+        replace(score(*exact, languages=of), beside={"slot_f1": score(*slots, languages=of)}),
+        replace(
+            score(*exact, languages={"de": 0.1}),
+            beside={"slot_f1": score(*target, languages={"de": fmean(target)})},
+        ),
+    )
+    return replace(trial(number, objective), scores=own, score_name="exact_match", score_label="exact match")
+
+
+def test_a_metric_beside_the_score_is_compared_by_its_name():
+    pair = [utterances(0, "structural", LOW, HIGH, LOW), utterances(1, "gold", LOW, LOW, HIGH)]
+    assert verdicts(compare({"xsid": pair})) == {0: "cannot tell"}
+    assert verdicts(compare({"xsid": pair}, metric="exact_match")) == {0: "cannot tell"}
+    assert verdicts(compare({"xsid": pair}, metric="slot_f1")) == {0: "better"}
+    apart = compare({"xsid": pair}, metric="slot_f1", score="target")
+    assert verdicts(apart) == {0: "worse"}
+    shown = drawn(compare({"xsid": pair}, metric="slot_f1"), languages=True)
+    for part in ("test slot F1 against", "71.0 ±1.0", "61.0 ±1.0 -10.0", "de (target)"):
+        assert part in shown
+    assert "target slot F1" in drawn(apart)
+    assert json.loads(compare_json(apart))["comparisons"][0]["score"] == "test_slot_f1_target"
+    with pytest.raises(SpecError, match=r"did you mean 'slot_f1'\? \(exact_match, intent_accuracy, slot_f1"):
+        compare({"xsid": pair}, metric="slots_f1")
+
+
+def test_what_is_better_where_it_is_small_is_no_metric_to_compare_by():
+    pair = [replace(trial(number, "gold"), score_name="mlm_score") for number in range(2)]
+    with pytest.raises(SpecError, match="unknown metric 'perplexity'; allowed: mlm_score"):
+        compare({"lm": pair}, baseline="1", metric="perplexity")
+
+
 @pytest.mark.parametrize("width", [80, 100])
 def test_no_figure_is_cut_off_on_a_narrow_terminal(trials, width):
     shown = drawn(compare({"ner": trials}), width=width)

@@ -85,11 +85,20 @@ def setting(kind: str = "structural", *, rate: float = 1.0, dim: int = 8) -> dic
 
 
 def scheduler(
-    records, tracked, search, *, known=(), most=10, at_once: int = 1, spent=lambda trials: "", seeds: int = 1
+    records,
+    tracked,
+    search,
+    *,
+    known=(),
+    most=10,
+    at_once: int = 1,
+    spent=lambda trials: "",
+    seeds: int = 1,
+    resolve=None,
 ) -> Trials:
     recorder = Recorder(records, tracked, Silent(), OBJECTIVES, cost_of=lambda _: COST)
     return Trials(
-        recorder, search, lambda tree: setting_of(tree, seeds), role="search", known=known, most=most,
+        recorder, search, resolve or (lambda tree: setting_of(tree, seeds)), role="search", known=known, most=most,
         at_once=at_once, spent=spent,
     )  # fmt: skip
 
@@ -252,6 +261,21 @@ def test_several_seeds_are_one_trial_with_mean_and_spread(records, tracked):
     assert record.trial.wall_s == 6.0
     # Each epoch of each seed is logged once, also what was logged while it ran.
     assert sorted(tracked.epochs) == [(0, epoch, f"seed {seed}") for epoch in range(2) for seed in range(3)]
+
+
+def test_a_path_that_names_the_seed_shows_as_it_was_written_and_without_a_checksum(records, tracked):
+    """That of the first seed would name one of the students, and two settings differ in the path alone."""
+    resolved = {"kind": "pretrained", "path": "encoders/small_0", "checksum": "ab" * 32}
+    written = {**setting(), "student": {"kind": "pretrained", "path": "encoders/small_{seed}"}}
+
+    def resolve(tree):
+        (run,) = setting_of(tree, 1).runs
+        return replace(setting_of(tree, 1), seeds=((replace(run, model=resolved),),))
+
+    scheduler(records, tracked, Fixed(written), resolve=resolve).next()
+    (record,) = records.load()
+    found = {path: value for path, value in record.trial.settings.items() if path.startswith("student.")}
+    assert found == {"student.kind": "pretrained", "student.path": "encoders/small_{seed}"}
 
 
 def test_what_the_search_must_know_survives_the_store(records, tracked):
