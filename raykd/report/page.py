@@ -8,6 +8,8 @@ from html import escape
 from statistics import median
 from types import MappingProxyType
 
+import plotly.graph_objects as go
+
 from raykd.figures import (
     BYTES,
     LATENCY,
@@ -31,7 +33,7 @@ from raykd.report.page_table import Heads, body, head
 from raykd.report.page_template import filled
 from raykd.report.picture import front_picture
 from raykd.report.provenance import Provenance
-from raykd.report.search_picture import Importances, importance_picture, volume_picture
+from raykd.report.search_picture import Importances, importance_picture, scores_picture, volume_picture
 from raykd.report.stopped import Stopped, stopped_table
 from raykd.report.table import headline, languages_of
 from raykd.results import Part
@@ -83,6 +85,7 @@ def front_html(
     )  # fmt: skip
     kinds, label = looks(trials), heads.label
     volume, importance = volume_picture(trials, teachers, objectives), importance_picture(importances, scored)
+    both = scores_picture(trials, teachers, objectives)
     data = {
         "front": {
             part: front_picture(
@@ -92,6 +95,7 @@ def front_html(
         },
         "volume": volume and volume.to_plotly_json(),
         "importance": importance and importance.to_plotly_json(),
+        "scores": both and both.to_plotly_json(),
         "look": _look(),
         **page_data(trials, teachers, judged, kinds=kinds, curves=curves, labels=training_labels),
     }
@@ -123,6 +127,7 @@ def front_html(
         body=body(shown, rows, teachers, heads, kinds, measured),
         stopped=stopped_table(stopped),
         students=student_options(students_of(trials, judged), judged),
+        scores=_costs(both),
         volume=_place("volume", "The share of the box between the teacher’s cost and none, and between score 0 and 1, "
             "that all trials so far dominate. Flat at the end: more trials of this search would add little.",
             "" if volume else "it needs a teacher and two complete trials"),
@@ -166,6 +171,14 @@ def _place(name: str, note: str, missing: str) -> str:
     if missing:
         return f"<p class='note'>Not shown: {escape(missing)}.</p>"
     return f"<span class='note'>{note}</span><div id='{name}'></div>"
+
+
+def _costs(picture: go.Figure | None) -> str:
+    """Where scores of source and target languages are drawn, for a search for both."""
+    if picture is None:
+        return ""
+    note = "The front from the student that is best in the source languages to the one that is best in the targets."
+    return f"<h3>What one score costs the other</h3>{_place('scores', note, '')}"
 
 
 def _look() -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""The search as pictures: how the front grew from trial to trial, and which settings matter to each objective."""
+"""The search as pictures: how the front grew from trial to trial, which settings matter to each objective, and what the
+score of the source languages costs that of the targets where both are searched for."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from raykd.figures import Directions, selecting
-from raykd.front import hypervolumes
-from raykd.report.look import INK, LOOKS, dress
+from raykd.figures import DEV, TARGET_DEV, Directions, selecting
+from raykd.front import candidates, front_of, hypervolumes
+from raykd.report.look import FONT, GOLD, GREY, INK, LOOKS, PAPER, dress
 from raykd.trial import Teacher, Trial, score_label_of, score_name_of
 
 MOST_SETTINGS = 15
@@ -41,6 +42,45 @@ def volume_picture(
     room = max(0.06 * (max(volumes) - min(volumes)), 0.5)
     figure.update_xaxes(title_text="trial", tickformat="d", dtick=math.ceil(grown[-1][0] / 10) or 1)
     figure.update_yaxes(title_text="hypervolume, %", range=[min(volumes) - room, max(volumes) + room])
+    return figure
+
+
+def scores_picture(
+    trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
+) -> go.Figure | None:
+    """Dev of the target languages over dev of the source languages: the front, the other students, and the teachers;
+    None where the search was not for both."""
+    if TARGET_DEV.called(score_name_of([*teachers, *trials])) not in objectives:
+        return None
+    front = sorted(front_of(trials, objectives), key=lambda trial: DEV.read(trial) or 0.0)
+    numbers = {trial.number for trial in front}
+    others = [trial for trial in candidates(trials, objectives) if trial.number not in numbers]
+    label = score_label_of([*teachers, *trials])
+    figure = go.Figure()
+    for name, own, more in (
+        ("dominated", others, {"mode": "markers", "marker": {"size": 9, "color": GREY, "opacity": 0.7}}),
+        ("front", front, {
+            "mode": "lines+markers+text", "line": {"shape": "vh", "color": INK, "width": 2},
+            "marker": {"size": 22, "color": LOOKS[0].colour, "line": {"color": PAPER, "width": 1.2}},
+            "textfont": {"size": 10, "color": PAPER, "family": FONT}, "textposition": "middle center",
+        }),
+        ("teacher", teachers, {"mode": "markers", "marker": {"size": 16, "symbol": "star", "color": GOLD}}),
+    ):  # fmt: skip
+        known = [
+            (each, source, target)
+            for each in own
+            if (source := DEV.read(each)) is not None and (target := TARGET_DEV.read(each)) is not None
+        ]
+        if known:
+            figure.add_scatter(
+                x=[round(100 * source, 2) for _, source, _ in known],
+                y=[round(100 * target, 2) for _, _, target in known],
+                text=[f"{each.number:02d}" if isinstance(each, Trial) else each.name for each, _, _ in known],
+                name=name, hovertemplate="%{text}: source %{x:.1f}, targets %{y:.1f}<extra></extra>", **more,
+            )  # fmt: skip
+    dress(figure, height=420)
+    figure.update_xaxes(title_text=f"dev {label} of source languages, %")
+    figure.update_yaxes(title_text=f"dev {label} of target languages, %")
     return figure
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from raykd.figures import OBJECTIVES
-from raykd.front import hypervolume_of
+from raykd.figures import DEV, OBJECTIVES, TARGET_DEV
+from raykd.front import front_of, hypervolume_of
 from raykd.report import front_html
-from raykd.report.search_picture import MOST_SETTINGS, importance_picture, volume_picture
+from raykd.report.search_picture import MOST_SETTINGS, importance_picture, scores_picture, volume_picture
+from raykd.results import Scores
 from tests.report.fake_sweep import TEACHER, fake_trials
+from tests.scores import score
 
 SHARES = {"f1": {"student.hidden_dim": 0.7, "objective": 0.3}, "latency_ms": {"student.hidden_dim": 1.0}}
 
@@ -28,6 +32,40 @@ def test_a_growth_needs_a_teacher_and_two_trials():
     assert volume_picture(fake_trials(), [], OBJECTIVES) is None
     assert volume_picture(fake_trials()[:1], [TEACHER], OBJECTIVES) is None
     assert "Not shown: it needs a teacher and two complete trials." in front_html(fake_trials())
+
+
+def with_dev_targets(trial, mean: float):
+    """The same trial, of which dev of the target languages was read."""
+    parts = trial.scores.by_part
+    both = {**parts.get("dev", {}), "target": score(mean)}
+    return replace(trial, scores=Scores({**parts, "dev": both})) if "dev" in parts else trial
+
+
+def test_of_a_search_for_both_scores_the_front_is_drawn_between_them():
+    trials = [with_dev_targets(each, 0.3 + 0.01 * (each.number * 7 % 20)) for each in fake_trials()]
+    asked = {"f1": "max", "dev_f1_target": "max"}
+    figure = scores_picture(trials, [with_dev_targets(TEACHER, 0.6)], asked)
+    assert figure is not None
+    drawn = {trace.name: list(zip(trace.x, trace.y, strict=True)) for trace in figure.data}
+    front = sorted(front_of(trials, asked), key=lambda trial: DEV.read(trial))
+    assert len(front) > 1
+    assert drawn["front"] == [
+        (pytest.approx(100 * DEV.read(each), abs=0.01), pytest.approx(100 * TARGET_DEV.read(each), abs=0.01))
+        for each in front
+    ]
+    assert [y for _, y in drawn["front"]] == sorted((y for _, y in drawn["front"]), reverse=True), "a trade"
+    assert len(drawn["dominated"]) + len(front) == sum(
+        each.state == "COMPLETE" and each.role == "search" for each in trials
+    )
+    assert drawn["teacher"][0][1] == 60.0
+    page = front_html(trials, [TEACHER], objectives=asked)
+    assert "<div id='scores'>" in page
+    assert "What one score costs the other" in page
+
+
+def test_other_searches_have_no_such_picture():
+    assert scores_picture(fake_trials(), [TEACHER], OBJECTIVES) is None
+    assert "<div id='scores'>" not in front_html(fake_trials(), [TEACHER])
 
 
 def test_each_objective_has_a_bar_for_each_setting():

@@ -173,6 +173,7 @@ function drawAll() {
   drawStudent();
   if (data.volume) draw("volume", data.volume);
   if (data.importance) draw("importance", data.importance);
+  if (data.scores) draw("scores", data.scores);
 }
 
 // What is shown.
