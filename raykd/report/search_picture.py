@@ -48,13 +48,15 @@ def volume_picture(
 def scores_picture(
     trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> go.Figure | None:
-    """Dev of the target languages over dev of the source languages: the front, the other students, and the teachers;
-    None where the search was not for both."""
-    if TARGET_DEV.called(score_name_of([*teachers, *trials])) not in objectives:
+    """Dev of the target languages over dev of the source languages: the students that are on the front of these two,
+    whatever else was searched for, the other students, and the teachers; None where the search was not for both."""
+    score_name = score_name_of([*teachers, *trials])
+    if any(objectives.keys().isdisjoint(figure.answers_to(score_name)) for figure in (DEV, TARGET_DEV)):
         return None
-    front = sorted(front_of(trials, objectives), key=lambda trial: DEV.read(trial) or 0.0)
+    both: Directions = {figure.called(score_name): "max" for figure in (DEV, TARGET_DEV)}
+    front = sorted(front_of(trials, both), key=lambda trial: DEV.read(trial) or 0.0)
     numbers = {trial.number for trial in front}
-    others = [trial for trial in candidates(trials, objectives) if trial.number not in numbers]
+    others = [trial for trial in candidates(trials, both) if trial.number not in numbers]
     label = score_label_of([*teachers, *trials])
     figure = go.Figure()
     for name, own, more in (

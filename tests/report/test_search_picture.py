@@ -63,8 +63,19 @@ def test_of_a_search_for_both_scores_the_front_is_drawn_between_them():
     assert "What one score costs the other" in page
 
 
+def test_what_else_is_searched_for_does_not_bend_that_front():
+    trials = [with_dev_targets(each, 0.3 + 0.01 * (each.number * 7 % 20)) for each in fake_trials()]
+    fronts = []
+    for more in ({}, {"latency_ms": "min"}):
+        figure = scores_picture(trials, [TEACHER], {"f1": "max", "dev_f1_target": "max", **more})
+        fronts += [list(zip(trace.x, trace.y, strict=True)) for trace in figure.data if trace.name == "front"]
+    assert fronts[0] == fronts[1]
+
+
 def test_other_searches_have_no_such_picture():
     assert scores_picture(fake_trials(), [TEACHER], OBJECTIVES) is None
+    trials = [with_dev_targets(each, 0.5) for each in fake_trials()]
+    assert scores_picture(trials, [TEACHER], {"dev_f1_target": "max", "latency_ms": "min"}) is None
     assert "<div id='scores'>" not in front_html(fake_trials(), [TEACHER])
 
 
