@@ -9,7 +9,7 @@ the likeliest label of each word does; the best labelling also knows which label
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -23,43 +23,31 @@ from raykd.runs.evaluate import predict
 from raykd.runs.models import MODEL, load_model
 from raykd.runs.run import Run
 from raykd.storage import Storage
-from raykd.structures import token_marginals
+from raykd.structures import Chain, token_marginals
 from raykd.tasks import TASKS
 from raykd.tasks.labels import best_labels
 
-
-def likeliest_labels(output: Output) -> list[np.ndarray]:
-    """The label of the highest marginal of every word of each sentence of a batch."""
-    labels_BT = token_marginals(output.distribution).argmax(2).cpu().numpy()
-    lengths_B = output.distribution.lengths_B.tolist()
-    return [labels[:length] for labels, length in zip(labels_BT, lengths_B, strict=True)]
+DECODINGS = ("best labelling", "likeliest labels")
 
 
-DECODINGS: Mapping[str, Callable[[Output], list[np.ndarray]]] = {
-    "best labelling": best_labels,
-    "likeliest labels": likeliest_labels,
-}
+def both(output: Output, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of each sentence of a batch its best labelling, and the label of the highest marginal of every word."""
+    of = output.distribution
+    apart = replace(output, distribution=Chain(token_marginals(of), of.lengths_B))
+    return list(zip(best_labels(output), best_labels(apart), strict=True))
 
 
 def scores(store: str, teacher_id: str) -> dict[str, Score]:
     """The score of one teacher on the test of its languages, by each way of decoding."""
     storage = Storage(store)
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
-    part, task, tag_set = (
-        part_of(store, run, "test"),
-        TASKS[run.task],
-        corpus_of(store, run.corpus_id).tag_set,
-    )
-    model, worker = load_model(storage, run), Worker()
+    part, task = part_of(store, run, "test"), TASKS[run.task]
     gold: Any = part.labels
+    tags, languages = corpus_of(store, run.corpus_id).tag_set, list(part.languages)
+    predicted = zip(*predict(load_model(storage, run), part.text, both, worker=Worker()), strict=True)
     return {
-        name: task.score(
-            gold,
-            predict(model, part.text, lambda output, rows, decode=decode: decode(output), worker=worker),
-            tag_set=tag_set,
-            languages=list(part.languages),
-        )["source"]
-        for name, decode in DECODINGS.items()
+        name: task.score(gold, own, tag_set=tags, languages=languages)["source"]
+        for name, own in zip(DECODINGS, predicted, strict=True)
     }
 
 
