@@ -78,6 +78,14 @@ def export(
     data_license: Annotated[
         str | None, typer.Option(help="Of the corpus, for the card. Default: card.data_license.", show_default=False)
     ] = None,
+    checkpoint: Annotated[
+        bool,
+        typer.Option(
+            "--checkpoint",
+            help="Of fine-tuned checkpoints: write a checkpoint of Transformers instead, for example to teach other sweeps "
+            "(teachers.path). Pretrained encoders are written so anyway.",
+        ),
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an export in DIR.")] = False,
 ) -> None:  # fmt: skip
     """Write models as ONNX (float32 and 8-bit, decoding included), safetensors, vocabulary, labels and model card."""
@@ -98,14 +106,14 @@ def export(
         _refuse_files(targets)
     for source, own in zip(sources, targets, strict=True):
         run = source.folder.find_json(MODEL, Run.from_plain)
-        if run is not None and run.task == MASKED_LM.name:
+        if checkpoint or (run is not None and run.task == MASKED_LM.name):
             _checkpoint(source.folder, own)
         else:
             _print(export_run(source.folder, own, store=source.store, card=source.card))
     count = counted(len(sources), "model")
     if all(target.exists(CHECKPOINT_FILES[0]) for target in targets):
         _line(
-            f"export: {count} in {target.address}. Next: transformers.AutoModel.from_pretrained, or path: of a teacher"
+            f"export: {count} in {target.address}. Next: from_pretrained of Transformers, or path: of a teacher"
         )
         return
     _line(
@@ -115,7 +123,7 @@ def export(
 
 
 def _checkpoint(folder: Storage, target: Storage) -> None:
-    """A pretrained encoder as Transformers has it."""
+    """A model as Transformers has it."""
     for name, bytes_ in export_checkpoint(folder, target).items():
         _line(f"{target.address}/{name}: {size(bytes_)}")
 

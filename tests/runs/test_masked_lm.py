@@ -305,13 +305,13 @@ def test_pieces_are_trained_on_languages_as_they_are_sampled(tmp_path, kind):
     assert mean[0.0]["en"] > mean[1.0]["en"], "pieces are as many as before"
 
 
-def test_a_model_that_predicts_labels_is_no_checkpoint_of_this_kind(tmp_path):
+def test_a_model_that_is_none_of_transformers_is_no_checkpoint(tmp_path):
     from tests.runs.small import prepared, recipe
 
     ready = prepared(str(tmp_path / "store"), recipe(objective={"kind": "gold"}, schedule={"epochs": 1}))
     run = student_of(ready, objective={"kind": "gold"}, schedule={"epochs": 1})
     executed(ready, run)
-    with pytest.raises(ExportError, match="no masked language model"):
+    with pytest.raises(ExportError, match="none of Transformers"):
         export_checkpoint(ready.storage.child(*run.folder), Storage(str(tmp_path / "out")))
 
 
