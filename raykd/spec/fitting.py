@@ -83,6 +83,11 @@ def _option(search: Choice, setting: Mapping[str, Any], name: tuple[str, ...], p
             fit = _fitted(option, setting, (*name, label), path)
         except MisfitError:
             continue
+        # An option that is a mapping may be said by its name, as `strategy: D1` says one of the strategies.
+        if children(option) and key in setting:
+            if setting[key] != label:
+                continue
+            fit = Fit(fit.params, fit.used | {key})
         if fit.used:
             found.append((label, fit))
     if not found:

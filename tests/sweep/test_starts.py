@@ -29,6 +29,12 @@ SPACE = {**TREE, "rate": {"float": [0.1, 0.5], "step": 0.1}}
             {"objective": {"kind": "structural", "temperature": 4}, "rate": 0.3},
             {"objective": "structural", "objective.structural.temperature": "4", "rate": 0.3},
         ),
+        # An option by its name, as of `strategy: D1`.
+        ({"objective": "structural"}, {"objective": "structural"}),
+        (
+            {"objective": "structural", "objective.temperature": 4},
+            {"objective": "structural", "objective.structural.temperature": "4"},
+        ),
         # Only one option has such a key.
         ({"objective.k": 5}, {"objective": "top_wk", "objective.top_wk.k": 5}),
         ({"schedule.epochs": 2, "schedule.anneal_rate": 1.0}, {"schedule.anneal_rate": "1.0"}),
@@ -47,6 +53,7 @@ def test_a_setting_decides_what_it_says_of_the_space(setting, params):
         ),
         ({"objective.kind": "structural", "objective.temperature": 3}, "objective: no option has"),
         ({"objective.k": 6}, "objective: no option has objective.k=6"),
+        ({"objective": "token"}, "objective: no option has objective='token'"),
         ({"schedule.epochs": 3}, "schedule.epochs: 3 is not in the space, which has 2"),
         ({"rate": 0.35}, "rate: 0.35 is not in the space, from 0.1 in steps of 0.1"),
         ({"rate": 0.7}, "rate: 0.7 is not in the space, from 0.1 to 0.5"),
