@@ -191,7 +191,7 @@ def test_files_of_an_export_are_replaced_on_request_alone(swept, export, tmp_pat
         (["small#7", "--seed", "2"], 2, "trial 7 has 2 seeds; choose from 0 to 1"),
         (["run-0123456789abcdef", "--seed", "0"], 2, "only a trial (SWEEP#TRIAL) has seeds"),
         (["run-0123456789abcdef"], 4, "is not the folder of a finished run"),
-        (["small#7", "--checkpoint"], 1, "its model is none of Transformers"),
+        (["small#7", "--checkpoint"], 10, "its model is none of Transformers"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(swept, export, tmp_path, words, code, message):
