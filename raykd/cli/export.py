@@ -82,8 +82,8 @@ def export(
         bool,
         typer.Option(
             "--checkpoint",
-            help="Of fine-tuned checkpoints: write a checkpoint of Transformers instead, for example to teach other sweeps "
-            "(teachers.path). Pretrained encoders are written so anyway.",
+            help="Of fine-tuned checkpoints: write a checkpoint of Transformers instead, for example to teach other "
+            "sweeps (teachers.path). Pretrained encoders are written so anyway.",
         ),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an export in DIR.")] = False,

@@ -31,17 +31,17 @@ def export_checkpoint(folder: Storage, target: Storage) -> Mapping[str, int]:
         ExportError: the model is none of Transformers.
     """
     tagger = load_tagger(folder.uri)
-    known = isinstance(tagger.model, (MaskedLanguageModel, HFTagger))
-    if not known or not isinstance(tagger.vocabulary.pieces, HFVocabulary):
+    model, pieces = tagger.model, tagger.vocabulary.pieces
+    if not isinstance(model, MaskedLanguageModel | HFTagger) or not isinstance(pieces, HFVocabulary):
         raise ExportError(
-            f"{folder.address}: its model is none of Transformers, and cannot be written as their checkpoint; export it "
-            "without --checkpoint"
+            f"{folder.address}: its model is none of Transformers, and cannot be written as their checkpoint; "
+            "export it without --checkpoint"
         )
+    types = bool(model.architecture().get("types"))
     with tempfile.TemporaryDirectory(prefix="raykd-") as place:
         with quietly():
-            tagger.model.model.save_pretrained(place)
-        types = bool(tagger.model.architecture().get("types"))
-        _tokenizer(tagger.vocabulary.pieces, tagger.model.piece_limit, types=types).save_pretrained(place)
+            model.model.save_pretrained(place)
+        _tokenizer(pieces, model.piece_limit, types=types).save_pretrained(place)
         files = [file for file in sorted(Path(place).iterdir()) if file.is_file()]
         for file in files:
             target.write(file.name, file.read_bytes())
@@ -64,14 +64,11 @@ def _tokenizer(pieces: HFVocabulary, limit: int, *, types: bool) -> Any:
 
 def _around(tokenizer: Tokenizer, special: Special, types: bool) -> TemplateProcessing:
     """What puts the special pieces around a text, and between two."""
-    prefix, suffix, separator = (
-        [tokenizer.id_to_token(number) for number in numbers]
-        for numbers in (special.prefix, special.suffix, special.separator)
-    )
+    around = (special.prefix, special.suffix, special.separator)
+    prefix, suffix, separator = ([str(tokenizer.id_to_token(id)) for id in ids] for ids in around)
     second = ["$B", *suffix]
-    names = {*prefix, *suffix, *separator}
     return TemplateProcessing(
         single=[*prefix, "$A", *suffix],
         pair=[*prefix, "$A", *separator, *(f"{piece}:1" if types else piece for piece in second)],
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in sorted(names)],
+        special_tokens=[(str(tokenizer.id_to_token(id)), id) for id in sorted({*sum(around, ())})],
     )

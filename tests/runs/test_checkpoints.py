@@ -21,7 +21,11 @@ from tests.teachers.checkpoints import make_checkpoint
 def exported(request, tmp_path_factory):
     """The store of a fine-tuned teacher, its run, and the folder of its checkpoint."""
     place = tmp_path_factory.mktemp("teacher")
-    teachers = {"kind": "hf_token_classifier", "path": make_checkpoint(place / "checkpoint"), "fine_tune": True}
+    teachers = {
+        "kind": "hf_token_classifier",
+        "path": make_checkpoint(place / "checkpoint"),
+        "fine_tune": True,
+    }
     asked = recipe(teachers={**teachers, "vocabulary": request.param, "epochs": 1})
     ready = prepare(asked, Storage(str(place / "store")))
     train_teachers(ready)
