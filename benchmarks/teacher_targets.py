@@ -1,0 +1,58 @@
+"""Teachers of one language each on the languages nobody learnt (Wang et al. 2020, Tables 4 and 5, row Teachers).
+
+    python benchmarks/teacher_targets.py STORE RUN    RUN: a student's run of a finished zero-shot sweep
+
+Says the score of every teacher of the run on each zero-shot language, and the mean over languages of the best teacher
+of each: what choosing a teacher by the test itself would give, and so the most that teachers give.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from statistics import fmean
+
+from raykd.runs.data import corpus_of
+from raykd.runs.distil import Worker
+from raykd.runs.evaluate import predict
+from raykd.runs.models import MODEL, load_model
+from raykd.runs.run import Run
+from raykd.runs.vocabularies import open_vocabulary
+from raykd.storage import Storage
+from raykd.tasks import TASKS
+
+
+def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:
+    """The score of one teacher on the test of each language of the corpus that has no training text."""
+    storage = Storage(store)
+    run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
+    corpus, task = corpus_of(store, corpus_id), TASKS[run.task]
+    if not corpus.targets:
+        raise SystemExit(f"{corpus_id} has no zero-shot languages; name a run of a zero-shot sweep")
+    table = corpus.restricted(corpus.targets).parts["test"]
+    text = open_vocabulary(storage, run.vocabulary_id).encode(table)
+    gold = task.targets(table, pos=corpus.pos, labels=corpus.tag_set)
+    predicted = predict(load_model(storage, run), text, partial(task.decode, gold), worker=Worker())
+    languages = table["language"].to_pylist()
+    found = task.score(gold, predicted, tag_set=corpus.tag_set, languages=languages)
+    return dict(found["source"].by_language)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("store")
+    parser.add_argument("run")
+    arguments = parser.parse_args()
+    student = Storage(arguments.store).read_json(f"runs/{arguments.run}/{MODEL}", Run.from_plain)
+    best: dict[str, float] = {}
+    for source in student.sources:
+        own = scores(arguments.store, source.teacher_id, student.corpus_id)
+        by_language = ", ".join(f"{language} {100 * value:.1f}" for language, value in own.items())
+        print(f"{'+'.join(source.languages)}: {100 * fmean(own.values()):.1f} ({by_language})", flush=True)
+        best = {language: max(value, best.get(language, 0.0)) for language, value in own.items()}
+    by_language = ", ".join(f"{language} {100 * value:.1f}" for language, value in best.items())
+    print(f"best of each language: {100 * fmean(best.values()):.1f} ({by_language})")
+
+
+if __name__ == "__main__":
+    main()
