@@ -93,7 +93,9 @@ def compare(
     trials = {each.name: each.trials() for each in records}
     corpora = [record.resolved.get("corpus") for each in records for record in each.load()[:1]]
     if any(corpus != corpora[0] for corpus in corpora):
-        _line(stderr, "warning: the sweeps differ in their corpus: their scores may be of different sentences")
+        _line(
+            stderr, "warning: the sweeps differ in their corpus: their scores may be of different sentences"
+        )
     comparisons = compared(
         trials, baseline=baseline, score=score.value, metric=metric, by=by.value, alpha=alpha,
         threshold=threshold, bonferroni=bonferroni,
