@@ -105,6 +105,7 @@ def test_a_lease_of_another_machine_that_beats_is_respected(fast, folder):
 
 def test_of_two_that_take_it_at_once_one_has_it(fast, folder, monkeypatch):
     monkeypatch.setattr(lease_module, "refuse_if_held", lambda *_, **__: None)
+    monkeypatch.setattr(lease_module, "SETTLE_S", 1.0)  # all six have written by then, on a busy machine too
     leases, refused = [Lease(folder) for _ in range(6)], []
 
     def take(lease: Lease) -> None:
@@ -123,7 +124,10 @@ def test_of_two_that_take_it_at_once_one_has_it(fast, folder, monkeypatch):
     kept.check()
 
 
-def test_a_driver_that_lost_its_lease_is_interrupted_and_writes_nothing_more(fast, folder):
+def test_a_driver_that_lost_its_lease_is_interrupted_and_writes_nothing_more(fast, folder, monkeypatch):
+    # No beat is on its way while the other takes the lease, on a busy machine too.
+    monkeypatch.setattr(lease_module, "BEAT_S", 1.0)
+    monkeypatch.setattr(lease_module, "STALE_S", 6.0)
     records = SweepRecords(folder, "x")
     records.folder = folder
     started = time.monotonic()
