@@ -136,9 +136,10 @@ def test_labels_do_not_touch(width, labels):
     rows, placed = Rows(200, width), []
     for at, text in labels:
         label = rows.label(at, text)
-        left = at * width / 200 - (CHARACTER * len(text) if label.leftwards else 0)
-        placed.append((label.row, left, left + CHARACTER * len(text)))
-    assert all(0 <= row < len(labels) and right <= width + 1e-6 for row, _, right in placed)
+        begin, length = at * width / 200, CHARACTER * len(text)
+        left, right = (begin - length, begin) if label.leftwards else (begin, begin + length)
+        placed.append((label.row, left, right))
+    assert all(0 <= row < len(labels) and right <= width for row, _, right in placed)
     for i, (row, left, right) in enumerate(placed):
         for other, a, b in placed[:i]:
-            assert row != other or right <= a + 1e-6 or b <= left + 1e-6  # the sums above are rounded
+            assert row != other or right <= a or b <= left
