@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from raykd.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
-from raykd.structures import Chain, kbest, token_marginals, viterbi
+from raykd.structures import Chain, LegalTransitions, kbest, token_marginals, viterbi
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
@@ -107,6 +107,14 @@ class Column:
         return padded.reshape(-1, padded.shape[-1])[: int(self.rows_of(np.array(words), unit))]
 
 
+Derive = Callable[
+    [Mapping[str, tuple[np.ndarray, ...]], np.ndarray, Need, int, LegalTransitions | None],
+    tuple[np.ndarray, ...],
+]
+"""From the stored columns of a signal's sources, the lengths of the sentences, the need, how many padded tokens may be
+read at once, and which labellings are legal, to the signal's columns."""
+
+
 @dataclass(frozen=True)
 class Signal:
     """One kind of thing that a teacher gives.
@@ -115,7 +123,8 @@ class Signal:
     arcs, [B, V] for sentence columns, [V] for teacher columns. `derive` computes the columns of a shard from the stored
     columns of `sources` instead, where a teacher offers them: stored values are rounded, so a later derivation gives
     the same bytes. `read` turns gathered columns, padded with 0 and on the device of the batch, and the lengths [B] of
-    the first column's rows into what an objective uses.
+    the first column's rows into what an objective uses. What is `decoded` depends on which labellings are legal, and
+    its id on the teacher's decoding.
     """
 
     name: str
@@ -123,9 +132,8 @@ class Signal:
     take: Callable[[Any, TokenBatch, Need], tuple[Tensor, ...]]
     read: Callable[[tuple[Tensor, ...], Tensor, Need], Any]
     sources: tuple[str, ...] = ()
-    derive: (
-        Callable[[Mapping[str, tuple[np.ndarray, ...]], np.ndarray, Need, int], tuple[np.ndarray, ...]] | None
-    ) = None
+    derive: Derive | None = None
+    decoded: bool = False
 
     @property
     def once(self) -> bool:
@@ -224,7 +232,7 @@ def _take_marginals(output: Output, batch: TokenBatch, need: Need) -> tuple[Tens
 
 def _take_best_path(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
     # The best labelling is no function of token marginals: a non-chain teacher has to find it itself.
-    paths_BT, scores_B = viterbi(output.distribution)
+    paths_BT, scores_B = viterbi(output.distribution, output.legal)
     return paths_BT[:, :, None], scores_B[:, None]
 
 
@@ -252,16 +260,23 @@ def _take_relations(output: Output, batch: TokenBatch, need: Need) -> tuple[Tens
 
 
 def _derive_paths(
-    stored: Mapping[str, tuple[np.ndarray, ...]], lengths_N: np.ndarray, need: Need, token_budget: int
+    stored: Mapping[str, tuple[np.ndarray, ...]],
+    lengths_N: np.ndarray,
+    need: Need,
+    token_budget: int,
+    legal: LegalTransitions | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """K best paths of a chain, from its stored emissions [R, Y]. Decoding only adds and compares, token by token, so
-    neither padding nor the other sentences of a batch change a bit of it. Missing paths are 0 with score −∞."""
+    """K best (legal) paths of a chain, from its stored emissions [R, Y]. Decoding only adds and compares, token by
+    token, so neither padding nor the other sentences of a batch change a bit of it. Missing paths are 0 with score −∞.
+    """
     (scores_RY,), (transitions, start_Y, end_Y) = (
         stored["emissions"],
         (part[0] for part in stored["transitions"]),
     )
     tags, ends = len(start_Y), np.cumsum(lengths_N)
     parts = [torch.from_numpy(np.array(part)) for part in (transitions.reshape(tags, tags), start_Y, end_Y)]
+    if legal is not None:  # the stored transitions of a model without any are zeros
+        parts = [legal.transitions_YY, legal.start_Y, legal.end_Y]
     paths_RK = np.empty((len(scores_RY), need.k), path_dtype(tags))
     scores_NK = np.empty((len(lengths_N), need.k), np.float32)
     for run in buckets(lengths_N, token_budget):
@@ -389,6 +404,7 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
                 _read_paths,
                 sources=("emissions", "transitions"),
                 derive=_derive_paths,
+                decoded=True,
             ),
             Signal("hidden", (_states("hidden", "label"),), _take_hidden, _read_hidden),
             Signal(

@@ -17,8 +17,9 @@ from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Faulty, Unit
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import fault_at, unknown_tags
-from raykd.corpora.tags import OUTSIDE, ReadScheme, TagSet, from_bioes, guess_scheme, is_intent, to_bioes
+from raykd.corpora.tags import ReadScheme, TagSet, from_bioes, guess_scheme, is_intent, to_bioes
 from raykd.errors import CorpusError
+from raykd.metrics.spans import OUTSIDE
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
 TREES = pa.schema([*SCHEMA, pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16()))])

@@ -15,8 +15,9 @@ from raykd.corpora.head_codes import ENCODINGS, Encoding, encoded_part
 from raykd.corpora.report import label_counts
 from raykd.corpora.semantic_trees import written
 from raykd.corpora.sentence import SEPARATOR
-from raykd.corpora.tags import INTENT, OUTSIDE, read_spans
+from raykd.corpora.tags import INTENT
 from raykd.corpora.trees import drawn, is_projective
+from raykd.metrics.spans import OUTSIDE, read_spans
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:

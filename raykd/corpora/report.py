@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from raykd.corpora.faults import MOST_EXAMPLES
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
-from raykd.corpora.tags import OUTSIDE, TagSet, is_intent
+from raykd.corpora.tags import TagSet, is_intent
 from raykd.counted import counted
+from raykd.metrics.spans import OUTSIDE
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
 
+from raykd.metrics.spans import OUTSIDE, Span, read_spans, split_tag
 from raykd.serving.labeller import INTENT
 
 if TYPE_CHECKING:
@@ -42,45 +43,17 @@ SpanScheme = Literal["iob1", "iob2", "bioes", "bilou", "io"]
 FileScheme = Literal["iob1", "iob2", "bioes", "bilou", "io", "flat", "auto"]
 ReadScheme = Literal[FileScheme, "utterance", "parse"]
 """Those of files, and what some sources make of them."""
-Span = tuple[int, int, str]
 CLOSE, WORD = "]", "@"
 """Steps of a tree: what closes the last bracket; in front of a word's place, from 0."""
 
-OUTSIDE = "O"
 LETTERS: Mapping[str, str] = MappingProxyType(
     {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bilou": "BILU", "utterance": "BI"}
 )
 """Scheme → the letters of its tags, where a tag is a letter, a dash and a type."""
+CONSTRAINED = ("bioes", "utterance")
+"""The schemes in which some labels may not follow others."""
 _AS_BIOES = {"L": "E", "U": "S"}
 _AS_BILOU = {"E": "L", "S": "U"}
-
-
-def read_spans(tags: Sequence[str]) -> list[Span]:
-    """The (start, end, type) spans of a sequence in IOB1, IOB2 or BIOES, in order, end exclusive.
-
-    A span begins at B or S, after O, E or S, and where the type changes; it ends before the next beginning,
-    at O, and after E or S. One reading serves these schemes because IOB has no E and no S.
-
-    Raises:
-        ValueError: a tag is neither O nor B-, I-, E- or S- with a type.
-    """
-    spans: list[Span] = []
-    start, open_type = 0, None
-    for position, tag in enumerate(tags):
-        letter, kind = _split(tag)
-        if open_type is not None and (letter in "BSO" or kind != open_type):
-            spans.append((start, position, open_type))
-            open_type = None
-        if letter == "O":
-            continue
-        if open_type is None:
-            start, open_type = position, kind
-        if letter in "ES":
-            spans.append((start, position + 1, open_type))
-            open_type = None
-    if open_type is not None:
-        spans.append((start, len(tags), open_type))
-    return spans
 
 
 def _read_runs(tags: Sequence[str]) -> list[Span]:
@@ -239,6 +212,11 @@ class TagSet:
         intents = np.array([self._is_intent(tag) for tag in self.tags], dtype=bool)
         return np.stack([intents, ~intents])
 
+    @property
+    def constrained(self) -> bool:
+        """Whether some labels may not follow others: those of spans and of utterances."""
+        return self.scheme in CONSTRAINED
+
     def allowed_transitions(self) -> Bool[np.ndarray, "tag tag"]:
         """Which tag may follow which: [from, to]. Everything, unless BIOES or the place of an intent forbids it."""
         return np.array([[self._may_follow(a, b) for b in self.tags] for a in self.tags], dtype=bool)
@@ -263,7 +241,7 @@ class TagSet:
         if self._is_intent(after):
             return False
         before = OUTSIDE if self._is_intent(before) else before
-        (letter, kind), (next_letter, next_kind) = _split(before), _split(after)
+        (letter, kind), (next_letter, next_kind) = split_tag(before), split_tag(after)
         inside = letter in "BI"
         return (next_letter in "IE") == inside and (not inside or kind == next_kind)
 
@@ -273,21 +251,13 @@ class TagSet:
 
 def _types(tags: Iterable[str]) -> Iterable[str]:
     """The span types of BIOES tags, in their order."""
-    return dict.fromkeys(_split(tag)[1] for tag in tags if tag != OUTSIDE and not is_intent(tag))
+    return dict.fromkeys(split_tag(tag)[1] for tag in tags if tag != OUTSIDE and not is_intent(tag))
 
 
 def _bioes_tags(types: Iterable[str]) -> Iterator[str]:
     yield OUTSIDE
     for kind in types:
         yield from (f"{letter}-{kind}" for letter in "BIES")
-
-
-def _split(tag: str) -> tuple[str, str]:
-    if tag == OUTSIDE:
-        return OUTSIDE, ""
-    if len(tag) < 3 or tag[0] not in "BIES" or tag[1] != "-":
-        raise ValueError(f"tag {tag!r} is neither O nor B-, I-, E- or S- with a type")
-    return tag[0], tag[2:]
 
 
 def _differences(tags: Sequence[str], others: Sequence[str]) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.layers.graph import Graph, Value
+    from raykd.structures import LegalTransitions
 
 
 class ParserHead(nn.Module):
@@ -86,7 +87,9 @@ class ParserHead(nn.Module):
         root_B1D = self.root.expand(len(states_BTD), 1, -1).to(states_BTD.dtype)
         return torch.cat([root_B1D, states_BTD], 1)
 
-    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
+    def add_to(
+        self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
+    ) -> tuple[Value, Value]:
         raise ExportError("it scores arcs, which is not exported; export a student, which labels words")
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.layers.graph import Graph, Value
+    from raykd.structures import LegalTransitions
 
 
 class BiaffineHead(nn.Module):
@@ -51,7 +52,9 @@ class BiaffineHead(nn.Module):
         scores_BLTT = (first_BTS[:, None] @ self.weights) @ last_BTS[:, None].transpose(2, 3)
         return Spans(full_precision(scores_BLTT.permute(0, 2, 3, 1)), lengths_B, self.tags)
 
-    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
+    def add_to(
+        self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
+    ) -> tuple[Value, Value]:
         raise ExportError("it decodes spans, which is not exported; export a model that labels words")
 
 

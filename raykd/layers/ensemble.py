@@ -28,7 +28,8 @@ class Ensemble(Model):
         if layers:
             raise ValueError("several models together have no hidden states; ask one of them")
         members = tuple(member(batch).distribution for member in self.members)
-        return Output(log_linear_pool(members) if self.combine == "scores" else Mixture(members))
+        pooled = log_linear_pool(members) if self.combine == "scores" else Mixture(members)
+        return Output(pooled, legal=self.legal)
 
     def to_onnx(self) -> ModelProto:
         raise ExportError("it is the mean of several models; export one of them")

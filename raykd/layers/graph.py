@@ -193,6 +193,16 @@ class Graph:
         )
         return helper.make_graph(self._nodes, name, begin, end, self._constants)
 
+    def add_labels_to(self, model: onnx.ModelProto, labels_BT: Value) -> None:
+        """Add its nodes, which read values of `model`, to that model, whose first output the labels become; its other
+        one is the scores."""
+        self._nodes.append(helper.make_node("Identity", [labels_BT], [LABELS], name=LABELS))
+        (scores,) = model.graph.output
+        axes = [axis.dim_param or axis.dim_value for axis in scores.type.tensor_type.shape.dim[:2]]
+        model.graph.output.insert(0, helper.make_tensor_value_info(LABELS, TensorProto.INT64, axes))
+        model.graph.node.extend(self._nodes)
+        model.graph.initializer.extend(self._constants)
+
     def model(
         self,
         labels_BT: Value,

@@ -9,6 +9,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from raykd.layers.graph import Graph, Value
+    from raykd.structures import LegalTransitions
+
+
+def add_best_labels_to(
+    graph: Graph, scores_BTY: Value, lengths_B: Value, legal: LegalTransitions | None
+) -> Value:
+    """The best labels int64 [B, T], 0 on padding, of words whose labels are independent of each other: the best legal
+    labelling, or each word's best label where everything is legal."""
+    if legal is not None:
+        parts = (graph.constant(part) for part in (legal.transitions_YY, legal.start_Y, legal.end_Y))
+        return add_viterbi_to(graph, scores_BTY, lengths_B, *parts)
+    best_BT = graph.add("ArgMax", scores_BTY, axis=2, keepdims=0)
+    inside_BT = graph.inside(graph.places(scores_BTY, 1), lengths_B)
+    return graph.add("Where", inside_BT, best_BT, graph.constant(0))
 
 
 def add_viterbi_to(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from raykd.layers.graph_viterbi import add_viterbi_to
+from raykd.layers.graph_viterbi import add_best_labels_to, add_viterbi_to
 from raykd.structures import Chain
 from raykd.structures.labelled_arcs import NEVER
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.layers.graph import Graph, Value
+    from raykd.structures import LegalTransitions
 
 
 def full_precision(scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -74,8 +75,10 @@ class CRFHead(nn.Module):
         emissions_BTY = self.places(full_precision(self.emissions(states_BTD)))
         return Chain(emissions_BTY, lengths_B, self.transitions, self.start, self.end)
 
-    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
-        """The best labels [B, T], and the emissions."""
+    def add_to(
+        self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
+    ) -> tuple[Value, Value]:
+        """The best labels [B, T], and the emissions. `legal` is not read: a CRF keeps to its own transitions."""
         emissions_BTY = self.places.add_to(graph, graph.linear(self.emissions, states_BTD))
         parts = (graph.constant(part) for part in (self.transitions, self.start, self.end))
         return add_viterbi_to(graph, emissions_BTY, lengths_B, *parts), emissions_BTY
@@ -94,12 +97,12 @@ class MaxEntHead(nn.Module):
     ) -> Chain:
         return Chain(self.places(full_precision(self.emissions(states_BTD))), lengths_B)
 
-    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
-        """The best labels [B, T], and the emissions."""
+    def add_to(
+        self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
+    ) -> tuple[Value, Value]:
+        """The best labels [B, T] (the best `legal` labelling), and the emissions."""
         emissions_BTY = self.places.add_to(graph, graph.linear(self.emissions, states_BTD))
-        best_BT = graph.add("ArgMax", emissions_BTY, axis=2, keepdims=0)
-        inside_BT = graph.inside(graph.places(emissions_BTY, 1), lengths_B)
-        return graph.add("Where", inside_BT, best_BT, graph.constant(0)), emissions_BTY
+        return add_best_labels_to(graph, emissions_BTY, lengths_B, legal), emissions_BTY
 
 
 DECODERS = MappingProxyType({"crf": CRFHead, "maxent": MaxEntHead})

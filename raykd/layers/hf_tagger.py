@@ -89,28 +89,26 @@ class HFTagger(HFModel):
         chain = Chain(self.places(emissions_BTY), lengths_B)
         hidden = {layer: at_labels(states[number[layer]]) for layer in layers}
         inside = {layer: states[number[layer]] for layer in pieces}
-        return Output(chain, hidden, inside, scores, batch.piece_lengths_B)
+        return Output(chain, hidden, inside, scores, batch.piece_lengths_B, self.legal)
 
     def to_onnx(self) -> ModelProto:
         from raykd.layers.traced import traced  # ONNX takes half a second to import
 
-        return traced(self, self._labelled)
+        return traced(self, self._scores, self.legal)
 
     def architecture(self) -> dict[str, Any]:
         return {**super().architecture(), "separator": [*self._separator], "types": self._types}
 
-    def _labelled(
+    def _scores(
         self, pieces_BP: Tensor, piece_lengths_B: Tensor, first_BT: Tensor, lengths_B: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The best labels [B, T] and their scores [B, T, Y], in float32, of sentences that are read whole."""
+    ) -> Tensor:
+        """The scores of labels [B, T, Y], in float32, of sentences that are read whole."""
         logits_BPL = self.read_whole((), pieces_BP, piece_lengths_B)
         if self.unit == "sentence":
             first_BT, lengths_B = torch.zeros_like(lengths_B)[:, None], torch.ones_like(lengths_B)
         # torch.export takes the sizes in take_along_dim for constants.
         logits_BTL = logits_BPL.gather(1, first_BT[:, :, None].expand(-1, -1, logits_BPL.shape[2]))
-        scores_BTY = self.places(self._labels.emissions(logits_BTL, lengths_B))
-        inside_BT = torch.arange(first_BT.shape[1]) < lengths_B[:, None]
-        return torch.where(inside_BT, scores_BTY.argmax(-1), 0), scores_BTY
+        return self.places(self._labels.emissions(logits_BTL, lengths_B))
 
     def _cut(self, batch: TokenBatch) -> TokenBatch:
         """What is read of sentences that are too long: the beginning, and of a pair those of both texts, of which the

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
-    from raykd.structures import Distribution
+    from raykd.structures import Distribution, LegalTransitions
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Output:
 
     Of the layers that were asked for `pieces` holds the states [B, P, D] of every piece, and `attention` the scores
     [B, H, P, P] of each head, q · k / √d before the softmax: −∞ throughout of a sentence that is not read whole.
-    `piece_lengths_B` goes with both.
+    `piece_lengths_B` goes with both. Among the `legal` labellings the best one is sought, where labels are
+    independent of each other.
     """
 
     distribution: Distribution
@@ -43,6 +44,7 @@ class Output:
     pieces: Mapping[int, Float[Tensor, "batch piece size"]] = field(default_factory=dict)
     attention: Mapping[int, Float[Tensor, "batch head piece piece"]] = field(default_factory=dict)
     piece_lengths_B: Int[Tensor, " batch"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    legal: LegalTransitions | None = None
 
 
 class Model(nn.Module, ABC):
@@ -50,6 +52,10 @@ class Model(nn.Module, ABC):
 
     Transformers encoders take `pieces` and `attention` beside `layers`: the layers of which an output has these.
     """
+
+    legal: LegalTransitions | None = None
+    """The labellings among which the best one is sought, in its outputs and its ONNX graph; None: all of them. A CRF
+    keeps to its own transitions."""
 
     @abstractmethod
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.layers.graph import Graph, Value
-    from raykd.structures import Chain
+    from raykd.structures import Chain, LegalTransitions
 
 
 class SecondOrderParserHead(nn.Module):
@@ -87,7 +87,9 @@ class SecondOrderParserHead(nn.Module):
         )
         return _trilinear(a_BHK, b_BTK, b_BTK), _trilinear(c_BTK, d_BTK, e_BHK)
 
-    def add_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> tuple[Value, Value]:
+    def add_to(
+        self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
+    ) -> tuple[Value, Value]:
         raise ExportError("it scores arcs, which is not exported; export a student, which labels words")
 
 

@@ -150,7 +150,7 @@ class Tagger(Model):
             hidden |= {layer: projected_BTD for layer, place in wanted.items() if place == len(states)}
             top_BTD = self.projection_dropout(projected_BTD)
         lengths_B = batch.lengths_B if self.unit == "word" else torch.ones_like(batch.lengths_B)
-        return Output(self.head(top_BTD, lengths_B), hidden)
+        return Output(self.head(top_BTD, lengths_B), hidden, legal=self.legal)
 
     def hidden_size(self, layer: int) -> int:
         place = self._place(layer)
@@ -196,7 +196,7 @@ class Tagger(Model):
             lengths_B = graph.add("Min", batch.lengths_B, graph.constant(1))
         if self.projection is not None:
             top_BTD = self.projection.add_to(graph, top_BTD)
-        labels_BT, scores_BTY = self.head.add_to(graph, top_BTD, lengths_B)
+        labels_BT, scores_BTY = self.head.add_to(graph, top_BTD, lengths_B, self.legal)
         return graph.model(labels_BT, scores_BTY, unit=self.unit, spelling=self.characters is not None)
 
     def _add_inputs_to(self, graph: Graph, batch: Batch) -> Value:

@@ -11,29 +11,30 @@ import torch
 from torch import nn
 
 from raykd.errors import ExportError
-from raykd.layers.graph import INPUTS, LABELS, SCORES, SPELLING, without_notes
+from raykd.layers.graph import INPUTS, SCORES, SPELLING, Graph, without_notes
+from raykd.layers.graph_viterbi import add_best_labels_to
 
 if TYPE_CHECKING:
     from onnx import ModelProto
     from torch import Tensor
 
-Labelled = Callable[["Tensor", "Tensor", "Tensor", "Tensor"], "tuple[Tensor, Tensor]"]
+    from raykd.structures import LegalTransitions
+
+Scores = Callable[["Tensor", "Tensor", "Tensor", "Tensor"], "Tensor"]
 
 
 class _Traced(nn.Module):
-    def __init__(self, model: nn.Module, labelled: Labelled):
+    def __init__(self, model: nn.Module, scores: Scores):
         super().__init__()
-        self.model, self.labelled = model, labelled
+        self.model, self.scores = model, scores
 
-    def forward(
-        self, pieces: Tensor, piece_lengths: Tensor, first: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        return self.labelled(pieces, piece_lengths, first, lengths)
+    def forward(self, pieces: Tensor, piece_lengths: Tensor, first: Tensor, lengths: Tensor) -> Tensor:
+        return self.scores(pieces, piece_lengths, first, lengths)
 
 
-def traced(model: nn.Module, labelled: Labelled) -> ModelProto:
-    """The graph of `labelled`, which computes with `model`: from pieces, piece lengths, first pieces and lengths of a
-    batch to labels and scores. Which operations it does must not depend on their values.
+def traced(model: nn.Module, scores: Scores, legal: LegalTransitions | None) -> ModelProto:
+    """The graph of `scores`, which computes with `model`, and of the best labels: from pieces, piece lengths, first
+    pieces and lengths of a batch to labels and scores. Which operations it does must not depend on their values.
 
     Raises:
         ExportError: the exporter fails.
@@ -51,8 +52,8 @@ def traced(model: nn.Module, labelled: Labelled) -> ModelProto:
     try:
         with torch.no_grad(), without_notes():
             program = torch.onnx.export(
-                _Traced(model, labelled).eval(), example, dynamo=True, dynamic_shapes=axes,
-                input_names=names, output_names=[LABELS, SCORES], verbose=False,
+                _Traced(model, scores).eval(), example, dynamo=True, dynamic_shapes=axes,
+                input_names=names, output_names=[SCORES], verbose=False,
             )  # fmt: skip
     # Someone else's code may fail in any way: the model has no graph then.
     except Exception as error:
@@ -61,4 +62,11 @@ def traced(model: nn.Module, labelled: Labelled) -> ModelProto:
     graph: ModelProto = program.model_proto  # type: ignore[union-attr]
     # The shapes of what is computed on the way, which no longer fit where a weight is transposed to be quantized.
     del graph.graph.value_info[:]
+    _add_labels(graph, legal)
     return graph
+
+
+def _add_labels(model: ModelProto, legal: LegalTransitions | None) -> None:
+    """Add the best labels by its scores to the outputs of a traced model."""
+    graph = Graph("labels_")
+    graph.add_labels_to(model, add_best_labels_to(graph, SCORES, "lengths", legal))

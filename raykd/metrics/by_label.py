@@ -1,6 +1,6 @@
 """Precision, recall, F1 and support of every label, with their micro and macro averages.
 
-Entities are counted by seqeval as in `entities.py` (its `classification_report`): the micro average is the F1 there.
+Entities are counted as in `entities.py`: the micro average is the F1 there.
 """
 
 from __future__ import annotations
@@ -9,17 +9,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from raykd.metrics.accuracy import check_aligned
-from raykd.metrics.entities import check_bioes
+from raykd.metrics.spans import count_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-MACRO, MICRO = "macro avg", "micro avg"
-"""seqeval's names of its averages."""
-
 
 Arc = tuple[int, str]
 """A word's head, 0 the root, and its relation."""
@@ -54,20 +50,11 @@ def entities_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequenc
     Raises ValueError when the sentences differ in number or length, and for a tag that is not BIOES.
     """
     check_aligned(gold, predicted)
-    check_bioes(gold)
-    check_bioes(predicted)
-    # Imported here: seqeval imports scikit-learn, which reading a sweep file does not need.
-    from seqeval.metrics.v1 import classification_report
-    from seqeval.scheme import IOBES, Entities
-
-    sides = [list(map(list, side)) for side in (gold, predicted)]
-    if not any(any(Entities(side, IOBES).entities) for side in sides):
-        return ByLabel({}, NOTHING, NOTHING)  # seqeval would take the mean of no labels
-    options: Any = {"scheme": IOBES, "output_dict": True, "zero_division": 0}
-    found: Any = classification_report(*sides, **options)
-    rows = {name: _counted(row) for name, row in found.items()}
-    averages = {name: rows.pop(name) for name in (MICRO, MACRO, "weighted avg")}
-    return ByLabel(rows, averages[MICRO], averages[MACRO])
+    counts = count_spans(gold, predicted)
+    right, predicted_count, support = (
+        Counter({name: own[place] for name, own in counts.items()}) for place in range(3)
+    )
+    return _by_counts(right, predicted_count, support)
 
 
 def words_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> ByLabel:
@@ -101,10 +88,6 @@ def arcs_by_relation(
                 said[answer[1]] += 1
                 right[arc[1]] += arc == answer
     return _by_counts(right, said, there)
-
-
-def _counted(row: Mapping[str, Any]) -> Counted:
-    return Counted(float(row["precision"]), float(row["recall"]), float(row["f1-score"]), int(row["support"]))
 
 
 def _by_counts(right: Counter[str], said: Counter[str], there: Counter[str]) -> ByLabel:

@@ -1,6 +1,6 @@
 """What is taken for what: gold labels beside the predicted ones that stand in their place, by kind of error.
 
-Of spans, which seqeval counts as in `entities.py`, every error is of one kind:
+Of spans, which are read as in `spans.py`, every error is of one kind:
 
     type       the same words, another label
     boundary   the same label, other words (one word in common at least)
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from raykd.metrics.accuracy import check_aligned
+from raykd.metrics.spans import OUTSIDE, read_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from raykd.metrics.by_label import Arc
 
 Kind = Literal["type", "boundary", "both", "missed", "spurious", "label", "head", "relation", "arc"]
-OUTSIDE = "O"
 
 
 class Place(NamedTuple):
@@ -73,17 +73,9 @@ def span_confusions(
     Raises ValueError when the sentences differ in number or length.
     """
     check_aligned(gold, predicted)
-    # Imported here: seqeval imports scikit-learn, which reading a sweep file does not need.
-    from seqeval.scheme import IOBES, Entities
-
     found = []
-    pairs = zip(
-        Entities(list(map(list, gold)), IOBES).entities,
-        Entities(list(map(list, predicted)), IOBES).entities,
-        strict=True,
-    )
-    for number, sides in enumerate(pairs):
-        own, said = ([(each.start, each.end, each.tag) for each in side] for side in sides)
+    for number, sides in enumerate(zip(gold, predicted, strict=True)):
+        own, said = (read_spans(tags) for tags in sides)
         found += [(number, *error) for error in _errors(own, said)]
     return _counted(found, examples)
 

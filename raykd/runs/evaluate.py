@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from raykd.corpora.masking import MaskedText
 from raykd.corpora.step_targets import GuidedText
 from raykd.corpora.tags import TagSet
 from raykd.layers import Model, Output
+from raykd.layers.hf_tagger import HFTagger
 from raykd.results import Group, Score
 from raykd.runs.data import Part
 from raykd.runs.distil import Worker
@@ -35,11 +37,14 @@ Decode = Callable[[Output, np.ndarray], Sequence[Any]]
 def predict(
     model: Model, text: EncodedText | MaskedText | GuidedText, decode: Decode, *, worker: Worker
 ) -> list[Any]:
-    """The best labels of every sentence, decoded by all workers together; every worker gets the whole list."""
+    """The best labels of every sentence, decoded by all workers together; every worker gets the whole list.
+
+    Scores are computed in float32, as the exported file computes them, whatever precision teachers are read in.
+    """
     model.eval()
     plan = evaluation_plan(text.piece_lengths, worker.device)
     found: list[tuple[int, Any]] = []
-    with torch.inference_mode():
+    with torch.inference_mode(), _in_float32(model):
         for rows in plan[worker.rank :: worker.world]:
             output = model(text.gather(rows).to(worker.device))
             found += zip(map(int, rows), decode(output, rows), strict=True)
@@ -48,6 +53,18 @@ def predict(
         dist.all_gather_object(gathered, found)
         found = [item for items in gathered for item in items]
     return [path for _, path in sorted(found, key=lambda item: item[0])]
+
+
+@contextmanager
+def _in_float32(model: Model) -> Iterator[None]:
+    reading = {own: own.precision for own in model.modules() if isinstance(own, HFTagger)}
+    for own in reading:
+        own.precision = "float32"
+    try:
+        yield
+    finally:
+        for own, precision in reading.items():
+            own.precision = precision
 
 
 def score_part(

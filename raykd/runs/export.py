@@ -12,6 +12,7 @@ export.json           what it is: run, task, inputs and outputs of the graph, ch
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -33,12 +34,12 @@ from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_of
 from raykd.errors import ExportError
 from raykd.layers import Output, save_weights
-from raykd.layers.hf_tagger import HFTagger
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of, languages_of
 from raykd.runs.deployed import Session, deployed
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import Decode, evaluation_plan, predict
+from raykd.runs.labels import plain_labels, plain_legal
 from raykd.runs.load import Tagger, load_tagger
 from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS, model_config
 from raykd.runs.run import RESULT, Run
@@ -127,8 +128,6 @@ def export_run(
     tagger = load_tagger(folder.uri)
     run = folder.read_json(MODEL, Run.from_plain)
     result = folder.read_json(RESULT, RunResult.from_plain)
-    if isinstance(tagger.model, HFTagger):
-        tagger.model.precision = "float32"  # as its graph computes
     files = deployed(tagger.model)
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
     corpus = None if store is None else _corpus(store, run)
@@ -144,7 +143,7 @@ def export_run(
         ONNX: files.float32,
         ONNX_INT8: files.int8,
         VOCABULARY: folder.read(VOCABULARY),
-        LABELS: folder.read(LABELS),
+        LABELS: _labels(tagger),
         LABELLER: Path(labeller.__file__).read_bytes(),
     }
     for name, content in contents.items():
@@ -156,10 +155,21 @@ def export_run(
     if card is not None:
         target.write(README, card(exported).encode())
     words = [] if table is None else sorted(set(words_of(table[1])) - {labeller.UTTERANCE})
-    about = {"tokenizer": _tokenizer(tagger, words), "decoder": model_config(run).decoder}
+    about = {
+        "tokenizer": _tokenizer(tagger, words),
+        "decoder": model_config(run).decoder,
+        "decoding": run.decoding,
+    }
     about |= {} if exported.trees is None else {"trees": asdict(exported.trees)}
     target.write_json(CARD, about | _card(run, result, tagger, sessions[ONNX], contents, agreement))
     return exported
+
+
+def _labels(tagger: Tagger) -> bytes:
+    """What the numbers of labels stand for, and which may follow each other where that is read."""
+    legal = tagger.model.legal
+    own = plain_labels(tagger.tag_set) | ({} if legal is None else {"legal": plain_legal(legal)})
+    return json.dumps(own, ensure_ascii=False).encode()
 
 
 def _trees(labels: TreeLabels, report: CorpusReport | None) -> Trees:

@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from raykd.corpora.conversion import TREES
 from raykd.corpora.labelled import LabelledText
-from raykd.corpora.tags import OUTSIDE, TagSet
+from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.metrics import score_beside
 from raykd.metrics.by_label import ByLabel, arcs_by_relation, entities_by_label, words_by_label
 from raykd.metrics.confusions import Confusion, arc_confusions, label_confusions, span_confusions
+from raykd.metrics.spans import OUTSIDE
 from raykd.results import Score
 from raykd.serving.labeller import (
     CARD,

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from raykd.corpora.corpus import Corpus
 from raykd.corpora.head_codes import Encoding, TreeLabels
 from raykd.corpora.tags import TagSet
 from raykd.identity import identity
 from raykd.storage import Storage
+from raykd.structures import LegalTransitions
 from raykd.tasks import ParsingTask, Task
 
 FOLDER = "labels"
@@ -76,6 +79,26 @@ def labels_from(plain: Mapping[str, Any]) -> Labels:
     if "pieces" in plain:
         return PieceLabels(plain["pieces"])
     return TagSet(tuple(plain["tags"]), plain["scheme"])
+
+
+def legal_transitions(labels: Labels) -> LegalTransitions | None:
+    """Which labels may follow each other; None where all may."""
+    if not (isinstance(labels, TagSet) and labels.constrained):
+        return None
+    return LegalTransitions.of(labels.allowed_transitions(), labels.allowed_start(), labels.allowed_end())
+
+
+def plain_legal(legal: LegalTransitions) -> dict[str, Any]:
+    """JSON-able form, as an export carries it: which labels, by number, may be `first` and `last`, and which may come
+    next after each label, as the place `after` of its list in `next`; most labels share one."""
+    allowed = [np.flatnonzero(row == 0).tolist() for row in legal.transitions_YY.numpy()]
+    lists = sorted({tuple(own) for own in allowed})
+    return {
+        "first": np.flatnonzero(legal.start_Y.numpy() == 0).tolist(),
+        "last": np.flatnonzero(legal.end_Y.numpy() == 0).tolist(),
+        "next": [list(own) for own in lists],
+        "after": [lists.index(tuple(own)) for own in allowed],
+    }
 
 
 def labels_file(name: str) -> str:

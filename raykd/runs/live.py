@@ -86,7 +86,7 @@ class LiveTeacher:
             chain: Any = output.distribution
             # Behind the steps of a tree each word of the batch is one.
             self._check_labels(chain.tags - (0 if text.steps_BS is None else text.first_BT.shape[1]))
-            paths = kbest(chain, self._k) if self._k else (None, None)
+            paths = kbest(chain, self._k, output.legal) if self._k else (None, None)
             given = replace(given, chain=chain, paths_BKT=paths[0], scores_BK=paths[1])
         return given
 

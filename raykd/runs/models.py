@@ -6,6 +6,7 @@ The folder stands alone: what else the model is made of is only what it reads of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -18,11 +19,12 @@ from raykd.layers import Ensemble, Model, load_weights, save_weights
 from raykd.layers.hf_config import HFConfig
 from raykd.results import RunResult
 from raykd.runs.data import labels_of
-from raykd.runs.labels import Labels, plain_labels
+from raykd.runs.labels import Labels, legal_transitions, plain_labels
 from raykd.runs.run import MODEL, RESULT, Run, validated
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.sealed import DOCTOR
 from raykd.storage import Storage
+from raykd.structures import LegalTransitions
 from raykd.students import EncoderStudent, Seq2SeqStudent, StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import TeacherConfig
@@ -62,6 +64,7 @@ def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, label
         given, unit = folder.find_json(ARCHITECTURE), TASKS[run.task].unit
         if given is not None:
             model = model_config(run).rebuild(given, tag_set=labels, unit=unit)
+            model.legal = legal_of(run, labels)
         else:
             model = _untrained(run, vocabulary, labels, dropout=0.0)
     if is_trained(run):
@@ -119,6 +122,17 @@ def is_trained(run: Run) -> bool:
     return run.role == "student" or (model_config(run).trained and not run.members)
 
 
+def legal_of(run: Run, labels: Labels) -> LegalTransitions | None:
+    """The labellings among which a run's model seeks the best one; None: all of them."""
+    return legal_transitions(labels) if run.decoding == "legal" else None
+
+
+def signals_id(run: Run) -> str:
+    """The identity of what a teacher gives for a sentence: its id; of weights that raykd did not train without its
+    decoding, which changes its best paths alone."""
+    return run.id if run.members or is_trained(run) else replace(run, decoding="").id
+
+
 def address(folder: Storage, name: str) -> str:
     """The address of the file `name`, for messages."""
     return f"{folder.address}/{name}"
@@ -126,7 +140,7 @@ def address(folder: Storage, name: str) -> str:
 
 def _untrained(run: Run, vocabulary: StoredVocabulary, labels: Labels, *, dropout: float) -> Model:
     config: Any = model_config(run)
-    return config.build(
+    model = config.build(
         **_of_pieces(config, vocabulary.pieces),
         vocabulary_size=vocabulary.pieces.size,
         characters=vocabulary.characters.size if vocabulary.characters else 0,
@@ -134,6 +148,8 @@ def _untrained(run: Run, vocabulary: StoredVocabulary, labels: Labels, *, dropou
         unit=TASKS[run.task].unit,
         dropout=dropout,
     )
+    model.legal = legal_of(run, labels)
+    return model
 
 
 def _of_pieces(config: Any, pieces: Vocabulary) -> dict[str, Any]:
@@ -148,4 +164,6 @@ def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:
 
 
 def _ensemble(run: Run, members: Sequence[Model]) -> Model:
-    return Ensemble(members, combine=run.model["combine"])
+    ensemble = Ensemble(members, combine=run.model["combine"])
+    ensemble.legal = members[0].legal
+    return ensemble

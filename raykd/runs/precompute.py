@@ -51,7 +51,8 @@ class PrecomputeTask:
         return Origin(
             signal=need.signal,
             layer=need.layer,
-            teacher_id=self.teacher.teacher_id,
+            teacher_id=self.teacher.signals_id or self.teacher.teacher_id,
+            decoding=self.teacher.decoding if SIGNALS[need.signal].decoded else "",
             weights_sha256=self.teacher.weights_sha256,
             text_id="" if SIGNALS[need.signal].once else self.text.id,
             tags=self.teacher.sizes.tags,

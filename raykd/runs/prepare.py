@@ -16,6 +16,7 @@ from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.source import REST
 from raykd.corpora.sources import find_corpus, restricted_corpus
+from raykd.corpora.tags import CONSTRAINED
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
 from raykd.needs import read_live, to_store
 from raykd.objectives import Gold
@@ -23,6 +24,7 @@ from raykd.redact import redacted
 from raykd.results import RunResult
 from raykd.runs.embeddings import embeddings_from
 from raykd.runs.labels import store_labels
+from raykd.runs.models import signals_id
 from raykd.runs.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.runs.run import RESULT, Run, Source
 from raykd.runs.vocabularies import open_vocabulary, store_vocabulary
@@ -48,6 +50,11 @@ class PlannedTeacher:
     @property
     def name(self) -> str:
         return f"{self.config.title} {' '.join(self.languages)}"
+
+    def signal_id(self, need: Need, text: Text) -> str:
+        """The id of one of its signals for `text`."""
+        run = self.run
+        return signal_id(need, teacher_id=signals_id(run), text_id=text.id, decoding=run.decoding)
 
     @property
     def members(self) -> tuple[tuple[str, Run], ...]:
@@ -210,6 +217,7 @@ def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str,
     return Run(
         role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config), stages=stages,
         training=plain(config.training) if role == "teacher" else {}, sampling_alpha=alpha,
+        decoding=recipe.decoding if recipe.labels.scheme in CONSTRAINED and config.decoder == "maxent" else "",
     )  # fmt: skip
 
 
@@ -356,12 +364,10 @@ def _source(
         return None
     own = preparation.text_of(covered)
     stored = stored_of(teacher.config, needs)
-    signals = {need.name: signal_id(need, teacher_id=teacher.run.id, text_id=own.id) for need in stored}
+    signals = {need.name: teacher.signal_id(need, own) for need in stored}
     if own.id == teacher.text.id:
         return Source(teacher.run.id, covered, signals)
-    folders = {
-        need.name: signal_id(need, teacher_id=teacher.run.id, text_id=teacher.text.id) for need in stored
-    }
+    folders = {need.name: teacher.signal_id(need, teacher.text) for need in stored}
     return Source(teacher.run.id, covered, signals, text_id=teacher.text.id, stored=folders)
 
 

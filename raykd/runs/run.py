@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from raykd.identity import identity
 
-FORMAT = 2
+FORMAT = 3
 RESULT, MODEL = "result.json", "model.json"
 """Files of a run's folder: its result, written last, and the run itself as plain data."""
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -84,6 +84,9 @@ class Run:
     """Whose vectors of pieces the model's start from: `teacher_id`, or `path` and `checksum` of a checkpoint."""
     labels_id: str = ""
     """The stored labels that the model predicts, where they are not the tags of its corpus."""
+    decoding: str = ""
+    """How the best labelling is found where labels are independent of each other and not all may follow each other:
+    `legal` or `independent`; empty of other models."""
 
     @property
     def id(self) -> str:
@@ -129,8 +132,9 @@ class Run:
             fields["embeddings_from"] = without_place(self.embeddings_from)
         else:
             del fields["embeddings_from"]
-        if not self.labels_id:
-            del fields["labels_id"]
+        for name in ("labels_id", "decoding"):
+            if not fields[name]:
+                del fields[name]
         model = without_added(model, self.role)
         for section in ("training", "vocabulary"):
             if isinstance(model.get(section), dict):

@@ -23,6 +23,7 @@ from raykd.errors import RaykdError, RunError
 from raykd.needs import CHAIN, derives
 from raykd.signals import SIGNALS, Column, Need, Sizes, buckets
 from raykd.storage import Storage
+from raykd.structures import LegalTransitions
 from raykd.transfer import (
     Origin,
     RowRange,
@@ -65,6 +66,8 @@ class TeacherHandle:
 
     `loader` is "module:function" or the function itself; a function defined in `__main__` is sent along.
     `weights_sha256` may stay empty in a plan that is made before the teacher is trained. `unit` is what gets one label.
+    Its best paths are sought among the `legal` labellings, which `decoding` names; `signals_id` names what it gives
+    besides (`models.signals_id`), by default its own id does.
     """
 
     store: str
@@ -74,6 +77,9 @@ class TeacherHandle:
     weights_sha256: str = ""
     offers: tuple[str, ...] = CHAIN
     unit: str = "word"
+    signals_id: str = ""
+    decoding: str = ""
+    legal: LegalTransitions | None = None
 
     def load(self) -> LoadedTeacher:
         """The teacher in memory."""
@@ -218,7 +224,7 @@ class ShardWriter:
             raise RunError(f"{need.name} derives from stored signals, and the teacher has none of them")
         entry, batch = first
         lengths_N = batch["length"].to_numpy()
-        values = signal.derive(stored, lengths_N, need, self._token_budget)
+        values = signal.derive(stored, lengths_N, need, self._token_budget, job.teacher.legal)
         columns, error = encode_columns(
             need, job.teacher.sizes, batch["sentence"].to_numpy(), lengths_N, values
         )

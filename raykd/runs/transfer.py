@@ -12,6 +12,7 @@ from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.runs.growth import places
+from raykd.runs.models import legal_of, signals_id
 from raykd.runs.nodes import Nodes
 from raykd.runs.placement import reader_group, readers
 from raykd.runs.precompute import (
@@ -54,11 +55,12 @@ def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> P
     needs = stored_of(teacher.config, needs)
     # A teacher's id is known before it is trained; its weights only after.
     result = find_result(storage, teacher.run)
-    tags = len(corpus_of(storage.uri, teacher.run.corpus_id).tag_set)
+    tag_set = corpus_of(storage.uri, teacher.run.corpus_id).tag_set
     handle = TeacherHandle(
-        storage.uri, teacher.run.id, LOADER, teacher.sizes(tags, needs),
+        storage.uri, teacher.run.id, LOADER, teacher.sizes(len(tag_set), needs),
         weights_sha256=result.weights_sha256 if result else "", offers=teacher.config.offers,
-        unit=TASKS[teacher.run.task].unit,
+        unit=TASKS[teacher.run.task].unit, signals_id=signals_id(teacher.run), decoding=teacher.run.decoding,
+        legal=legal_of(teacher.run, tag_set),
     )  # fmt: skip
     return PrecomputeTask(handle, teacher.text, needs)
 

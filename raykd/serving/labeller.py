@@ -164,6 +164,9 @@ class Labeller:
         self._characters = _characters(stored["characters"]) if "characters" in self._reads else None
         self._special, self._limit = self.card["special"], self.card["piece_limit"]
         self._chain = _chain(folder) if self.card["decoder"] == "crf" else None
+        legal = _legal(labels["legal"], len(self.labels)) if "legal" in labels else None
+        self._decoding = self._chain or legal
+        """Transitions, start and end by which the best labelling is found; None: each word has its best label."""
         self._known: dict[str, list[int]] = {}
 
     @property
@@ -405,7 +408,7 @@ class Labeller:
         first_T = np.cumsum([0, *map(len, row[front:-1])])
         scores_TY = scores_WPY[window_P[first_T], first_T - starts_W1[window_P[first_T], 0]]
         scores_TY = np.concatenate([read_WPY[0, :front], scores_TY])
-        return scores_TY.argmax(-1), scores_TY
+        return best_path(scores_TY, self._decoding), scores_TY
 
     def _inputs(self, sentences: list[Sequence[str]], rows: list[list[list[int]]]) -> dict[str, np.ndarray]:
         prefix, suffix = self._special["prefix"], self._special["suffix"]
@@ -466,6 +469,24 @@ class Lattice:
         total += self.chain[0][path[:-1], path[1:]].sum()
         total += self._forward_TY[first, path[0]] + self._backward_TY[last, path[-1]]
         return float(np.exp(total - self._log_z))
+
+
+def best_path(scores_TY: np.ndarray, chain: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> np.ndarray:
+    """The best labelling [T] of one sentence, as the model's graph finds it: by Viterbi with `chain` (transitions
+    [Y, Y] from a label to the next, start and end [Y]), else each word's best label. Of equals the first label counts.
+    """
+    if chain is None:
+        return scores_TY.argmax(-1)
+    transitions_YY, start_Y, end_Y = chain
+    best_Y, from_TY = start_Y + scores_TY[0], []
+    for row_Y in scores_TY[1:]:
+        ways_YY = best_Y[:, None] + transitions_YY
+        from_TY.append(ways_YY.argmax(0))
+        best_Y = ways_YY.max(0) + row_Y
+    path = [int((best_Y + end_Y).argmax())]
+    for from_Y in reversed(from_TY):
+        path.append(int(from_Y[path[-1]]))
+    return np.array(path[::-1])
 
 
 class TreeLabels:
@@ -966,6 +987,18 @@ def _chain(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             return np.frombuffer(file.read(last - first), "<f4").reshape(entry["shape"]).astype(np.float64)
 
         return read("transitions"), read("start"), read("end")
+
+
+def _legal(stored: Mapping[str, Any], count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which of `count` labels may follow each other, begin and end a sentence: 0 where they may, −∞ where not."""
+
+    def scores(allowed: Sequence[int]) -> np.ndarray:
+        own_Y = np.full(count, -np.inf)
+        own_Y[allowed] = 0.0
+        return own_Y
+
+    transitions_YY = np.stack([scores(stored["next"][row]) for row in stored["after"]])
+    return transitions_YY, scores(stored["first"]), scores(stored["last"])
 
 
 def _padded(rows: Sequence[Sequence[int] | np.ndarray], value: int) -> np.ndarray:

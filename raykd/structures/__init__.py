@@ -2,7 +2,7 @@
 
 chain = Chain(emissions_BTY, lengths_B, transitions, start, end)
 log_partition · score · token_marginals · pairwise_marginals · moments          sums over labellings
-viterbi · kbest · path_weights · sample                                         labellings
+viterbi · kbest · path_weights · sample                                         labellings, or the legal ones
 entropy · cross_entropy · kl · posterior_kl                                     divergences
 path_moments · tempered_moments · fenchel_young · path_loss                     losses as target moments
 
@@ -35,6 +35,7 @@ from raykd.structures.distributions import (
     viterbi,
 )
 from raykd.structures.divergences import cross_entropy, kl, posterior_kl
+from raykd.structures.legal import LegalTransitions
 from raykd.structures.mean_field import mean_field
 from raykd.structures.mixture import Mixture, log_linear_pool
 from raykd.structures.moments import (
@@ -54,6 +55,7 @@ __all__ = [
     "Arcs",
     "Chain",
     "Distribution",
+    "LegalTransitions",
     "Mixture",
     "Moments",
     "SpanTags",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     from raykd.structures.chain import Chain
+    from raykd.structures.legal import LegalTransitions
 
 
 def score(chain: Chain, paths: Int[Tensor, "batch *best time"]) -> Float[Tensor, " batch *best"]:
@@ -43,12 +44,24 @@ def checked_paths(chain: Chain, paths: Tensor) -> Tensor:
     return paths_BKT
 
 
-def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
-    """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed."""
+def viterbi(
+    chain: Chain, legal: LegalTransitions | None = None
+) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
+    """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed.
+
+    With `legal` it is the best legal one of a chain without transitions; a chain with transitions of its own (a CRF)
+    keeps to these.
+    """
+    chain = constrained(chain, legal)
     if chain.transitions is None:
         return _best_of_each(chain.detach())
     paths_BKT, scores_BK = kbest(chain, 1)
     return paths_BKT[:, 0], scores_BK[:, 0]
+
+
+def constrained(chain: Chain, legal: LegalTransitions | None) -> Chain:
+    """The chain in which the best labelling is sought."""
+    return legal.on(chain.detach()) if legal is not None and chain.transitions is None else chain
 
 
 def _best_of_each(chain: Chain) -> tuple[Tensor, Tensor]:
@@ -67,8 +80,10 @@ def _best_of_each(chain: Chain) -> tuple[Tensor, Tensor]:
     return torch.where(allowed_BT, tags_BT, 0), best_B.to(chain.dtype)
 
 
-def kbest(chain: Chain, k: int) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best"]]:
-    """The k best labellings in descending order, exactly: paths [B, K, T] and scores [B, K].
+def kbest(
+    chain: Chain, k: int, legal: LegalTransitions | None = None
+) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best"]]:
+    """The k best labellings in descending order, exactly: paths [B, K, T] and scores [B, K]; `legal` as of `viterbi`.
 
     Where fewer than k labellings exist the rest have score −∞ and tags 0, and weight 0 in `path_weights`.
     Raises ValueError for k < 1.
@@ -76,7 +91,7 @@ def kbest(chain: Chain, k: int) -> tuple[Int[Tensor, "batch best time"], Float[T
     if k < 1:
         raise ValueError(f"k must be at least 1; got {k}")
     with torch.no_grad():
-        return engine.k_best(chain, k)
+        return engine.k_best(constrained(chain, legal), k)
 
 
 def path_weights(scores_BK: Float[Tensor, "batch best *time"]) -> Float[Tensor, "batch best *time"]:

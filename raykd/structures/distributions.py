@@ -31,6 +31,8 @@ from raykd.structures.spans import Spans
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+    from raykd.structures.legal import LegalTransitions
+
 Distribution = Chain | Spans | Arcs | Mixture
 
 
@@ -55,8 +57,14 @@ def token_marginals(distribution: Distribution) -> Float[Tensor, "batch time tag
 
 
 @singledispatch
-def viterbi(distribution: Distribution) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
-    """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed."""
+def viterbi(
+    distribution: Distribution, legal: LegalTransitions | None = None
+) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
+    """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed.
+
+    With `legal` it is the best legal one, where the distribution itself does not say what may follow what: of a chain
+    without transitions, or a mixture of these. Labellings of spans and arcs are legal by construction.
+    """
     raise _unknown(distribution)
 
 
@@ -81,13 +89,13 @@ entropy.register(Chain, divergences.entropy)
 log_partition.register(Spans, span_sums.log_partition)
 score.register(Spans, span_decoding.score)
 token_marginals.register(Spans, span_sums.token_marginals)
-viterbi.register(Spans, span_decoding.viterbi)
+viterbi.register(Spans, lambda spans, legal=None: span_decoding.viterbi(spans))
 entropy.register(Spans, span_sums.entropy)
 
 log_partition.register(Arcs, arc_sums.log_partition)
 score.register(Arcs, arc_decoding.score)
 token_marginals.register(Arcs, arc_sums.token_marginals)
-viterbi.register(Arcs, arc_decoding.viterbi)
+viterbi.register(Arcs, lambda arcs, legal=None: arc_decoding.viterbi(arcs))
 entropy.register(Arcs, arc_sums.entropy)
 
 
@@ -115,10 +123,12 @@ def _token_marginals(mixture: Mixture) -> Float[Tensor, "batch time tag"]:
 
 
 @viterbi.register(Mixture)
-def _viterbi(mixture: Mixture) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
-    """The best labelling of the log-linear pool, and its log-probability under the mixture.
+def _viterbi(
+    mixture: Mixture, legal: LegalTransitions | None = None
+) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
+    """The best (legal) labelling of the log-linear pool, and its log-probability under the mixture.
 
     The mixture's own best can differ; only a sum over all labellings finds it.
     """
-    paths_BT = viterbi(log_linear_pool(mixture.members))[0]
+    paths_BT = viterbi(log_linear_pool(mixture.members), legal)[0]
     return paths_BT, score(mixture, paths_BT)

@@ -29,7 +29,7 @@ from raykd.sweep.spec import SweepFile, differing_keys, plain_sweep, search_iden
 from raykd.sweep.starts import Starts, starts_of
 from raykd.sweep.study import planned_trials
 from raykd.sweep.sweep_faults import check_sweep, leaves
-from raykd.transfer import Text, signal_id
+from raykd.transfer import Text
 from raykd.trial import UNFINISHED
 
 T = TypeVar("T")
@@ -182,7 +182,7 @@ class Sweep:
     def transfer_id(self) -> str:
         """One name for all transfer sets of the sweep; empty when no objective reads a teacher."""
         ids = [
-            signal_id(need, teacher_id=teacher.run.id, text_id=teacher.text.id)
+            teacher.signal_id(need, teacher.text)
             for each in self.preparations.values()
             for teacher in each.preparation.teachers
             for need in each.needs

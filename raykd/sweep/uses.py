@@ -25,7 +25,7 @@ from raykd.runs.encoded import FOLDER as BLOCKS
 from raykd.runs.encoded import MANIFEST as ENCODED
 from raykd.runs.encoded import encoded_id
 from raykd.runs.labels import FOLDER as LABELS
-from raykd.runs.models import FILES, MODEL, RESULT
+from raykd.runs.models import FILES, MODEL, RESULT, signals_id
 from raykd.runs.run import Run
 from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
 from raykd.storage import Stamp, Storage
@@ -61,6 +61,8 @@ COMPLETING = (RESULT, MANIFEST, CORPUS, ENCODED, STARTED)
 """Files without which a part was never finished: written last, removed first."""
 MISNAMED = "misnamed"
 """In what sweeps use: folders of runs whose content gives another name."""
+SIGNALS_OF = "signals_of"
+"""What else is noted of what is used: the identities under which signals of teachers are stored."""
 KEPT = ("costs",)
 """Kinds that are never free: small, and slow to measure again."""
 
@@ -193,7 +195,7 @@ def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = T
             if name.endswith(MANIFEST):
                 origin = read_manifest(storage.child(*name.split("/")[:-1])).origin
                 # A signal of a teacher that is used, for a text that is used: other signals are computed from it.
-                if origin.teacher_id in used["teachers"] and origin.text_id in {"", *used["transfer"]}:
+                if origin.teacher_id in used[SIGNALS_OF] and origin.text_id in {"", *used["transfer"]}:
                     used["transfer"].add(signal)
     return used
 
@@ -222,6 +224,7 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     if run_id in used[kind]:
         return
     used[kind].add(run_id)
+    used[SIGNALS_OF] |= {signals_id(run)} if run.role == "teacher" else set()
     used["corpora"].add(run.corpus_id)
     used["vocabularies"].add(run.vocabulary_id)
     used[LABELS] |= {run.labels_id} - {""}

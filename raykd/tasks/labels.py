@@ -94,7 +94,8 @@ class LabelTask:
 
 
 def best_labels(output: Output) -> list[np.ndarray]:
-    """The best labelling of every sentence of a batch, by the numbers of its labels."""
-    paths_BT = viterbi(output.distribution)[0].cpu().numpy()
+    """The best labelling of every sentence of a batch, among the legal ones where the output says which these are, by
+    the numbers of its labels."""
+    paths_BT = viterbi(output.distribution, output.legal)[0].cpu().numpy()
     lengths_B = output.distribution.lengths_B.tolist()
     return [path[:length] for path, length in zip(paths_BT, lengths_B, strict=True)]

@@ -89,14 +89,20 @@ def cover_signal(
 
 def origin_folder(store: Storage, origin: Origin) -> Storage:
     """The folder of the signal that `origin` describes."""
-    own = signal_id(origin.need, teacher_id=origin.teacher_id, text_id=origin.text_id)
+    own = _signal_id(origin)
     return signal_folder(store, own, k=origin.k)
 
 
 def _larger_ks(store: Storage, origin: Origin) -> tuple[int, ...]:
     if not origin.k:
         return ()
-    return stored_ks(store, signal_id(origin.need, teacher_id=origin.teacher_id, text_id=origin.text_id))
+    return stored_ks(store, _signal_id(origin))
+
+
+def _signal_id(origin: Origin) -> str:
+    return signal_id(
+        origin.need, teacher_id=origin.teacher_id, text_id=origin.text_id, decoding=origin.decoding
+    )
 
 
 def _cover(

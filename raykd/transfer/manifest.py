@@ -22,8 +22,8 @@ AGAIN = "run raykd precompute again"
 class Origin(Frozen):
     """What a stored signal is: whose, for which text, of what shape. The same for all shards of a folder.
 
-    `weights_sha256` is the checksum of the teacher's weights; `text_id`, `k` and `layer` are empty where they do not
-    apply.
+    `weights_sha256` is the checksum of the teacher's weights; `text_id`, `k`, `layer` and `decoding` are empty where
+    they do not apply.
     """
 
     signal: str
@@ -33,6 +33,7 @@ class Origin(Frozen):
     text_id: str
     tags: int
     k: int
+    decoding: str = ""
 
     @property
     def need(self) -> Need:

@@ -75,8 +75,9 @@ def _halved(rows: RowRange, ends: Sequence[np.ndarray], most: int) -> list[RowRa
     return [part for half in halves for part in _halved(half, ends, most)]
 
 
-def signal_id(need: Need, *, teacher_id: str, text_id: str) -> str:
-    """Identity of what one teacher gives for one text; of the teacher alone where that is stored once.
+def signal_id(need: Need, *, teacher_id: str, text_id: str, decoding: str = "") -> str:
+    """Identity of what one teacher gives for one text; of the teacher alone where that is stored once. `decoding` is
+    part of it where the signal depends on it: best paths.
 
     How many best paths are stored is no part of it: the larger number serves every smaller one.
     """
@@ -85,6 +86,8 @@ def signal_id(need: Need, *, teacher_id: str, text_id: str) -> str:
         decides["text"] = text_id
     if need.layer is not None:
         decides["layer"] = need.layer
+    if decoding and SIGNALS[need.signal].decoded:
+        decides["decoding"] = decoding
     return identity(need.signal, decides)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from seqeval.metrics import classification_report
 
 from raykd.metrics import accuracy, entity_f1
 from raykd.metrics.attachment import attachment
@@ -23,9 +25,14 @@ def corpus(draw, tags):
 
 
 @given(st.data())
-def test_the_micro_average_is_the_f1_of_the_task(data):
+def test_entities_by_label_are_those_of_seqeval_and_their_micro_average_the_f1_of_the_task(data):
     gold, predicted = corpus(data.draw, TAGS)
     found = entities_by_label(gold, predicted)
+    if found.labels:
+        report = classification_report(gold, predicted, output_dict=True, zero_division=0)
+        figures = ("precision", "recall", "f1-score", "support")
+        for name, row in {**found.labels, "micro avg": found.micro, "macro avg": found.macro}.items():
+            assert row == pytest.approx(tuple(float(report[name][figure]) for figure in figures))
     assert found.micro[:3] == entity_f1(gold, predicted)
     assert found.micro.support == sum(row.support for row in found.labels.values())
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import raykd
-from raykd.corpora.tags import read_spans
 from raykd.errors import ExportError, StoreError
 from raykd.layers import save_weights
+from raykd.metrics.spans import read_spans
 from raykd.runs import export as module
 from raykd.runs.deployed import Session
 from raykd.runs.export import FILES, ONNX, ONNX_INT8, export_run

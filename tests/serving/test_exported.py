@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import raykd
-from raykd.corpora.tags import read_spans
+from raykd.metrics.spans import read_spans
 from raykd.runs.export import export_run
 from raykd.runs.prepare import prepare
 from raykd.serving import labeller

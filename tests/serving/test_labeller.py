@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from raykd.corpora.tags import read_spans
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
+from raykd.metrics.spans import read_spans
 from raykd.serving import labeller
 from raykd.serving.labeller import WORDS, Lattice, spans_of, splitter, with_package
 

@@ -1,0 +1,55 @@
+"""Which labels may begin a sentence, follow each other and end it: what a labelling must keep to, whatever its score.
+
+A model whose labels are independent of each other (a MaxEnt decoder) gives each word its best label, and together these
+may be no labelling at all: an I that nothing began. The best labelling is then sought among the legal ones. The model's
+probabilities stay what they are.
+
+Shapes: Y tags.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+    from raykd.structures.chain import Chain
+
+
+@dataclass(frozen=True, eq=False)
+class LegalTransitions:
+    """Scores of 0 for what is legal, −∞ for what is not; `transitions_YY[from, to]`. Build it with `of`."""
+
+    transitions_YY: Float[Tensor, "tag tag"]
+    start_Y: Float[Tensor, " tag"]
+    end_Y: Float[Tensor, " tag"]
+
+    @classmethod
+    def of(
+        cls,
+        transitions_YY: Bool[np.ndarray, "tag tag"],
+        start_Y: Bool[np.ndarray, " tag"],
+        end_Y: Bool[np.ndarray, " tag"],
+    ) -> LegalTransitions:
+        """The constraint that allows what is True."""
+
+        def scores(allowed: np.ndarray) -> Tensor:
+            return torch.zeros(allowed.shape).masked_fill(torch.from_numpy(~allowed), -torch.inf)
+
+        return cls(scores(transitions_YY), scores(start_Y), scores(end_Y))
+
+    def on(self, chain: Chain) -> Chain:
+        """The chain whose illegal labellings score −∞; the others keep their scores."""
+        parts = {"transitions": self.transitions_YY, "start": self.start_Y, "end": self.end_Y}
+        added = {}
+        for name, part in parts.items():
+            own = getattr(chain, name)
+            part = part.to(chain.device, chain.dtype)
+            added[name] = part if own is None else own + part
+        return replace(chain, **added)

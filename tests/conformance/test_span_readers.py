@@ -1,0 +1,62 @@
+"""Every reader of BIOES tags finds the same spans, malformed ones too: what counts is what is delivered."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seqeval.metrics.sequence_labeling import get_entities
+
+from raykd.corpora.tags import from_bioes, to_bioes
+from raykd.metrics import entity_f1
+from raykd.metrics.confusions import span_confusions
+from raykd.metrics.spans import count_spans, read_spans
+from raykd.serving.labeller import spans_of
+
+TAGS = ["O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("PER", "LOC-2"))]
+sentences = st.lists(st.lists(st.sampled_from(TAGS), min_size=1, max_size=8), min_size=1, max_size=4)
+
+
+def of_seqeval(tags):
+    return sorted((first, last + 1, kind) for kind, first, last in get_entities(list(tags)))
+
+
+READERS = {
+    "metrics": read_spans,
+    "labeller": lambda tags: [(first, last + 1, name) for first, last, name in spans_of(tags)],
+    "corpora": lambda tags: read_spans(to_bioes(tags, "bioes")[0]),
+    "corpora, through IOB2": lambda tags: read_spans(
+        to_bioes(from_bioes(to_bioes(tags, "bioes")[0], "iob2"), "iob2")[0]
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_each_reader_finds_the_spans_of_seqeval(reader):
+    for length in range(1, 5):
+        for tags in itertools.product(TAGS, repeat=length):
+            assert sorted(READERS[reader](tags)) == of_seqeval(tags), tags
+
+
+@settings(deadline=None)
+@given(sentences, st.data())
+def test_counts_scores_and_confusions_are_of_these_spans(gold, data):
+    predicted = [
+        data.draw(st.lists(st.sampled_from(TAGS), min_size=len(own), max_size=len(own))) for own in gold
+    ]
+    sides = [[set(of_seqeval(tags)) for tags in side] for side in (gold, predicted)]
+
+    def by_type(spans):
+        return Counter(kind for own in spans for *_, kind in own)
+
+    right = by_type(one & other for one, other in zip(*sides, strict=True))
+    wanted, found = map(by_type, sides)
+    expected = {kind: (right[kind], found[kind], wanted[kind]) for kind in {*wanted, *found}}
+    assert {kind: tuple(own) for kind, own in count_spans(gold, predicted).items()} == expected
+    total = [sum(own.values()) for own in (right, found, wanted)]
+    assert entity_f1(gold, predicted).f1 == pytest.approx(2 * total[0] / max(1, total[1] + total[2]))
+    errors = span_confusions(gold, predicted, examples=1)
+    assert sum(each.count for each in errors if each.kind != "spurious") == total[2] - total[0]
