@@ -21,6 +21,8 @@ STRATEGY = "strategy.name"
 """The setting that names how a trial is trained, where its stages have a name of their own."""
 MOST_APART = 3
 """So many differing settings are shown of a trial."""
+INDEPENDENT = "independent"
+"""The decoding that every table names: the papers' one of MaxEnt models."""
 SIZES = {"embedding_dim": "E", "hidden_dim": "H", "character_dim": "C"}
 """Sizes that a student's short name shows where they are not 0, and by which letter."""
 
@@ -66,8 +68,10 @@ class Trial:
 
     @property
     def shape(self) -> str:
-        """The student's short name, such as `E32 H64 crf`: trials of one shape differ only in how they were trained."""
-        return shape_name(section(self.settings, "student"))
+        """The student's short name, such as `E32 H64 crf`: trials of one shape differ only in how they were trained.
+        Where each word is given its own best label, whether or not these are a labelling, it says so."""
+        name = shape_name(section(self.settings, "student"))
+        return f"{name} {INDEPENDENT}" if self.settings.get("decoding") == INDEPENDENT else name
 
     @property
     def kind(self) -> str:

@@ -167,8 +167,9 @@ def _of_trial(origin: Origin, label: str) -> Iterator[str]:
 
 def _agreement(agreement: Agreement) -> str:
     different = agreement.differing[ONNX_INT8] / max(agreement.labels, 1)
+    tied = f" but in {agreement.tied} whose two best labellings score the same" if agreement.tied else ""
     return (
-        f"On {agreement.sentences:,} sentences of {agreement.part} `{ONNX}` gives every label that PyTorch gives; "
+        f"On {agreement.sentences:,} sentences of {agreement.part} `{ONNX}` gives every label that PyTorch gives{tied}; "
         f"`{ONNX_INT8}` gives {100 * different:.2f} % others ({agreement.score_label} "
         f"{percent(agreement.scores[ONNX])} → {percent(agreement.scores[ONNX_INT8])})."
     )
@@ -206,6 +207,8 @@ def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:
         yield f"- Heads as labels: {trees.encoding}"
         if trees.pos is not None:
             yield f"- Parts of speech that it read: {trees.pos_origin or f'column {trees.pos.upper()}'}"
+    if run.decoding:
+        yield f"- Decoding: {run.decoding}"
     if origin is not None:
         yield f"- Method: {origin.trial.method}"
     for number, stage in enumerate(run.stages, 1):

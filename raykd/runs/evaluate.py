@@ -57,7 +57,9 @@ def predict(
 
 @contextmanager
 def _in_float32(model: Model) -> Iterator[None]:
-    reading = {own: own.precision for own in model.modules() if isinstance(own, HFTagger)}
+    reading: dict[HFTagger, Any] = {
+        own: own.precision for own in model.modules() if isinstance(own, HFTagger)
+    }
     for own in reading:
         own.precision = "float32"
     try:

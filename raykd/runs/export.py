@@ -45,7 +45,7 @@ from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS, model_config
 from raykd.runs.run import RESULT, Run
 from raykd.serving import labeller
 from raykd.storage import Storage
-from raykd.structures import Chain
+from raykd.structures import Chain, kbest
 from raykd.tasks import ParsingTask
 from raykd.tasks.labels import best_labels
 
@@ -55,6 +55,8 @@ README = "README.md"
 FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, LABELLER, README, CARD)
 SENTENCES = 1000
 """On so many sentences the files are compared with the model."""
+TIE = 1e-5
+"""Where the scores of the two best labellings are nearer than this, rounding decides which one is the best."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Agreement:
     labels: int
     differing: Mapping[str, int]
     """File → how many labels differ from the model's in PyTorch."""
+    tied: int
+    """Sentences with other labels in float32 whose two best labellings are tied: nearer than `TIE`."""
     scores: Mapping[str, float]
     """The task's score on these sentences, of the model (`model.safetensors`) and of each file."""
     score_label: str
@@ -132,12 +136,10 @@ def export_run(
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
     corpus = None if store is None else _corpus(store, run)
     table = None if corpus is None else _sentences(corpus)
-    agreement = None if corpus is None or table is None else _compared(tagger, sessions, corpus, *table)
-    if agreement is not None and agreement.differing[ONNX]:
-        wrong = f"{agreement.differing[ONNX]} of {agreement.labels} labels of {ONNX} differ from the model's"
-        raise ExportError(
-            f"{run.id}: {wrong}; nothing was written. This is a fault of raykd: please report it"
-        )
+    try:
+        agreement = None if corpus is None or table is None else _compared(tagger, sessions, corpus, *table)
+    except ExportError as error:
+        raise ExportError(f"{run.id}: {error}") from error
     contents = {
         WEIGHTS: save_weights(tagger.model),
         ONNX: files.float32,
@@ -224,6 +226,7 @@ def _compared(
     text, worker = tagger.vocabulary.encode(table), Worker(device=tagger.device)
     own = predict(tagger.model, text, lambda output, rows: best_labels(output), worker=worker)
     found = {name: _labelled(session.labels, text, own) for name, session in sessions.items()}
+    tied = _ties(tagger, text, own, found[ONNX])
     task: Any = tagger.task
     gold = task.targets(table, pos=corpus.pos, labels=tagger.tag_set)
     answers: dict[str, Sequence[Any]] = {WEIGHTS: own, **found}
@@ -241,13 +244,44 @@ def _compared(
         sentences=table.num_rows,
         too_long=every.num_rows - table.num_rows,
         labels=sum(map(len, own)),
-        differing={
-            name: sum(int((a != b).sum()) for a, b in zip(own, paths, strict=True))
-            for name, paths in found.items()
-        },
+        differing={name: _differing(own, paths) for name, paths in found.items()},
+        tied=tied,
         scores={name: score(answer) for name, answer in answers.items()},
         score_label=task.score_label,
     )
+
+
+def _differing(own: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> int:
+    return sum(int((a != b).sum()) for a, b in zip(own, other, strict=True))
+
+
+def _ties(
+    tagger: Tagger, text: EncodedText, own: Sequence[np.ndarray], float32: Sequence[np.ndarray]
+) -> int:
+    """How many sentences have other labels in float32, each of which has two best labellings.
+
+    Raises:
+        ExportError: a sentence has other labels although one labelling is clearly the best.
+    """
+    rows = np.array([row for row, (a, b) in enumerate(zip(own, float32, strict=True)) if (a != b).any()], int)
+    if not len(rows):
+        return 0
+    gaps = predict(tagger.model, text, _gaps, worker=Worker(device=tagger.device))
+    clear = [row for row in rows if gaps[row] > TIE]
+    if clear:
+        count = _differing([own[row] for row in clear], [float32[row] for row in clear])
+        wrong = f"{count} of {sum(map(len, own))} labels of {ONNX} differ from the model's"
+        raise ExportError(f"{wrong}; nothing was written. This is a fault of raykd: please report it")
+    return len(rows)
+
+
+def _gaps(output: Output, rows: np.ndarray) -> list[float]:
+    """By how much the best labelling of each sentence scores more than the next one."""
+    chain = output.distribution
+    if not isinstance(chain, Chain):
+        return [float("inf")] * len(rows)
+    best_B2 = kbest(chain, 2, output.legal)[1]
+    return (best_B2[:, 0] - best_B2[:, 1]).tolist()
 
 
 def _parsed(session: Session, text: EncodedText, decode: Decode) -> list[Any]:

@@ -49,7 +49,8 @@ class PlannedTeacher:
 
     @property
     def name(self) -> str:
-        return f"{self.config.title} {' '.join(self.languages)}"
+        independent = " independent" if self.run.decoding == "independent" else ""
+        return f"{self.config.title} {' '.join(self.languages)}{independent}"
 
     def signal_id(self, need: Need, text: Text) -> str:
         """The id of one of its signals for `text`."""

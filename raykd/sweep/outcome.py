@@ -34,6 +34,7 @@ def flat_settings(run: Run) -> dict[str, Any]:
     else:
         sections |= {"stages": dict(enumerate(run.stages)), "schedule": _whole_schedule(run)}
         sections["training"] = run.training
+    sections |= {"decoding": run.decoding} if run.decoding else {}
     every = [item for name, section in sections.items() for item in _flat(name, section)]
     return {path: value for path, value in every if not path.endswith(".checksum")}
 
