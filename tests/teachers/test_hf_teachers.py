@@ -18,6 +18,7 @@ from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
 from raykd.layers import load_weights, save_weights
 from raykd.runs.deployed import Session, deployed
+from raykd.runs.labels import legal_transitions
 from raykd.runs.stages import train_only
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
@@ -193,15 +194,24 @@ def test_a_checkpoint_without_a_head_is_told_to_be_fine_tuned(checkpoint):
         (HFSequenceClassifierTeacher, "sentence"),
     ],
 )
-def test_what_its_graph_is_traced_from_gives_the_same_labels(checkpoint, kind, unit):
+def test_what_its_graph_is_traced_from_gives_the_same_scores(checkpoint, kind, unit):
     model, vocabulary = built(kind(path=checkpoint, **FINE), unit=unit)
     batch = batch_of(vocabulary)
     read = (batch.pieces_BP, batch.piece_lengths_B, batch.first_BT, batch.lengths_B)
     with torch.no_grad():
-        labels_BT, scores_BTY = model._labelled(*read)
+        scores_BTY = model._scores(*read)
         chain = model(batch).distribution
-    assert torch.equal(labels_BT, viterbi(chain)[0])
     assert torch.equal(scores_BTY, chain.emissions_BTY)
+
+
+def test_its_file_gives_the_best_legal_labelling(checkpoint):
+    model, vocabulary = built(HFTokenClassifierTeacher(path=checkpoint, **FINE))
+    batch = batch_of(vocabulary)
+    own = viterbi(model(batch).distribution)[0]
+    model.legal = legal_transitions(NER)
+    legal = viterbi(model(batch).distribution, model.legal)[0]
+    assert not torch.equal(own, legal), "labels of random scores are malformed"
+    assert torch.equal(torch.from_numpy(Session(deployed(model).float32).labels(batch)), legal)
 
 
 def test_a_classifier_of_sentences_has_a_form_in_8_bits(tmp_path):
