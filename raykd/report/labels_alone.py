@@ -96,8 +96,8 @@ def text_alone(trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Tr
     if score and dev(trial) < GOOD_ENOUGH * score:
         keeps, wanted = apart(dev(trial) / score, GOOD_ENOUGH)
         text = (
-            f"{name} is the one to export so far, {comparison}, but it keeps {keeps} of the teacher's {label}, of {wanted} "
-            "wanted; search larger students, use more unlabelled text, or train longer"
+            f"{name} is the one to export so far, {comparison}, but it keeps {keeps} of the teacher's {label}, of "
+            f"{wanted} wanted; search larger students, use more unlabelled text, or train longer"
         )
         return False, f"Do not ship yet: {text}"
     own = trial.scores.get("dev")
