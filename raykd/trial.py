@@ -126,6 +126,8 @@ class Teacher:
     """Of an ensemble, what it is the mean of: one row per seed."""
     score_name: str = "f1"
     score_label: str = "F1"
+    majority: float | None = None
+    """Dev score of the most frequent label of each language; None where the score is no accuracy."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form; `from_plain` reads it back."""

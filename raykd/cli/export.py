@@ -195,7 +195,9 @@ def _trial(records: SweepRecords, trials: list[Trial], number: str) -> Trial:
         if verdict.ship is None:
             raise StoreError(f"sweep {sweep!r}", verdict.text, f"or name a trial: {sweep}#best, {sweep}#0, …")
         return verdict.ship
-    trial = next((trial for trial in trials if str(trial.number) == number), None)
+    # Trials are shown as #05.
+    plain = number.lstrip("0") or "0"
+    trial = next((trial for trial in trials if str(trial.number) == plain), None)
     if trial is None or trial.state != "COMPLETE":
         problem = f"has no trial {number!r}" if trial is None else f"trial {number} is {trial.state}"
         complete = ", ".join(str(trial.number) for trial in trials if trial.state == "COMPLETE")

@@ -12,10 +12,15 @@ from raykd.figures import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
 from raykd.front import as_many_steps
 from raykd.report.form import apart, costs_in_words, gain, percent, share
 from raykd.report.front_rows import FrontRow, front_rows
+from raykd.report.labels_alone import (
+    GOOD_ENOUGH,
+    best_alone,
+    complete_students,
+    text_alone,
+    weakness,
+)
 from raykd.trial import Teacher, Trial, score_label_of, teacher_score
 
-GOOD_ENOUGH = 0.95
-"""The share of the teacher's dev score that a student to ship keeps, where nothing else is asked for."""
 FEW = 300
 """Labels of dev (spans, words or sentences) below which a score moves by a point when a handful of them do."""
 
@@ -60,13 +65,25 @@ def judge(
     dev_labels: int | None = None,
     chosen: Trial | None = None,
 ) -> Judgement:
-    """The front of `trials`, its findings, and the verdict on `chosen` or on the student that it suggests."""
+    """The front of `trials`, its findings, and the verdict on `chosen` or on the student that it suggests.
+
+    The verdict begins with the teacher where that is weak. Where labels alone beat every distilled student, the
+    student to ship is one of those on labels alone.
+    """
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
     found = findings(rows, teachers, dev_labels=dev_labels)
-    if not rows and (closest := _closest(trials)):
-        return Judgement(rows, found, Verdict(None, closest))
-    return Judgement(rows, found, verdict(rows, teachers, found, chosen=chosen))
+    alone, distilled = complete_students(trials)
+    better = best_alone(teachers, alone, distilled) if chosen is None and rows else None
+    if better is not None:
+        ships, text = text_alone(better, teachers, distilled)
+        decided = Verdict(better if ships else None, text)
+    elif not rows and (closest := _closest(trials)):
+        decided = Verdict(None, closest)
+    else:
+        decided = verdict(rows, teachers, found, chosen=chosen)
+    weak = weakness(teachers, alone, dev_labels=dev_labels)
+    return Judgement(rows, found, Verdict(decided.ship, f"{weak} {decided.text}".lstrip()))
 
 
 def infeasible(trials: Iterable[Trial]) -> list[Trial]:
@@ -129,6 +146,11 @@ def _of_teachers(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
         if teacher.scores.mean("dev") == 0.0:
             text = f"the teacher {teacher.name} predicts nothing (dev {label} 0.0); train it longer, or otherwise"
             yield Finding(text, blocks=True)
+        elif teacher.majority is not None and (teacher.scores.mean("dev") or 0.0) <= teacher.majority:
+            most = f"the most frequent label (dev {label} {percent(teacher.majority)})"
+            yield Finding(
+                f"the teacher {teacher.name} is no better than {most}; train it longer", blocks=True
+            )
         if teacher.still_rises:
             yield Finding(
                 f"the teacher {teacher.name} was best in its last epoch; raise teachers.epochs or teachers.max_steps"

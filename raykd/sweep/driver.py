@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from statistics import fmean
 
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
@@ -249,7 +250,7 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
 
 def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
     """Save and show the rows that students are compared with."""
-    rows = teacher_rows(sweep)
+    rows = [replace(row, majority=_majority(sweep, row)) for row in teacher_rows(sweep)]
     corpora = {each.preparation.corpus_id: each.preparation.corpus for each in sweep.preparations.values()}
     counts = {
         part: {key: _labels(corpus, part) for key, corpus in corpora.items()} for part in ("dev", "train")
@@ -283,6 +284,21 @@ def _labels(corpus: Corpus, part: str) -> dict[str, int]:
     """Language → how many labels it has in a part."""
     counts = label_counts(corpus.parts[part], corpus.tag_set)
     return {language: sum(labels.values()) for language, labels in counts.items() if labels}
+
+
+def _majority(sweep: Sweep, row: Teacher) -> float | None:
+    """Dev accuracy of the most frequent label of each language; None of other scores."""
+    score = row.scores.get("dev")
+    if row.score_name != "accuracy" or score is None:
+        return None
+    corpus = sweep.preparation.corpus
+    counts = label_counts(corpus.parts["dev"], corpus.tag_set)
+    shares = [
+        max(labels.values()) / sum(labels.values())
+        for name in score.by_language
+        if (labels := counts.get(name))
+    ]
+    return fmean(shares) if shares else None
 
 
 def teacher_rows(sweep: Sweep) -> list[Teacher]:

@@ -105,7 +105,9 @@ def publish(
     # What pretrains is no model that labels; its checkpoint is what raykd export writes.
     if sweep.file.tracking.models == "front" and front and sweep.file.labels.structure != "pieces":
         why = {ship.number: verdict} if ship else {}
-        log_models(sweep.records, tracker, front, scratch, why=why, listener=listener, card=card)
+        # A student on labels alone may be the one to ship; baselines stand beside the front.
+        models = front if ship is None or ship.number in {trial.number for trial in front} else [*front, ship]
+        log_models(sweep.records, tracker, models, scratch, why=why, listener=listener, card=card)
 
 
 def log_gains(tracker: Tracker, trials: Sequence[Trial]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from ruamel.yaml import YAML
@@ -83,6 +84,29 @@ def test_the_best_of_the_front_and_the_one_to_ship_have_names(swept, export, tmp
     assert code == StoreError.exit_code
     assert "Do not ship" in output
     assert "small#best" in output
+
+
+@pytest.mark.parametrize("number", ["07", "007"])
+def test_a_trial_may_be_named_as_it_is_printed(swept, export, tmp_path, number):
+    storage, _ = swept
+    output, code = export(f"small#{number}", tmp_path / "out", "--store", storage.uri)
+    assert code == 0, output
+    assert "trial 7 has 2 seeds" in output
+
+
+def test_the_one_to_ship_may_be_a_student_on_labels_alone(swept, export, tmp_path):
+    storage, _ = swept
+    records = SweepRecords(storage, "beaten")
+    records.open(sweep_id="sweep-beaten", text="{}", resume=False)
+    (trained, *_) = SweepRecords(storage, "small").trials()
+    cost = {"latency_ms": 1.0, "parameters": 1000}
+    distilled = replace(trained, number=1, objective="structural", scores=scores(0.2), cost=cost)
+    for trial in (distilled, replace(trained, number=5, role="baseline", scores=scores(0.9))):
+        records.save(Record(trial, {}))
+    records.save_teachers([Teacher("bilstm_crf", scores=scores(0.8))], dev_labels=100)
+    output, code = export("beaten#ship", tmp_path / "out", "--store", storage.uri)
+    assert code == 0, output
+    assert "trial 5 has 2 seeds" in output
 
 
 def card_of(folder):
@@ -187,6 +211,7 @@ def test_files_of_an_export_are_replaced_on_request_alone(swept, export, tmp_pat
         (["small#7", "--all"], 2, "the whole front is asked for, and trial 7; omit one"),
         (["other", "--all"], 4, "sweep 'other': is not in the store"),
         (["small#9"], 4, "has no trial '9'; complete trials are 7"),
+        (["small#09"], 4, "has no trial '09'; complete trials are 7"),
         (["other#7"], 4, "sweep 'other': is not in the store"),
         (["small#7", "--seed", "2"], 2, "trial 7 has 2 seeds; choose from 0 to 1"),
         (["run-0123456789abcdef", "--seed", "0"], 2, "only a trial (SWEEP#TRIAL) has seeds"),

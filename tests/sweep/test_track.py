@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from mlflow.artifacts import download_artifacts
@@ -115,6 +116,31 @@ def test_what_cannot_be_exported_is_named_and_the_sweep_goes_on(database, tmp_pa
         name == "warn" and "is not logged as a model: models that" in words
         for name, words, *_ in listener.lines
     )
+
+
+@pytest.mark.parametrize(("number", "models"), [(None, [0]), (0, [0]), (2, [0, 2])])
+def test_the_student_to_ship_is_a_model_also_where_it_is_not_on_the_front(monkeypatch, number, models):
+    file = SimpleNamespace(
+        objectives={"f1": "max"},
+        tracking=SimpleNamespace(models="front"),
+        labels=SimpleNamespace(structure="bioes"),
+    )
+    trials = [
+        Trial(0, "COMPLETE", objective="structural", scores=scores(0.5)),
+        Trial(2, "COMPLETE", role="baseline", scores=scores(0.75)),
+    ]
+    ship = next((trial for trial in trials if trial.number == number), None)
+    logged = {}
+    monkeypatch.setattr(
+        track, "log_models",
+        lambda records, tracker, front, scratch, why, **_: logged.update({each.number: why for each in front}),
+    )  # fmt: skip
+    track.publish(
+        SimpleNamespace(file=file, records=None), MagicMock(), trials, {}, "", Path(), listener=Listener(),
+        ship=ship, verdict="why",
+    )  # fmt: skip
+    assert list(logged) == models
+    assert logged[models[-1]] == ({} if number is None else {number: "why"})
 
 
 def test_the_gain_over_labels_alone_is_a_figure_of_each_trial():

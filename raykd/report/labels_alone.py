@@ -1,0 +1,114 @@
+"""The students that learn from gold labels alone, beside the teacher and the distilled students: a weak teacher, and a
+sweep in which distillation gained nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from raykd.counted import counted
+from raykd.figures import COMPRESSION, LATENCY, SPEEDUP
+from raykd.front import GOLD, confirmed
+from raykd.report.form import apart, costs_in_words, percent
+from raykd.trial import Teacher, Trial, score_label_of, teacher_score
+
+GOOD_ENOUGH = 0.95
+"""The share of the teacher's dev score that a student to ship keeps, where nothing else is asked for."""
+HALF = 0.5
+"""The dev score below which a teacher is weak, whatever its students reach."""
+POINT = 0.01
+"""A teacher is clearly above a student of one seed where it is more than this above it."""
+DEVIATIONS = 2
+"""The same for a student of several seeds, in standard deviations over its seeds."""
+
+
+def dev(trial: Trial) -> float:
+    """The dev score, the mean over seeds and languages; 0 where there is none."""
+    return trial.scores.mean("dev") or 0.0
+
+
+def complete_students(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
+    """The complete students that meet the constraints: those on gold labels alone, and the distilled ones.
+
+    A student that was confirmed has the scores of its confirmation. A baseline on the teacher's labels is neither.
+    """
+    trials = list(trials)
+    confirmations = [trial for trial in trials if trial.role == "confirm"]
+    students = [
+        confirmed(trial, confirmations)
+        for trial in trials
+        if trial.state == "COMPLETE" and trial.role != "confirm" and trial.feasible
+    ]
+    alone = [trial for trial in students if trial.objective == GOLD]
+    distilled = [trial for trial in students if trial.objective != GOLD and trial.role == "search"]
+    return alone, distilled
+
+
+def weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev_labels: int | None) -> str:
+    """A sentence saying that the teacher is weak; empty where it is not.
+
+    It is weak where its dev score is not above that of the most frequent label, not clearly above that of the best
+    student on labels `alone`, or below a half. Without `dev_labels` (a masked language model) a half means nothing.
+    """
+    score = teacher_score(teachers)
+    if score is None:
+        return ""
+    reasons = []
+    majority = majority_score(teachers)
+    if majority is not None and score <= majority:
+        reasons.append(f"the most frequent label gives {percent(majority)}")
+    best = max(alone, key=dev, default=None)
+    if best is not None and score <= dev(best) + _margin(best):
+        reasons.append(f"labels alone give {percent(dev(best))} (#{best.number:02d})")
+    if not reasons and dev_labels is not None and score < HALF:
+        reasons.append("its students can hardly be better")
+    label = score_label_of(teachers)
+    return (
+        f"The teacher is weak: dev {label} {percent(score)}, and {' and '.join(reasons)}." if reasons else ""
+    )
+
+
+def majority_score(teachers: Sequence[Teacher]) -> float | None:
+    """The dev score of the most frequent label; None where it is not known."""
+    return max((teacher.majority for teacher in teachers if teacher.majority is not None), default=None)
+
+
+def best_alone(
+    teachers: Sequence[Teacher], alone: Sequence[Trial], distilled: Sequence[Trial]
+) -> Trial | None:
+    """The student on labels `alone` to export where one beats every distilled student on dev: the fastest that keeps
+    `GOOD_ENOUGH` of the teacher's score, else the best. None where no student does, or nothing was distilled."""
+    if not distilled:
+        return None
+    bar = max(*map(dev, distilled), majority_score(teachers) or 0.0)
+    better = [trial for trial in alone if dev(trial) > bar]
+    wanted = GOOD_ENOUGH * (teacher_score(teachers) or 0.0)
+    fast = sorted((trial for trial in better if dev(trial) >= wanted), key=lambda t: LATENCY.read(t) or 0.0)
+    return fast[0] if fast else max(better, key=dev, default=None)
+
+
+def text_alone(trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Trial]) -> tuple[bool, str]:
+    """Whether to ship `trial`, which learnt from labels alone and beats every distilled student, and the sentence."""
+    label = score_label_of([*teachers, trial])
+    name = f"#{trial.number:02d} (trained on labels alone)"
+    best, score = max(distilled, key=dev), teacher_score(teachers)
+    comparison = f"dev {label} {percent(dev(trial))}, above every distilled student"
+    comparison += f" (the best, #{best.number:02d}: {percent(dev(best))})"
+    if score and dev(trial) < GOOD_ENOUGH * score:
+        keeps, wanted = apart(dev(trial) / score, GOOD_ENOUGH)
+        text = (
+            f"{name} is the one to export so far, {comparison}, but it keeps {keeps} of the teacher's {label}, of "
+            f"{wanted} wanted; search larger students, use more unlabelled text, or train longer"
+        )
+        return False, f"Do not ship yet: {text}"
+    own = trial.scores.get("dev")
+    seeds = counted(len(own.by_seed) if own else 0, "seed")
+    return (
+        True,
+        f"Ship {name}: {', '.join([comparison, *costs_in_words(trial, (SPEEDUP, COMPRESSION)), seeds])}",
+    )
+
+
+def _margin(trial: Trial) -> float:
+    score = trial.scores.get("dev")
+    sd = None if score is None else score.sd
+    return POINT if sd is None else DEVIATIONS * sd
