@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from raykd.cost_grid import Grid
 from raykd.results import Group, Part, Scores
 
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
@@ -41,6 +42,10 @@ class Trial:
     scores: Scores = field(default_factory=Scores)
     cost: Mapping[str, float] = field(default_factory=dict)
     """What its shape costs, absolute and against the teachers, by the names in `raykd/figures.py`."""
+    grid: Grid = field(default_factory=dict)
+    """The grid on which the sweep compares each cost that is timed."""
+    cost_notes: tuple[str, ...] = ()
+    """Sentences on what of its cost is missing or uncertain."""
     wall_s: float | None = None
     """Seconds that its runs took together."""
     violations: Mapping[str, float] = field(default_factory=dict)
@@ -95,6 +100,8 @@ class Trial:
             "run_ids": list(self.run_ids),
             "scores": self.scores.to_plain(),
             "cost": dict(self.cost),
+            "grid": dict(self.grid),
+            "cost_notes": list(self.cost_notes),
             "violations": dict(self.violations),
         }
 
@@ -105,7 +112,8 @@ class Trial:
         Raises TypeError for a key that no trial has.
         """
         scores, run_ids = Scores.from_plain(plain.get("scores", {})), tuple(plain.get("run_ids", ()))
-        return Trial(**{**plain, "scores": scores, "run_ids": run_ids})
+        notes = tuple(plain.get("cost_notes", ()))
+        return Trial(**{**plain, "scores": scores, "run_ids": run_ids, "cost_notes": notes})
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,8 @@ class Teacher:
     """How many of them were best in their last epoch."""
     members: tuple[Teacher, ...] = ()
     """Of an ensemble, what it is the mean of: one row per seed."""
+    cost_notes: tuple[str, ...] = ()
+    """Sentences on what of their cost is missing or uncertain."""
     score_name: str = "f1"
     score_label: str = "F1"
 
@@ -127,14 +137,16 @@ class Teacher:
         """JSON-able form; `from_plain` reads it back."""
         members = [member.to_plain() for member in self.members]
         return {
-            **vars(self), "scores": self.scores.to_plain(), "cost": dict(self.cost), "members": members
+            **vars(self), "scores": self.scores.to_plain(), "cost": dict(self.cost), "members": members,
+            "cost_notes": list(self.cost_notes),
         }  # fmt: skip
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Teacher:
         """The teacher that `to_plain` wrote. Raises TypeError for a key that no teacher has."""
         members = tuple(Teacher.from_plain(member) for member in plain.get("members", ()))
-        return Teacher(**{**plain, "scores": Scores.from_plain(plain.get("scores", {})), "members": members})
+        scores, notes = Scores.from_plain(plain.get("scores", {})), tuple(plain.get("cost_notes", ()))
+        return Teacher(**{**plain, "scores": scores, "members": members, "cost_notes": notes})
 
 
 Scored = Trial | Teacher

@@ -8,15 +8,17 @@ from itertools import chain
 
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
+from raykd.cost_grid import Grid, grid_of
 from raykd.counted import counted
 from raykd.errors import RunError
-from raykd.figures import DEPLOYED
+from raykd.figures import EXPORTED, Runtime, runtimes_of
 from raykd.front import front_of
 from raykd.results import Cost
-from raykd.runs.cost import measure_all, shape_key
+from raykd.runs.cost import shape_key
 from raykd.runs.execute import find_result, keep_place, missing_results
 from raykd.runs.executor import Scheduler, work
 from raykd.runs.growth import places
+from raykd.runs.measurement import measure_all
 from raykd.runs.placement import concurrency, group_of, keeps_slots, preflight
 from raykd.runs.precompute import Precomputed
 from raykd.runs.prepare import recipe_needs
@@ -29,11 +31,11 @@ from raykd.sweep.baseline import twins_of_sweep, worth_a_baseline
 from raykd.sweep.budget import Budget
 from raykd.sweep.confirm import confirm_front, with_seeds
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.outcome import against_teachers, teacher_row
+from raykd.sweep.outcome import against_teachers, teacher_row, with_cost
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, TrainingLabels
 from raykd.sweep.scheduler import InTurn, RunList, Trials
-from raykd.sweep.settings import Setting
+from raykd.sweep.settings import Setting, joined_cost
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
@@ -101,14 +103,38 @@ def before_search(
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
     log_teachers(sweep, teachers, tracker)
-    return Recorder(
+    recorder = Recorder(
         sweep.records,
         tracker,
         listener,
         sweep.file.objectives,
         lambda setting: cost_of(sweep, setting),
         Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
+        grid=keep_grid(sweep),
     )
+    renew_costs(sweep, recorder)
+    return recorder
+
+
+def keep_grid(sweep: Sweep) -> Grid:
+    """Return the grid on which the sweep compares costs, from the spreads of its shapes; one that was resumed keeps
+    that of its beginning."""
+    grid = sweep.records.grid()
+    if grid is None:
+        grid = grid_of(sweep.cost(run) for run in sweep.shapes())
+        sweep.records.save_grid(grid)
+    return grid
+
+
+def renew_costs(sweep: Sweep, recorder: Recorder) -> None:
+    """Give the trials of an earlier driver the costs that their shapes have now: all trials of one shape cost the
+    same."""
+    for record in sweep.records.load():
+        setting = sweep.settings.of(record.resolved)
+        trial = with_cost(record.trial, recorder.cost_of(setting), recorder.grid)
+        if trial != record.trial:
+            judged = trial if trial.role == "baseline" else recorder.constraints.judged(trial)
+            sweep.records.save(replace(record, trial=judged))
 
 
 def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | None:
@@ -192,8 +218,13 @@ def _list(runs: Sequence[tuple[str, Run]], phase: str, listener: Listener) -> It
         raise RunError(f"{phase}: {failed}")
 
 
-def measure_costs(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
+def measure_costs(
+    sweep: Sweep, cluster: Topology, listener: Listener, runtimes: Sequence[Runtime] = ()
+) -> None:
     """Measure what every student shape, every teacher and every member of an ensemble costs while nothing else runs.
+
+    Args:
+        runtimes: in which forms they are timed beside the export in float32 and those that the sweep file asks for.
 
     Raises:
         PlacementError: there is no node of those that `resources.latency` asks for.
@@ -209,6 +240,7 @@ def measure_costs(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
         cluster=cluster,
         listener=listener,
         nodes=sweep.nodes,
+        runtimes=list(dict.fromkeys([*runtimes, *runtimes_of(_wanted(sweep))])),
     )
     listener.end("latency", f"{counted(len(runs), 'shape')}, on {sweep.timed_on['processor']}")
     refuse_unknown(sweep, shapes)
@@ -220,19 +252,31 @@ def cost_of(sweep: Sweep, setting: Setting) -> Cost:
     return against_teachers(setting.cost(sweep.storage, sweep.timed_on), teachers)
 
 
+def cost_of_runs(sweep: Sweep, runs: Sequence[Run]) -> Cost:
+    """What the student of these runs costs, absolutely and against the sweep's teachers: the first alternative of
+    them."""
+    student = joined_cost([sweep.cost(run) for run in runs])
+    groups = sweep.teacher_groups
+    return against_teachers(student, [sweep.cost(each.run) for each in groups[0][1]] if groups else [])
+
+
+def _wanted(sweep: Sweep) -> set[str]:
+    """The figures that the sweep searches for or constrains."""
+    return {*sweep.file.objectives, *constrained_figures(sweep.file)}
+
+
 def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
-    """RunError where a figure of the deployed form is searched for or constrained, and not known of a model."""
-    wanted = {*sweep.file.objectives, *constrained_figures(sweep.file)}
-    asked = [figure.name for figure in DEPLOYED if figure.name in wanted]
-    if not asked:
-        return
-    teachers = [sweep.cost(run) for _, run in sweep.teachers]
-    for student in map(sweep.cost, shapes):
-        for teacher in teachers:
-            known = against_teachers(student, [teacher]).figures
-            if lacking := [name for name in asked if name not in known]:
-                problem = f"search: {', '.join(lacking)} is not known, since the model has no ONNX form"
-                raise RunError(f"{problem} (raykd export RUN DIR says why)")
+    """RunError where a figure of the export is searched for or constrained, and a model has none."""
+    wanted = _wanted(sweep)
+    figures = [figure for figure in EXPORTED if figure.name in wanted]
+    compared = [run for _, run in sweep.teachers] if any(figure.against for figure in figures) else []
+    for run in [*shapes, *compared] if figures else []:
+        if reason := sweep.cost(run).no_export:
+            names = ", ".join(figure.name for figure in figures)
+            raise RunError(
+                f"search: {names} is not known, since the {run.role} {run.model['kind']} has no export ({reason}); "
+                "search latency_ms_torch, bytes_torch or parameters"
+            )
 
 
 def note_unused_text(sweep: Sweep, listener: Listener) -> None:
@@ -341,8 +385,9 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) ->
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
     log_again(sweep, recorder)
     ended = sum(record.trial.state not in UNFINISHED for record in own)
+    config = sweep.file.search.model_copy(update={"objectives": dict(sweep.file.objectives)})
     trials = Trials(
-        recorder, Study(sweep.document.tree, sweep.file.search, sweep.starts.params), sweep.settings.of, role="search",
+        recorder, Study(sweep.document.tree, config, sweep.starts.params), sweep.settings.of, role="search",
         known=own, most=sweep.trials - len(own), at_once=concurrent, spent=spent, stopper=stopper_of(sweep, own),
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)

@@ -11,6 +11,7 @@ import pytest
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.execute import find_result
+from raykd.runs.latency import Timing
 from raykd.runs.progress import Silent
 from raykd.runs.topology import Topology
 from raykd.spec import assignments, load
@@ -206,7 +207,7 @@ def test_one_plan_has_the_transfer_sets_of_all_alternatives(several):
 
 
 def test_a_student_is_compared_with_its_own_teachers(several, monkeypatch):
-    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, (1.0, 2.0)))
+    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
     for run in [*several.shapes(), *(run for _, run in several.teachers)]:
         measure_cost(several.storage.uri, run)
     compression = {}
