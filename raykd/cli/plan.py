@@ -28,7 +28,7 @@ from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
-from raykd.sweep.driver import cost_of_runs, measure_costs
+from raykd.sweep.costs import cost_of_runs, measure_costs
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords

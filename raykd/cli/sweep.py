@@ -32,7 +32,8 @@ from raykd.redact import redacted
 from raykd.report import Judgement, front_markdown, judge
 from raykd.report.card import trial_card
 from raykd.runs.placement import preflight
-from raykd.sweep.driver import measure_costs, run_sweep
+from raykd.sweep.costs import measure_costs
+from raykd.sweep.driver import run_sweep
 from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
 from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little

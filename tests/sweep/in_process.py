@@ -22,7 +22,7 @@ from raykd.runs.executor import Outcome
 from raykd.runs.latency import Timing, hardware
 from raykd.runs.precompute import precompute
 from raykd.runs.topology import Topology
-from raykd.sweep import driver, lease
+from raykd.sweep import costs, driver, lease
 from tests.transfer.samples import here
 
 
@@ -55,7 +55,7 @@ def without_ray() -> Iterator[list[Any]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "work", work)
-        patch.setattr(driver, "measure_all", measure_all)
+        patch.setattr(costs, "measure_all", measure_all)
         patch.setattr(transfer, "precompute", partial(precompute, launch=here))
         patch.setattr(cluster, "connected", _one_cpu)
         patch.setattr(lease, "SETTLE_S", 0.0)

@@ -15,8 +15,9 @@ from raykd.runs.latency import Timing
 from raykd.runs.progress import Silent
 from raykd.runs.topology import Topology
 from raykd.spec import assignments, load
-from raykd.sweep import driver
-from raykd.sweep.driver import cost_of, note_unused_text, run_sweep, teacher_rows, train_teachers
+from raykd.sweep import costs, driver
+from raykd.sweep.costs import cost_of
+from raykd.sweep.driver import note_unused_text, run_sweep, teacher_rows, train_teachers
 from raykd.sweep.sweep import Sweep
 from tests.runs.small import recipe
 from tests.sweep.in_process import Untracked, without_ray
@@ -115,15 +116,15 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
     sweep, listener = Sweep(load(path, [f"store={tmp_path}/store"])), Phases()
     done: list[str] = []
     with without_ray(), pytest.MonkeyPatch.context() as patch:
-        for name in ("work", "measure_all"):
-            really = getattr(driver, name)
+        for module, name in ((driver, "work"), (costs, "measure_all")):
+            really = getattr(module, name)
 
             def counted(*given: Any, name: str = name, really: Any = really, **options: Any) -> Any:
                 asleep = name == "measure_all" and options["cluster"].slots_asleep
                 done.append(f"{name}, slots asleep" if asleep else name)
                 return really(*given, **options)
 
-            patch.setattr(driver, name, counted)
+            patch.setattr(module, name, counted)
         cluster = Topology.of({"CPU": 1.0})
         trials, teachers = run_sweep(sweep, cluster, tracker=Untracked(), listener=listener)  # type: ignore[arg-type]
     assert [trial.state for trial in trials] == ["COMPLETE"]

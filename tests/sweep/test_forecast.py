@@ -14,7 +14,7 @@ from raykd.runs.topology import Topology
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.spec import load
 from raykd.sweep import forecast as forecast_module
-from raykd.sweep.driver import measure_costs
+from raykd.sweep.costs import measure_costs
 from raykd.sweep.forecast import (
     PHASE_S,
     REPORT_S,
