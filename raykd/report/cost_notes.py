@@ -1,4 +1,4 @@
-"""What of the costs that are shown is missing or uncertain, in sentences."""
+"""Sentences on costs that are missing or uncertain, for all that shows them."""
 
 from __future__ import annotations
 

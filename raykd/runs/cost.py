@@ -50,7 +50,7 @@ ENDINGS: Mapping[Runtime, str] = MappingProxyType({"onnx": "", "int8": "_int8", 
 """How the names of a runtime's figures end."""
 
 Call = tuple[Runtime, str]
-"""What is timed of a model: in which form, and the ending of the batch's name."""
+"""A call that is timed: in which form the model is, and the ending of the batch's name."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ShapeModel:
             self.no_export = str(error).split(";")[0]
 
     @property
-    def bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """About what it takes in memory beside its export."""
         return sum(each.numel() * each.element_size() for each in self.model.all_parameters())
 
@@ -99,26 +99,26 @@ class ShapeModel:
         """The export with weights of 8 bits."""
         return int8_file(self.float32)
 
-    def rows_changed(self, rows: int | None) -> int:
-        """How many vectors' components the model has more with so many pieces; None: as many as it has."""
-        matrices = [] if rows is None else _piece_matrices(self.model)
-        return sum(((rows or 0) - len(each)) * each.shape[1] for each in matrices)
+    def rows_changed(self, rows: int) -> int:
+        """How many components the vectors of pieces have more, or below 0 fewer, with so many pieces."""
+        return sum((rows - len(matrix)) * matrix.shape[1] for matrix in _piece_matrices(self.model))
 
     @property
     def pruned(self) -> int:
         """How many components more it has, mostly below 0, with those pieces alone that its text has."""
-        own = self.vocabulary.pieces
-        rows = own.used if isinstance(own, HFVocabulary) and own.used not in (0, own.size) else None
-        return self.rows_changed(rows)
+        pieces = self.vocabulary.pieces
+        if not isinstance(pieces, HFVocabulary) or pieces.used in (0, pieces.size):
+            return 0
+        return self.rows_changed(pieces.used)
 
 
 def _piece_matrices(model: Model) -> list[torch.Tensor]:
     """The vectors of pieces of a model, or of each member of an ensemble, that has any."""
-    found = []
-    for each in model.members if isinstance(model, Ensemble) else [model]:
+    matrices = []
+    for member in model.members if isinstance(model, Ensemble) else [model]:
         with suppress(ValueError):
-            found.append(each.embedding_matrix())  # type: ignore[operator]
-    return found
+            matrices.append(member.embedding_matrix())  # type: ignore[operator]
+    return matrices
 
 
 def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
@@ -132,12 +132,12 @@ def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
 
 
 def _sizes(shape: ShapeModel) -> Cost:
-    figures, own = size_of(shape.model.all_parameters()), shape.vocabulary.pieces
-    if isinstance(own, HFVocabulary):
-        for figure, rows in ((UNPRUNED, own.full_size), (PRUNED, own.used)):
+    figures, pieces = size_of(shape.model.all_parameters()), shape.vocabulary.pieces
+    if isinstance(pieces, HFVocabulary):
+        for figure, rows in ((UNPRUNED, pieces.full_size), (PRUNED, pieces.used)):
             if rows == 0:
                 del figures[figure.name]  # its vocabulary was not made for a text
-            elif rows != own.size:
+            elif rows != pieces.size:
                 figures[figure.name] += shape.rows_changed(rows)
     figures[TORCH_BYTES.name] += 4 * shape.pruned
     if not shape.no_export:
@@ -147,7 +147,7 @@ def _sizes(shape: ShapeModel) -> Cost:
 
 
 def _calls(shape: ShapeModel, runtimes: Sequence[Runtime]) -> dict[Call, Callable[[], object]]:
-    """What is timed of a model: in PyTorch only where that is asked for, or there is no export."""
+    """The calls that are timed of a model: in PyTorch only where that is asked for, or there is no export."""
     batches = {"": synthetic_batch(1, shape.vocabulary), "_batch32": synthetic_batch(BATCH, shape.vocabulary)}
     calls: dict[Call, Callable[[], object]] = {}
     if shape.no_export or "torch" in runtimes:
@@ -210,19 +210,19 @@ def measure_together(
     load, shapes = load_before(), list[ShapeModel]()
     for run in runs[:MOST_TOGETHER]:
         shape = ShapeModel(storage, run)
-        if shapes and sum(each.bytes for each in (*shapes, shape)) > MOST_BYTES:
+        if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MOST_BYTES:
             break
         shapes.append(shape)
     meter = LoadMeter()
     trainings = [_training(shape) for shape in shapes]
     calls = [_calls(shape, runtimes) for shape in shapes]
     timings = time_in_turns(
-        {(place, name): call for place, own in enumerate(calls) for name, call in own.items()}
+        {(place, name): call for place, named in enumerate(calls) for name, call in named.items()}
     )
     load = max(load, meter.share())
     return [
-        Measured(_sizes(shape), _timed(shape, {name: timings[place, name] for name in own}, training, load))
-        for place, (shape, training, own) in enumerate(zip(shapes, trainings, calls, strict=True))
+        Measured(_sizes(shape), _timed(shape, {name: timings[place, name] for name in named}, training, load))
+        for place, (shape, training, named) in enumerate(zip(shapes, trainings, calls, strict=True))
     ]
 
 
@@ -289,8 +289,8 @@ def measure_cost(store_uri: str, run: Run, runtimes: Sequence[Runtime] = ()) -> 
     Call it where nothing else computes.
     """
     storage = Storage(store_uri)
-    found = find_cost(storage, run, runtimes=runtimes)
-    return found or keep_cost(storage, run, measure_together(storage, [run], runtimes)[0])
+    cost = find_cost(storage, run, runtimes=runtimes)
+    return cost or keep_cost(storage, run, measure_together(storage, [run], runtimes)[0])
 
 
 def _key(storage: Storage, run: Run, **where: Any) -> str:

@@ -62,26 +62,26 @@ class Bench:
     """By the id of a run, the cost of its shape."""
 
     def run(self, runs: Sequence[Run]) -> None:
-        """Measure what is not known of the shapes of `runs`, each of another shape."""
+        """Measure the shapes of `runs`, each another one, as far as their costs are not stored."""
         self.costs = {
             run.id: cost
             for run in runs
             if (cost := find_cost(self.storage, run, self.on, self.runtimes)) is not None
         }
-        known = [run for run in runs if run.id in self.costs]
-        loaded = [run for run in known if self.costs[run.id].loaded]
-        again = loaded if loaded and self.load() <= LOADED else []
-        todo = [run for run in runs if run.id not in self.costs or run in again]
-        self.listener.begin("latency", len(runs), done=len(runs) - len(todo))
-        if todo:
-            steady = [run for run in known if run not in todo]
-            self._measure_steadily(runs, todo, self._smallest(steady))
+        stored = [run for run in runs if run.id in self.costs]
+        loaded = [run for run in stored if self.costs[run.id].loaded]
+        repeated = loaded if loaded and self.load() <= LOADED else []
+        pending = [run for run in runs if run.id not in self.costs or run in repeated]
+        self.listener.begin("latency", len(runs), done=len(runs) - len(pending))
+        if pending:
+            steady = [run for run in stored if run not in pending]
+            self._measure_steadily(runs, pending, self._smallest(steady))
             self._measure_contradictions(runs)
         self._warn_of_load(runs)
 
-    def _measure_steadily(self, runs: Sequence[Run], todo: Sequence[Run], anchor: Run | None) -> None:
-        """Measure `todo`, and then all of `runs` if the machine was not as fast as when the anchor was measured."""
-        moved = self._measure_beside(todo, anchor)
+    def _measure_steadily(self, runs: Sequence[Run], pending: Sequence[Run], anchor: Run | None) -> None:
+        """Measure `pending`, and then all of `runs` if the machine was not as fast as when the anchor was measured."""
+        moved = self._measure_beside(pending, anchor)
         if not moved:
             return
         self.listener.note(
@@ -93,25 +93,33 @@ class Bench:
                 f"latency: {moved} once more: the speed of this machine changes, and so do latencies"
             )
 
-    def _measure_beside(self, todo: Sequence[Run], anchor: Run | None, *, again: bool = False) -> str:
-        """Measure in groups, each beside the anchor, by default one that is measured first. Says whether that was
-        measured otherwise before; empty where it was not."""
-        rest, moved = list(todo), ""
-        while rest:
-            asked = rest if anchor is None else [anchor, *rest]
-            measured = list(self.measure(asked))
+    def _measure_beside(self, pending: Sequence[Run], anchor: Run | None, *, counts: bool = True) -> str:
+        """Measure in groups, each beside the anchor, and keep the costs.
+
+        Args:
+            pending: whose shapes are measured.
+            anchor: a run whose cost is known; None: one of the first group, for the groups after it.
+            counts: whether the shapes count as progress of the phase.
+
+        Returns:
+            How the anchor's latency differs from what it was, in words; empty where it does not.
+        """
+        remaining, moved = list(pending), ""
+        while remaining:
+            group = remaining if anchor is None else [anchor, *remaining]
+            measured = list(self.measure(group))
             if anchor is not None and len(measured) == 1:  # beside a large anchor nothing else has room
                 anchor = None
                 continue
-            for run, own in zip(asked, measured, strict=False):
+            for run, measurement in zip(group, measured, strict=False):
                 if run is anchor:
-                    moved = moved or _moved(self.costs[run.id], own.cost)
+                    moved = moved or _moved(self.costs[run.id], measurement.cost)
                     continue
-                self.costs[run.id] = keep_cost(self.storage, run, own)
-                if not again:
+                self.costs[run.id] = keep_cost(self.storage, run, measurement)
+                if counts:
                     self.listener.advance("latency")
-            rest = rest[len(measured) - (anchor is not None) :]
-            anchor = anchor or self._smallest(asked[: len(measured)])
+            remaining = remaining[len(measured) - (anchor is not None) :]
+            anchor = anchor or self._smallest(group[: len(measured)])
         return moved
 
     def _smallest(self, runs: Sequence[Run]) -> Run | None:
@@ -123,13 +131,13 @@ class Bench:
         pairs = contradictions(runs, self.costs)
         if not pairs:
             return
-        both = list({run.id: run for pair in pairs for run in pair}.values())
+        involved = list({run.id: run for pair in pairs for run in pair}.values())
         self.listener.note(
             f"latency: {_name(self.costs[pairs[0][0].id])} was slower than {_name(self.costs[pairs[0][1].id])}, "
-            f"which is larger; {counted(len(both), 'shape')} of such pairs are timed again"
+            f"which is larger; {counted(len(involved), 'shape')} of such pairs are timed again"
         )
-        self._measure_beside(both, None, again=True)
-        for slow, fast in contradictions(both, self.costs)[:NAMED]:
+        self._measure_beside(involved, None, counts=False)
+        for slow, fast in contradictions(involved, self.costs)[:NAMED]:
             text = f"slower than {_name(self.costs[fast.id])}, though smaller in every size; timed twice"
             self.costs[slow.id] = note_cost(self.storage, slow, self.on, text)
             self.listener.warn(f"latency: {_name(self.costs[slow.id])} is {text}")
@@ -165,8 +173,13 @@ def _smaller(cost: Cost, other: Cost) -> bool:
 def _within(value: Any, other: Any) -> bool:
     if isinstance(value, Mapping) and isinstance(other, Mapping):
         return value.keys() == other.keys() and all(_within(value[key], other[key]) for key in value)
-    sizes = [each for each in (value, other) if isinstance(each, int | float) and not isinstance(each, bool)]
-    return sizes[0] <= sizes[1] if len(sizes) == 2 else value == other
+    if _is_size(value) and _is_size(other):
+        return value <= other
+    return value == other
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _slower(cost: Cost, other: Cost) -> bool:
@@ -183,7 +196,7 @@ def _differ(cost: Cost, other: Cost, name: str) -> bool:
 
 
 def _moved(stored: Cost, now: Cost) -> str:
-    """That a shape has another latency than it had, in words; empty where it has the same."""
+    """How the latency of a shape differs from what was stored, in words; empty where it does not."""
     for name in LATENCIES:
         if name in stored.figures and name in now.figures and _differ(stored, now, name):
             values = f"{name} {now.figures[name]:.3g}, was {stored.figures[name]:.3g}"
@@ -194,11 +207,7 @@ def _moved(stored: Cost, now: Cost) -> str:
 def _name(cost: Cost) -> str:
     """A shape's kind and sizes: `bilstm embedding_dim 16, hidden_dim 32`."""
     model = dict(cost.shape.get("model", {}))
-    sizes = [
-        f"{key} {value}"
-        for key, value in model.items()
-        if isinstance(value, int) and not isinstance(value, bool)
-    ]
+    sizes = [f"{key} {value}" for key, value in model.items() if _is_size(value)]
     return f"{model.get('kind', 'a model')} {', '.join(sizes)}".rstrip()
 
 

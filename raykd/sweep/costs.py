@@ -57,11 +57,10 @@ def cost_of(sweep: Sweep, setting: Setting) -> Cost:
 
 
 def cost_of_runs(sweep: Sweep, runs: Sequence[Run]) -> Cost:
-    """What the student of these runs costs, absolutely and against the sweep's teachers: the first alternative of
-    them."""
+    """Return the cost of the student of these runs, with the ratios to the sweep's first alternative of teachers."""
     student = joined_cost([sweep.cost(run) for run in runs])
     groups = sweep.teacher_groups
-    return against_teachers(student, [sweep.cost(each.run) for each in groups[0][1]] if groups else [])
+    return against_teachers(student, [sweep.cost(teacher.run) for teacher in groups[0][1]] if groups else [])
 
 
 def _wanted(sweep: Sweep) -> set[str]:
