@@ -42,10 +42,6 @@ class Trial:
     scores: Scores = field(default_factory=Scores)
     cost: Mapping[str, float] = field(default_factory=dict)
     """What its shape costs, absolute and against the teachers, by the names in `raykd/figures.py`."""
-    grid: Grid = field(default_factory=dict)
-    """The grid on which the sweep compares each cost that is timed."""
-    cost_notes: tuple[str, ...] = ()
-    """Sentences on what of its cost is missing or uncertain."""
     wall_s: float | None = None
     """Seconds that its runs took together."""
     violations: Mapping[str, float] = field(default_factory=dict)
@@ -63,6 +59,10 @@ class Trial:
     """What people call that score: F1, aspect F1, accuracy."""
     apart: str = ""
     """What sets it apart from the sweep's other trials of the same method and shape, such as `layer=7`; not stored."""
+    grid: Grid = field(default_factory=dict)
+    """The grid on which the sweep compares each cost that is timed."""
+    cost_notes: tuple[str, ...] = ()
+    """Sentences on what of its cost is missing or uncertain."""
 
     @property
     def feasible(self) -> bool:
@@ -128,10 +128,10 @@ class Teacher:
     """How many of them were best in their last epoch."""
     members: tuple[Teacher, ...] = ()
     """Of an ensemble, what it is the mean of: one row per seed."""
-    cost_notes: tuple[str, ...] = ()
-    """Sentences on what of their cost is missing or uncertain."""
     score_name: str = "f1"
     score_label: str = "F1"
+    cost_notes: tuple[str, ...] = ()
+    """Sentences on what of their cost is missing or uncertain."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form; `from_plain` reads it back."""

@@ -263,8 +263,8 @@ def _shapes(sweep: Sweep, costs: Sequence[tuple[str, Cost]], *, every: bool) -> 
 
 
 def _shape_name(runs: tuple[Run, ...]) -> str:
-    several = f" × {len(runs)} languages" if len(runs) > 1 else ""
-    return shape_name(runs[0].model) + several
+    name = shape_name(runs[0].model)
+    return f"{name} × {len(runs)} languages" if len(runs) > 1 else name
 
 
 def _cost_notes(costs: Sequence[tuple[str, Cost]]) -> Iterator[str]:
