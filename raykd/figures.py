@@ -6,20 +6,24 @@ cost, measure it by its name in `runs/cost.py` and add an entry to `COSTS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from types import MappingProxyType
 from typing import Any, Literal
 
+from raykd.cost_grid import on_grid
 from raykd.results import Cost, Group, Part
 from raykd.spec.messages import unknown
-from raykd.trial import Scored
+from raykd.trial import Scored, Trial
 
 Direction = Literal["max", "min"]
 Directions = Mapping[str, Direction]
 """What is searched for: the name of a figure → whether it is to be large or small."""
 Form = Literal["percent", "count", "bytes", "milliseconds", "seconds", "times", "decimal"]
+Runtime = Literal["onnx", "int8", "torch"]
+"""A model is run from its export by ONNX Runtime, in float32 (`onnx`) or with weights of 8 bits (`int8`), or by PyTorch
+(`torch`)."""
 
 HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
 
@@ -58,6 +62,8 @@ class Figure:
     """Of a score: which part, which group of languages, and which metric beside the task's own; empty: its own."""
     beside: str = ""
     """The name of the task's score beside which there is such a figure; empty: it is of every task."""
+    runtime: Runtime | None = None
+    """Of which form of the model it is; None: of any."""
 
     @property
     def part(self) -> Part | None:
@@ -73,6 +79,16 @@ class Figure:
     def foreseen(self) -> bool:
         """Whether it is known of a student before it is trained."""
         return self.score is None and self.name != "wall_s"
+
+    def compared(self, trial: Trial) -> float | None:
+        """Return the value that decides between students: of what is timed, on the grid of the sweep, whose steps are
+        as wide as the noise of a measurement; of all else the value itself."""
+        value, name = self.read(trial), self.against or self.name
+        if value is None or name not in trial.grid or name not in trial.cost:
+            return value
+        exact = trial.cost[name]
+        rounded = on_grid(exact, *trial.grid[name])
+        return value * exact / rounded if self.against else rounded
 
     def called(self, score_name: str) -> str:
         """Its name in a sweep whose task has that score."""
@@ -150,9 +166,6 @@ TEST_PERPLEXITY = _score("test_perplexity", "test", "source", "test perplexity",
 TARGET_PERPLEXITY = _score(
     "test_perplexity_target", "test", "target", "target perplexity", selects=False, **_PERPLEXITY
 )
-# p50 of one sentence at batch 1.
-LATENCY = _cost("latency_ms", "min", "milliseconds", "ms", heading="ms", column=0, over_models="mean")
-LATENCY_BATCH = _cost("latency_ms_batch32", "min", "milliseconds", "ms per batch of 32", over_models="mean")
 # Pieces a second, forward, backward and a step of the optimiser, of batches of 32 sentences on one thread.
 TRAINING_SPEED = _cost(
     "training_pieces_per_s", "max", "count", "pieces/s in training", over_models="mean", planned=False
@@ -161,61 +174,81 @@ PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="paramete
 # With every piece of a checkpoint's vocabulary, and with those of training and transfer text alone, whichever it reads.
 UNPRUNED = _cost("parameters_unpruned", "min", "count", "parameters with all pieces", planned=False)
 PRUNED = _cost("parameters_pruned", "min", "count", "parameters with its text's pieces", planned=False)
-BYTES = _cost("bytes", "min", "bytes", "")
-SPEEDUP = _cost("speedup", "max", "times", "faster", heading="faster", column=3, against="latency_ms")
-COMPRESSION = _cost(
-    "compression", "max", "times", "smaller", heading="smaller", column=3, against=UNPRUNED.name
-)
 
 
-def _deployed() -> Iterator[Figure]:
-    """Costs of a model as ONNX Runtime runs it, in float32 and with weights of 8 bits: p50 of one sentence and of a
-    whole batch of 32 on one thread, and the bytes of the file. A model that reads frozen encoders, finds spans or is
-    an ensemble has none."""
-    for form, words in (("onnx", "in ONNX"), ("int8", "in 8 bits")):
-        for batch, size in (("", ""), ("_batch32", " per batch of 32")):
-            name, planned = f"latency_ms{batch}_{form}", form == "int8" and not batch
-            yield _cost(name, "min", "milliseconds", f"ms{size} {words}", over_models="mean", planned=planned)
-            yield _cost(f"speedup{batch}_{form}", "max", "times", f"faster{size} {words}", against=name)
-    yield _cost("bytes_onnx", "min", "bytes", "in ONNX", planned=False)
-    yield _cost("bytes_onnx_int8", "min", "bytes", "in 8 bits")
+def _run_by(runtime: Runtime, ending: str, words: str, **shown: Mapping[str, Any]) -> dict[str, Figure]:
+    """Costs of a model in one form, by their names without the `ending`: p50 of one sentence and of a whole batch of 32
+    on one thread, and the bytes of its weights with those pieces alone that the text has. A ratio compares the teachers
+    in the same form. `shown`: settings of some of the figures."""
+
+    def cost(name: str, direction: Direction, form: Form, own_words: str, **more: Any) -> Figure:
+        said = f"{own_words} {words}".strip()
+        planned = {"planned": runtime == "onnx" and not name.endswith("_p90")}
+        settings = planned | more | dict(shown.get(name, {}))
+        return _cost(f"{name}{ending}", direction, form, said, runtime=runtime, **settings)
+
+    found = {
+        name: cost(name, "min", "milliseconds", own_words, over_models="mean")
+        for name, own_words in (
+            ("latency_ms", "ms"),
+            ("latency_ms_batch32", "ms per batch of 32"),
+            *(
+                [("latency_ms_p90", "ms p90"), ("latency_ms_batch32_p90", "ms p90 per batch of 32")]
+                * (not ending)
+            ),
+        )
+    }
+    found["bytes"] = cost("bytes", "min", "bytes", "")
+    ratios = [
+        ("speedup", "faster", "latency_ms"),
+        ("speedup_batch32", "faster per batch of 32", "latency_ms_batch32"),
+    ]
+    # The weights alone are what is saved of a model in PyTorch: a ratio of them says no more than that of the exports.
+    ratios += [("compression", "smaller", "bytes")] * (runtime != "torch")
+    for name, own_words, of in ratios:
+        found[name] = cost(name, "max", "times", own_words, against=f"{of}{ending}")
+    return found
 
 
-DEPLOYED = tuple(_deployed())
+_EXPORT = _run_by(
+    "onnx", "", "",
+    latency_ms={"heading": "ms", "column": 0},
+    speedup={"heading": "faster", "column": 3},
+    compression={"heading": "smaller", "column": 3},
+)  # fmt: skip
+_INT8, _TORCH = _run_by("int8", "_int8", "in 8 bits"), _run_by("torch", "_torch", "in PyTorch")
+LATENCY, BYTES, SPEEDUP = _EXPORT["latency_ms"], _EXPORT["bytes"], _EXPORT["speedup"]
+COMPRESSION = _EXPORT["compression"]
+TORCH_BYTES, TORCH_LATENCY = _TORCH["bytes"], _TORCH["latency_ms"]
+TORCH_LATENCY_BATCH = _TORCH["latency_ms_batch32"]
+EXPORTED = (*_EXPORT.values(), *_INT8.values())
+"""Figures that a model without an export does not have."""
 # The one figure of a trial's costs that is not known before it is trained.
 WALL_S = Figure("wall_s", "min", "seconds", _wall_s, words="s of training")
 PERPLEXITIES = (DEV_PERPLEXITY, TEST_PERPLEXITY, TARGET_PERPLEXITY)
 SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS, TEST_REPAIRS, *UTTERANCES, *PERPLEXITIES)
 COSTS = (
     LATENCY,
-    _cost("latency_ms_p90", "min", "milliseconds", "ms p90", over_models="mean", planned=False),
-    # p50 and p90 of one whole batch of 32 sentences.
-    LATENCY_BATCH,
-    _cost(
-        "latency_ms_batch32_p90",
-        "min",
-        "milliseconds",
-        "ms p90 per batch of 32",
-        over_models="mean",
-        planned=False,
-    ),
+    *(figure for figure in _EXPORT.values() if figure.form == "milliseconds" and figure is not LATENCY),
     PARAMETERS,
     UNPRUNED,
     PRUNED,
     BYTES,
-    # Like for like: both in PyTorch, or both in the same deployed form.
-    SPEEDUP,
-    _cost("speedup_batch32", "max", "times", "faster per batch of 32", against="latency_ms_batch32"),
-    # Both with all pieces, or both pruned.
-    COMPRESSION,
-    _cost("compression_pruned", "max", "times", "smaller, both pruned", against=PRUNED.name),
-    *DEPLOYED,
+    # Like for like: both in the same form, and both pruned.
+    *(figure for figure in _EXPORT.values() if figure.against),
+    *_INT8.values(),
+    *_TORCH.values(),
     TRAINING_SPEED,
     WALL_S,
 )
 FIGURES: tuple[Figure, ...] = (*SCORES, TARGET_DEV, *COSTS)
 COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
 """Costs with a column in tables, from left to right."""
+
+
+def cost_columns(objectives: Directions = MappingProxyType({})) -> tuple[Figure, ...]:
+    """The costs with a column in tables, from left to right: the usual ones, and those that are searched for."""
+    return tuple(figure for figure in COSTS if figure.column is not None or figure.name in objectives)
 
 
 def scores_of(score_name: str, *, targets: bool, among: Sequence[Scored] = ()) -> tuple[Figure, ...]:
@@ -236,9 +269,10 @@ def read_of_any(figure: Figure, every: Iterable[Scored]) -> bool:
     return any(figure.read(each) is not None for each in every)
 
 
-def default_objectives(score_name: str) -> dict[str, Direction]:
-    """What a sweep searches for by default."""
-    return {score_name: DEV.direction, **{figure.name: figure.direction for figure in (LATENCY, PARAMETERS)}}
+def default_objectives(score_name: str, *, exported: bool = True) -> dict[str, Direction]:
+    """What a sweep searches for by default; `exported`: whether its students have an export."""
+    costs = (LATENCY if exported else TORCH_LATENCY, PARAMETERS)
+    return {score_name: DEV.direction, **{figure.name: figure.direction for figure in costs}}
 
 
 OBJECTIVES: Directions = MappingProxyType(default_objectives("score"))
@@ -274,10 +308,23 @@ def objective_fault(name: str, direction: str, score_name: str) -> str | None:
     return fault
 
 
-def objective_values(scored: Scored, objectives: Directions) -> list[float | None]:
-    """The figures that `objectives` names, in their order. Raises KeyError for a name that cannot select."""
-    known = selecting(scored.score_name)
-    return [known[name].read(scored) for name in objectives]
+def objective_values(trial: Trial, objectives: Directions) -> list[float | None]:
+    """The figures that `objectives` names as search, front and hypervolume compare them, in their order: costs that are
+    timed on the grid of the sweep. Raises KeyError for a name that cannot select."""
+    known = selecting(trial.score_name)
+    return [known[name].compared(trial) for name in objectives]
+
+
+def latency_searched(objectives: Directions) -> Figure:
+    """The latency by which a front is drawn and ordered: the first that is searched for, else `latency_ms`."""
+    timed = {figure.name: figure for figure in COSTS if figure.form == "milliseconds"}
+    return next((timed[name] for name in objectives if name in timed), LATENCY)
+
+
+def runtimes_of(names: Iterable[str]) -> tuple[Runtime, ...]:
+    """The runtimes that figures of these names are of, beside the one that is always measured."""
+    found = {figure.runtime for figure in COSTS if figure.name in set(names)}
+    return tuple(runtime for runtime in ("int8", "torch") if runtime in found)
 
 
 def score_values(figure: Figure, scored: Scored) -> dict[str, float | None]:

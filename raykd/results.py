@@ -213,24 +213,48 @@ class RunResult:
         return RunResult(**{**plain, "scores": scores, "epochs": tuple(plain["epochs"])})
 
 
+LOADED = 0.25
+"""The share of a machine that other programs may use while it is timed; above it a latency says little."""
+
+
 @dataclass(frozen=True)
 class Cost:
-    """What a shape costs: its figures by their names in `raykd/figures.py`, and where they were measured."""
+    """What a shape costs: its figures by their names in `raykd/figures.py`, and how they were measured."""
 
     figures: Mapping[str, float]
     shape: Mapping[str, Any] = field(default_factory=dict)
     hardware: Mapping[str, Any] = field(default_factory=dict)
     shared: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What of the sizes are parts that other models may have too: their own figures, by what they are."""
+    spreads: Mapping[str, float] = field(default_factory=dict)
+    """Of figures that are timed: the standard deviation of the passes that count, as a share of the figure."""
+    load: float = 0.0
+    """The share of the machine that other programs used before or during the measurement, whichever was more."""
+    no_export: str = ""
+    """Why the model has no export, and so no figure of it; empty where it has one."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what is odd about the figures."""
 
     def __getitem__(self, name: str) -> float:
         return self.figures[name]
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the machine was under load when it was timed."""
+        return self.load > LOADED
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences on what is missing or uncertain, for tables and cards."""
+        no_export = f"no export, so its speed is that of PyTorch: {self.no_export}"
+        loaded = f"timed while other programs used {self.load:.0%} of the machine"
+        return (*[no_export] * bool(self.no_export), *[loaded] * self.loaded, *self.notes)
+
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form."""
-        return asdict(self)
+        return {**asdict(self), "notes": list(self.notes)}
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Cost:
         """The cost that `to_plain` wrote."""
-        return Cost(**plain)
+        return Cost(**{**plain, "notes": tuple(plain.get("notes", ()))})

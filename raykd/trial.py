@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from raykd.cost_grid import Grid
 from raykd.results import Group, Part, Scores
 
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
@@ -60,6 +61,10 @@ class Trial:
     """What people call that score: F1, aspect F1, accuracy."""
     apart: str = ""
     """What sets it apart from the sweep's other trials of the same method and shape, such as `layer=7`; not stored."""
+    grid: Grid = field(default_factory=dict)
+    """The grid on which the sweep compares each cost that is timed."""
+    cost_notes: tuple[str, ...] = ()
+    """Sentences on what of its cost is missing or uncertain."""
 
     @property
     def feasible(self) -> bool:
@@ -99,6 +104,8 @@ class Trial:
             "run_ids": list(self.run_ids),
             "scores": self.scores.to_plain(),
             "cost": dict(self.cost),
+            "grid": dict(self.grid),
+            "cost_notes": list(self.cost_notes),
             "violations": dict(self.violations),
         }
 
@@ -109,7 +116,8 @@ class Trial:
         Raises TypeError for a key that no trial has.
         """
         scores, run_ids = Scores.from_plain(plain.get("scores", {})), tuple(plain.get("run_ids", ()))
-        return Trial(**{**plain, "scores": scores, "run_ids": run_ids})
+        notes = tuple(plain.get("cost_notes", ()))
+        return Trial(**{**plain, "scores": scores, "run_ids": run_ids, "cost_notes": notes})
 
 
 @dataclass(frozen=True)
@@ -128,19 +136,23 @@ class Teacher:
     score_label: str = "F1"
     majority: float | None = None
     """Dev score of the most frequent label of each language; None where the score is no accuracy."""
+    cost_notes: tuple[str, ...] = ()
+    """Sentences on what of their cost is missing or uncertain."""
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form; `from_plain` reads it back."""
         members = [member.to_plain() for member in self.members]
         return {
-            **vars(self), "scores": self.scores.to_plain(), "cost": dict(self.cost), "members": members
+            **vars(self), "scores": self.scores.to_plain(), "cost": dict(self.cost), "members": members,
+            "cost_notes": list(self.cost_notes),
         }  # fmt: skip
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Teacher:
         """The teacher that `to_plain` wrote. Raises TypeError for a key that no teacher has."""
         members = tuple(Teacher.from_plain(member) for member in plain.get("members", ()))
-        return Teacher(**{**plain, "scores": Scores.from_plain(plain.get("scores", {})), "members": members})
+        scores, notes = Scores.from_plain(plain.get("scores", {})), tuple(plain.get("cost_notes", ()))
+        return Teacher(**{**plain, "scores": scores, "members": members, "cost_notes": notes})
 
 
 Scored = Trial | Teacher

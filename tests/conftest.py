@@ -53,6 +53,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
     return Scheduling(config, log)
 
 
+@pytest.fixture(autouse=True)
+def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test depends on how busy this machine is."""
+    from raykd.runs import machine_load
+
+    monkeypatch.setattr(machine_load, "SAMPLE_S", 0.0)
+    monkeypatch.setattr(machine_load.LoadMeter, "share", lambda meter: 0.0)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first, so that no process has it left at the end."""
 

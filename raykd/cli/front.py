@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -16,11 +16,12 @@ from raykd.cli.console import marked, stdout
 from raykd.cli.options import Overrides, Small, Variants, again, as_good_as, at, document, sweep_names
 from raykd.cli.pages import report_files
 from raykd.errors import Fault, SpecError, StoreError
-from raykd.figures import COLUMNS, COSTS, LATENCY, Directions
+from raykd.figures import COSTS, Directions, cost_columns, latency_searched
 from raykd.report import (
     FrontRow,
     Judgement,
     Where,
+    cost_notes,
     front_rows,
     front_table,
     judge,
@@ -44,7 +45,7 @@ def front(
         typer.Option(
             help="Which students, for example 'f1 >= 0.95 * teacher'. Names: the task's score on dev (f1, accuracy), "
             "that of one language (f1\\[nl]), teacher, over_gold (the gain over labels alone), objective "
-            "(== 'structural') and the costs in front.csv (latency_ms_int8, bytes_onnx_int8, …)."
+            "(== 'structural') and the costs in front.csv (latency_ms, latency_ms_int8, bytes, …)."
         ),
     ] = None,
     best: Annotated[
@@ -67,16 +68,17 @@ def front(
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.address}. "
             f"Next: raykd front {again(sweep, variant, small, set_)}{at(store)} "
-            f"{as_good_as(teachers, score_name)}--best {LATENCY.name}",
+            f"{as_good_as(teachers, score_name)}--best {latency_searched(records.objectives).name}",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         return
     reference = teacher_score(teachers)
     rows = front_rows(trials, teachers, objectives=records.objectives)
     chosen = [row.trial for row in rows if condition is None or condition.accepts(row, reference)]
-    chosen = best_first(chosen, best or LATENCY.name, score_name)
+    chosen = best_first(chosen, best or latency_searched(records.objectives).name, score_name)
     if not chosen:
         _print_closest(rows, condition, reference)
+        _print_unmeasured(rows, {*(condition.condition.names if condition else ()), best})
         raise typer.Exit(1)
     _print_choice(chosen, best, records)
     show_verdict(
@@ -93,7 +95,8 @@ def show_front(
     ship = judged.verdict.ship
     best = ship.number if ship else None
     stdout.print(front_table(trials, teachers, sweep=sweep, objectives=objectives, best=best))
-    for finding in judged.findings:
+    notes = cost_notes([row.trial for row in judged.rows], teachers)
+    for finding in (*judged.findings, *notes):
         stdout.print(marked("warning", finding), highlight=False, soft_wrap=True)
     show_verdict(judged)
 
@@ -166,11 +169,26 @@ def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float
     )  # fmt: skip
 
 
+def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> None:
+    """Which of the costs that were asked for were not measured, and how they are."""
+    unknown = [
+        figure.name
+        for figure in COSTS
+        if figure.name in names and figure.runtime and not any(figure.read(row.trial) for row in rows)
+    ]
+    if rows and unknown:
+        stdout.print(
+            f"front: {', '.join(unknown)} is not known of its students. raykd plan FILE --all measures 8 bits and "
+            "PyTorch, and raykd sweep FILE --resume shows them; a model without an export has those of PyTorch alone",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
 def _print_choice(chosen: list[Trial], best: str | None, records: SweepRecords) -> None:
-    asked = [figure for figure in COSTS if figure.name == best and figure not in COLUMNS]
+    named: Directions = {**records.objectives, **({best: "min"} if best is not None else {})}
     for trial in chosen[:1] if best is not None else chosen:
         stdout.print(
-            f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, [*asked, *COLUMNS]))}",
+            f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, cost_columns(named)))}",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         runs = records.folder.address.rsplit("/sweeps/", 1)[0] + "/runs/"

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from raykd.cli.cluster import at_work
-from raykd.cli.console import span, stdout
+from raykd.cli.console import marked, span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.counted import counted
-from raykd.figures import COSTS, LATENCY_BATCH
+from raykd.figures import COSTS
 from raykd.report.form import FORMS, percent, share
-from raykd.results import Scores
+from raykd.results import Cost, Scores
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
 from raykd.runs.features import feature_plan
@@ -26,14 +28,16 @@ from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
-from raykd.sweep.driver import measure_costs
-from raykd.sweep.forecast import Forecast, forecast
+from raykd.sweep.costs import cost_of_runs, measure_costs
+from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords
-from raykd.sweep.settings import joined_cost
 from raykd.sweep.sweep import Sweep
 from raykd.tasks import TASKS
 from raykd.trial import shape_name
+
+NAMED = 3
+"""Shapes that a note names."""
 
 
 def plan(
@@ -42,17 +46,26 @@ def plan(
     variant: Variants = None,
     small: Small = False,
     address: Address = None,
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Also measure and show weights of 8 bits and PyTorch, on this sweep's models."
+        ),
+    ] = False,
 ) -> None:
     """Show what a sweep would compute, and size and latency of every student shape; trains nothing."""
     sweep = Sweep(document(file, set_, variant, small))
     with at_work(sweep, address) as (cluster, listener):
         at_once = preflight(sweep.file.resources, cluster).students
-        measure_costs(sweep, cluster, listener)
+        measure_costs(sweep, cluster, listener, ("int8", "torch") if all_ else ())
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
     taught = [_teachers(sweep)] if sweep.teachers else []
-    stdout.print(_corpus(sweep), *taught, _shapes(sweep))
+    costs = [(_shape_name(runs), cost_of_runs(sweep, runs)) for runs in sweep.students()]
+    stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, every=all_))
+    for note in _cost_notes(costs):
+        stdout.print(marked("warning", note), highlight=False, soft_wrap=True)
     pos = sweep.preparation.corpus.report.parts_of_speech()
     for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found), *_live(sweep)):
         stdout.print(line, highlight=False, soft_wrap=True)
@@ -155,7 +168,7 @@ def _live(sweep: Sweep) -> Iterator[str]:
     for each in sweep.preparations.values():
         names = ", ".join(dict.fromkeys(need.name.replace(".", " of layer ") for need in each.live))
         for teacher in each.preparation.teachers if names else ():
-            batch = sweep.cost(teacher.run).figures[LATENCY_BATCH.name]
+            batch = labelling_ms(sweep, teacher.run)
             # Timed is how it generates trees; in the training step it is given their steps.
             about = "at most" if TASKS[teacher.run.task].structure == "steps" else "about"
             yield (
@@ -227,20 +240,43 @@ def _state(run: Run, *, found: bool) -> str:
     return "cached" if found else "to train" if is_trained(run) and not run.members else "to evaluate"
 
 
-def _shapes(sweep: Sweep) -> Table:
-    students = sweep.students()
-    costs = [joined_cost([sweep.cost(run) for run in runs]) for runs in students]
-    known = [figure for figure in COSTS if figure.planned and figure.name in costs[0].figures]
+def _shapes(sweep: Sweep, costs: Sequence[tuple[str, Cost]], *, every: bool) -> Table:
+    known = [
+        figure
+        for figure in COSTS
+        if (figure.planned or every or figure.name in sweep.file.objectives)
+        and any(figure.name in cost.figures for _, cost in costs)
+    ]
     table = Table(title="student shapes", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("student", no_wrap=True)
     for figure in known:
         # Headings may wrap, numbers may not.
         heading = figure.short or figure.heading or figure.words or figure.name
         table.add_column(heading, justify="right", min_width=6)
-    for runs, cost in zip(students, costs, strict=True):
-        cells = (FORMS[figure.form](cost[figure.name]) for figure in known)
-        name = shape_name(runs[0].model)
-        several = f" × {len(runs)} languages" if len(runs) > 1 else ""
-        table.add_row(name + several, *cells)
-    table.caption, table.caption_justify = f"timed on {costs[0].hardware['processor']}", "left"
+    for name, cost in costs:
+        cells = (FORMS[figure.form](cost.figures.get(figure.name)) for figure in known)
+        table.add_row(name, *cells)
+    on = ", ".join(dict.fromkeys(str(cost.hardware["processor"]) for _, cost in costs))
+    forms = "the export in ONNX Runtime" if any(not cost.no_export for _, cost in costs) else "PyTorch"
+    table.caption, table.caption_justify = f"{forms}, one thread, timed on {on}", "left"
     return table
+
+
+def _shape_name(runs: tuple[Run, ...]) -> str:
+    name = shape_name(runs[0].model)
+    return f"{name} × {len(runs)} languages" if len(runs) > 1 else name
+
+
+def _cost_notes(costs: Sequence[tuple[str, Cost]]) -> Iterator[str]:
+    """What of the costs is missing or uncertain, with the shapes that each note is about."""
+    about: dict[str, list[str]] = {}
+    for name, cost in costs:
+        for remark in cost.remarks:
+            about.setdefault(remark, []).append(name)
+    for remark, names in about.items():
+        named = (
+            "every shape"
+            if len(names) == len(costs)
+            else ", ".join(names[:NAMED]) + ", …" * (len(names) > NAMED)
+        )
+        yield f"{named}: {remark}"

@@ -26,12 +26,14 @@ from raykd.cli.options import (
 from raykd.cli.pages import page_kept, report_files
 from raykd.counted import counted
 from raykd.errors import RaykdError
+from raykd.figures import latency_searched
 from raykd.front import front_of
 from raykd.redact import redacted
 from raykd.report import Judgement, front_markdown, judge
 from raykd.report.card import trial_card
 from raykd.runs.placement import preflight
-from raykd.sweep.driver import measure_costs, run_sweep
+from raykd.sweep.costs import measure_costs
+from raykd.sweep.driver import run_sweep
 from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
 from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
@@ -75,7 +77,7 @@ def sweep(
     stdout.print(
         f"sweep: {counted(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
-        f"{as_good_as(teachers, planned.file.labels.score_name)}--best latency_ms, or\n"
+        f"{as_good_as(teachers, planned.file.labels.score_name)}--best {latency_searched(objectives).name}, or\n"
         f"      {_shown(planned.file.tracking.uri, tracker)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip

@@ -4,6 +4,7 @@
 Everything here returns strings, bytes or rich renderables; `cli/` prints them.
 """
 
+from raykd.report.cost_notes import cost_notes
 from raykd.report.curves import curves_of
 from raykd.report.export import trials_csv, trials_parquet, trials_table
 from raykd.report.findings import Judgement, judge
@@ -20,6 +21,7 @@ __all__ = [
     "Provenance",
     "Where",
     "best",
+    "cost_notes",
     "curves_of",
     "front_html",
     "front_markdown",

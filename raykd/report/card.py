@@ -10,9 +10,9 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from raykd.figures import COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, scores_of
+from raykd.figures import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, scores_of
 from raykd.front import gold_twin
-from raykd.report.form import count, gain, in_words, milliseconds, percent, size, spread
+from raykd.report.form import FORMS, gain, in_words, percent, size, spread
 from raykd.results import Scores
 from raykd.runs.export import ONNX, ONNX_INT8, Agreement, Exported
 from raykd.runs.run import Run, objective_name
@@ -24,6 +24,10 @@ PIPELINES = {"word": "token-classification", "sentence": "text-classification"}
 UNKNOWN = "unknown"
 """Hugging Face's name of a licence that is not known."""
 MEAN = "mean"
+CARD_ROWS = {
+    PARAMETERS.name: "parameters", LATENCY.name: f"ms a sentence, `{ONNX}` in ONNX Runtime",
+    TORCH_LATENCY.name: "ms a sentence in PyTorch", BYTES.name: f"bytes of `{ONNX}` with the pieces of its text",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -135,21 +139,20 @@ def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
     # Where each language has a student of its own, a trial's costs are those of all together.
     alone = origin is not None and origin.trial.settings.get("student.scope") != "language"
     costs = origin.trial.cost if origin is not None and alone else {}
-    known = {
-        "parameters": (PARAMETERS.name in costs, count(costs.get(PARAMETERS.name)), COMPRESSION),
-        "ms a sentence in PyTorch": (LATENCY.name in costs, milliseconds(costs.get(LATENCY.name)), SPEEDUP),
-        "ms a sentence in ONNX Runtime": ("latency_ms_onnx" in costs, milliseconds(costs.get("latency_ms_onnx")), None),
-        "ms a sentence in 8 bits": ("latency_ms_int8" in costs, milliseconds(costs.get("latency_ms_int8")), None),
-    }  # fmt: skip
+    ratios = {PARAMETERS: None, LATENCY: SPEEDUP, TORCH_LATENCY: None, BYTES: COMPRESSION}
     against = [
-        [name, value, in_words(ratio, costs[ratio.name]) if ratio and ratio.name in costs else ""]
-        for name, (there, value, ratio) in known.items()
-        if there
-    ]
+        [
+            CARD_ROWS[figure.name], FORMS[figure.form](costs[figure.name]),
+            in_words(ratio, costs[ratio.name]) if ratio and ratio.name in costs else "",
+        ]
+        for figure, ratio in ratios.items()
+        if figure.name in costs
+    ]  # fmt: skip
     files = [[name, size(exported.sizes[name]), ""] for name in (ONNX, ONNX_INT8)]
     yield from _table(["", "", "than the teacher"], [*against, *files])
     if against:
         yield "Latency is the median of one sentence of 32 pieces on one thread, where the sweep ran."
+        yield from (f"{note[0].upper()}{note[1:]}." for note in (origin.trial.cost_notes if origin else ()))
     if exported.agreement is not None:
         yield _agreement(exported.agreement)
 
@@ -168,8 +171,9 @@ def _of_trial(origin: Origin, label: str) -> Iterator[str]:
 def _agreement(agreement: Agreement) -> str:
     different = agreement.differing[ONNX_INT8] / max(agreement.labels, 1)
     tied = f" but in {agreement.tied} whose two best labellings score the same" if agreement.tied else ""
+    on = f"On {agreement.sentences:,} sentences of {agreement.part}"
     return (
-        f"On {agreement.sentences:,} sentences of {agreement.part} `{ONNX}` gives every label that PyTorch gives{tied}; "
+        f"{on} `{ONNX}` gives every label that PyTorch gives{tied}; "
         f"`{ONNX_INT8}` gives {100 * different:.2f} % others ({agreement.score_label} "
         f"{percent(agreement.scores[ONNX])} → {percent(agreement.scores[ONNX_INT8])})."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from raykd.figures import DEV, LATENCY, OBJECTIVES, PARAMETERS, Directions
+from raykd.figures import DEV, OBJECTIVES, PARAMETERS, Directions, latency_searched
 from raykd.front import confirmed, front_of, gold_twin
 from raykd.results import GROUPS, Group, Part
 from raykd.trial import Teacher, Trial, teacher_score
@@ -52,4 +52,8 @@ def front_rows(
         for trial in front_of(trials, objectives)
         if (score := DEV.read(shown := confirmed(trial, trials))) is not None
     ]
-    return sorted(rows, key=lambda row: (LATENCY.read(row.trial) or 0.0, PARAMETERS.read(row.trial) or 0))
+    latency = latency_searched(objectives)
+    # Latencies that differ by less than the noise of a measurement are one: then the smaller student comes first.
+    return sorted(
+        rows, key=lambda row: (latency.compared(row.trial) or 0.0, PARAMETERS.compared(row.trial) or 0)
+    )

@@ -25,6 +25,7 @@ def hover(trial: Trial, row: FrontRow | None = None) -> str:
         # A figure is not broken between its number and its words.
         *wrap(" · ".join(cost.replace(" ", "\u00a0") for cost in costs_in_words(trial)), WIDTH),
     ]
+    lines += [escape(line) for note in trial.cost_notes for line in wrap(note, WIDTH)]
     gained = row and row.gain("dev")
     if gained is not None:
         label = escape(trial.score_label)

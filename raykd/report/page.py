@@ -22,6 +22,7 @@ from raykd.figures import (
     selecting,
 )
 from raykd.front import candidates
+from raykd.report.cost_notes import cost_notes
 from raykd.report.curve_data import Curves
 from raykd.report.findings import GOOD_ENOUGH, judge
 from raykd.report.form import costs_in_words, gain, main_costs, percent
@@ -81,7 +82,7 @@ def front_html(
     scored = [*teachers, *trials]
     heads = Heads(
         languages_of(scored), targets_of(scored), score_label_of(scored), score_name_of(scored),
-        outside_of(scored), read_of_any(TARGET_DEV, scored), scored,
+        outside_of(scored), read_of_any(TARGET_DEV, scored), scored, objectives,
     )  # fmt: skip
     kinds, label = looks(trials), heads.label
     volume, importance = volume_picture(trials, teachers, objectives), importance_picture(importances, scored)
@@ -105,7 +106,7 @@ def front_html(
         for part in PARTS
         for value, text in _tiles(rows, teachers, part, heads)
     )
-    known = provenance or Provenance()
+    known, notes = provenance or Provenance(), cost_notes([row.trial for row in rows], teachers)
     shown = [trial for trial in trials if trial.role != "confirm"]  # its figures are those of its student
     measured = {trial.number for trial in candidates(trials, objectives)}
     return filled(
@@ -116,7 +117,7 @@ def front_html(
         running=_running(running) if running else "",
         verdict=escape(f"So far: {judged.verdict.text}" if running else judged.verdict.text),
         decided="ship" if ship else "wait",
-        findings="".join(f"<li>{escape(str(finding))}</li>" for finding in judged.findings),
+        findings="".join(f"<li>{escape(str(each))}</li>" for each in (*judged.findings, *notes)),
         reference=_reference(teachers),
         tiles="".join(tiles),
         label=escape(label),

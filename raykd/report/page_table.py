@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
-from raykd.figures import COLUMNS, DEV, TARGET, TARGET_DEV, TEST, Figure, language_values, scores_of
+from raykd.figures import (
+    DEV,
+    OBJECTIVES,
+    TARGET,
+    TARGET_DEV,
+    TEST,
+    Directions,
+    Figure,
+    cost_columns,
+    language_values,
+    scores_of,
+)
 from raykd.report.form import FORMS, LANGUAGES_SD, change, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
 from raykd.report.look import LOOKS, Look
@@ -58,6 +69,8 @@ class Heads:
     dev_targets: bool = False
     """Whether dev of target languages was read."""
     among: Sequence[Scored] = ()
+    objectives: Directions = field(default_factory=lambda: OBJECTIVES)
+    """Of which each has a column."""
 
     @property
     def beside(self) -> list[Figure]:
@@ -144,7 +157,7 @@ def _columns(heads: Heads) -> list[Column]:
         Column("learnt by", lambda line: _text(line.trial.method if line.trial else "teacher"), "text"),
         *_score_columns("dev", heads),
         *_score_columns("test", heads),
-        *(Column(figure.heading, _cost(figure)) for figure in COLUMNS),
+        *(Column(figure.heading or figure.name, _cost(figure)) for figure in cost_columns(heads.objectives)),
         # Last: there may be dozens.
         # Those of test are of source and target languages alike.
         *(

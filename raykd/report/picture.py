@@ -16,7 +16,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from raykd.figures import LATENCY, OBJECTIVES, PARAMETERS, Directions
+from raykd.figures import LATENCY, OBJECTIVES, PARAMETERS, Directions, Figure, latency_searched
 from raykd.front import candidates
 from raykd.report.findings import without_front
 from raykd.report.form import in_words, percent
@@ -58,7 +58,7 @@ def front_picture(
     The front is chosen on dev whichever part is shown, so on test its line may bend. `ship`: the student to mark.
     `stopped`: trials that were stopped early, faint on dev where they were then.
     """
-    trials = list(trials)
+    trials, latency_figure = list(trials), latency_searched(objectives)
     rows = [row for row in front_rows(trials, teachers, objectives=objectives) if _has(row.trial, part)]
     standing = {row.trial.number for row in rows}
     others = [
@@ -67,24 +67,33 @@ def front_picture(
         if trial.number not in standing and _has(trial, part)
     ]
     figure, size = go.Figure(), Sizes([*(row.trial for row in rows), *others])
-    halted = [each for each in stopped if each.dev is not None and LATENCY.read(each.trial) is not None]
-    window = _window(rows, others, teachers, part, [each.trial for each in halted])
+    halted = [
+        each for each in stopped if each.dev is not None and latency_figure.read(each.trial) is not None
+    ]
+    window = _window(rows, others, teachers, part, [each.trial for each in halted], latency_figure)
     if part == "dev":
-        _stopped(figure, halted, window)
-    _dominated(figure, others, part, size, window)
-    _front_line(figure, rows, part)
-    _baselines(figure, rows, part, size, window)
-    _front(figure, rows, looks(trials), part, size)
-    _ship(figure, ship, part)
-    _teacher(figure, teachers, part, window)
+        _stopped(figure, halted, window, latency_figure)
+    _dominated(figure, others, part, size, window, latency_figure)
+    _front_line(figure, rows, part, latency_figure)
+    _baselines(figure, rows, part, size, window, latency_figure)
+    _front(figure, rows, looks(trials), part, size, latency_figure)
+    _ship(figure, ship, part, latency_figure)
+    _teacher(figure, teachers, part, window, latency_figure)
     dress(figure, height=560)
-    figure.update_xaxes(title_text="latency, ms per sentence (p50, batch 1, one thread)", **window.axis())
+    figure.update_xaxes(title_text=_axis(latency_figure), **window.axis())
     figure.update_yaxes(title_text=f"{part} {score_label_of([*teachers, *trials])}, %", range=list(window.y))
     if not rows:
         font = {"size": 18, "color": QUIET}
         figure.add_annotation(text=without_front(trials), showarrow=False, font=font)
         figure.update_xaxes(visible=False).update_yaxes(visible=False)
     return figure
+
+
+def _axis(latency: Figure) -> str:
+    """What is written below the axis of latencies."""
+    if latency is LATENCY:
+        return "latency, ms per sentence (p50 of the export, one thread)"
+    return f"latency, {latency.words} (one thread)"
 
 
 class Sizes:
@@ -103,7 +112,8 @@ def _window(
     others: Sequence[Trial],
     teachers: Sequence[Teacher],
     part: Part,
-    halted: Sequence[Trial] = (),
+    halted: Sequence[Trial],
+    latency_figure: Figure,
 ) -> Window:
     students = [*(row.trial for row in rows), *others]
     twins = [
@@ -111,8 +121,8 @@ def _window(
     ]
     reference = teacher_score(teachers, part)
     return window_of(
-        [latency for trial in (*students, *halted) if (latency := LATENCY.read(trial))],
-        _slowest(teachers),
+        [latency for trial in (*students, *halted) if (latency := latency_figure.read(trial))],
+        _slowest(teachers, latency_figure),
         [end for row in rows for end in _ends(row.trial, part)],
         [_percent(trial, part) for trial in others],
         [*twins, *([] if reference is None else [100 * reference])],
@@ -126,17 +136,17 @@ def _ends(trial: Trial, part: Part) -> tuple[float, float]:
     return _percent(trial, part) - sd, _percent(trial, part) + sd
 
 
-def _slowest(teachers: Sequence[Teacher]) -> float | None:
-    return max((latency for t in teachers if (latency := LATENCY.read(t))), default=None)
+def _slowest(teachers: Sequence[Teacher], latency_figure: Figure) -> float | None:
+    return max((latency for t in teachers if (latency := latency_figure.read(t))), default=None)
 
 
-def _stopped(figure: go.Figure, halted: Sequence[Stopped], window: Window) -> None:
+def _stopped(figure: go.Figure, halted: Sequence[Stopped], window: Window, latency_figure: Figure) -> None:
     """Where trials were when they were stopped: no student has that score in the end."""
     if not halted:
         return
     y = [100 * (each.dev or 0.0) for each in halted]
     figure.add_scatter(
-        x=[LATENCY.read(each.trial) for each in halted],
+        x=[latency_figure.read(each.trial) for each in halted],
         y=[window.clipped(0.0, score)[1] for score in y],
         mode="markers",
         name="stopped early, its score then",
@@ -161,11 +171,18 @@ def _why(each: Stopped) -> str:
     )
 
 
-def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Sizes, window: Window) -> None:
+def _dominated(
+    figure: go.Figure,
+    others: Sequence[Trial],
+    part: Part,
+    size: Sizes,
+    window: Window,
+    latency_figure: Figure,
+) -> None:
     if others:
         within = [window.inside(_percent(trial, part)) for trial in others]
         _students(
-            figure, others, [LATENCY.read(trial) for trial in others], part, window,
+            figure, others, [latency_figure.read(trial) for trial in others], part, window,
             name="dominated",
             marker={
                 "size": [0.6 * size.of(t) for t in others],
@@ -177,16 +194,17 @@ def _dominated(figure: go.Figure, others: Sequence[Trial], part: Part, size: Siz
         )  # fmt: skip
 
 
-def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None:
+def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part, latency_figure: Figure) -> None:
     """Steps along the best score for any latency; students that are on the front only for their size are below it."""
     steps: list[Trial] = []
-    for row in rows:
+    # Rows are in the order of latencies on the grid, the line in that of those that are shown.
+    for row in sorted(rows, key=lambda row: latency_figure.read(row.trial) or 0.0):
         if not steps or _percent(row.trial, part) > _percent(steps[-1], part):
             steps.append(row.trial)
     if len(steps) < 2:
         return
     figure.add_scatter(
-        x=[LATENCY.read(trial) for trial in steps],
+        x=[latency_figure.read(trial) for trial in steps],
         y=[_percent(trial, part) for trial in steps],
         mode="lines",
         line={"shape": "hv", "color": INK, "width": 2},
@@ -196,10 +214,17 @@ def _front_line(figure: go.Figure, rows: Sequence[FrontRow], part: Part) -> None
     )
 
 
-def _baselines(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Sizes, window: Window) -> None:
+def _baselines(
+    figure: go.Figure,
+    rows: Sequence[FrontRow],
+    part: Part,
+    size: Sizes,
+    window: Window,
+    latency_figure: Figure,
+) -> None:
     # At the student's latency: it is the same shape, so a difference would be noise of the probe.
     twins = [
-        (row.trial, row.baseline, LATENCY.read(row.trial) or 0.0)
+        (row.trial, row.baseline, latency_figure.read(row.trial) or 0.0)
         for row in rows
         if row.baseline and _has(row.baseline, part)
     ]
@@ -229,13 +254,18 @@ def _baselines(figure: go.Figure, rows: Sequence[FrontRow], part: Part, size: Si
 
 
 def _front(
-    figure: go.Figure, rows: Sequence[FrontRow], kinds: Mapping[str, Look], part: Part, size: Sizes
+    figure: go.Figure,
+    rows: Sequence[FrontRow],
+    kinds: Mapping[str, Look],
+    part: Part,
+    size: Sizes,
+    latency_figure: Figure,
 ) -> None:
     for kind, look in kinds.items():
         own = [row.trial for row in rows if row.trial.kind == kind]
         if own:
             _students(
-                figure, own, [LATENCY.read(trial) for trial in own], part, None,
+                figure, own, [latency_figure.read(trial) for trial in own], part, None,
                 name=kind,
                 mode="markers+text",
                 text=[f"{trial.number:02d}" for trial in own],
@@ -275,12 +305,12 @@ def _students(
     )  # fmt: skip
 
 
-def _ship(figure: go.Figure, trial: Trial | None, part: Part) -> None:
+def _ship(figure: go.Figure, trial: Trial | None, part: Part, latency_figure: Figure) -> None:
     """A ring around the student to ship."""
     if trial is None or not _has(trial, part):
         return
     figure.add_scatter(
-        x=[LATENCY.read(trial)],
+        x=[latency_figure.read(trial)],
         y=[_percent(trial, part)],
         mode="markers+text",
         name="to ship",
@@ -293,14 +323,16 @@ def _ship(figure: go.Figure, trial: Trial | None, part: Part) -> None:
     )
 
 
-def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, window: Window) -> None:
+def _teacher(
+    figure: go.Figure, teachers: Sequence[Teacher], part: Part, window: Window, latency_figure: Figure
+) -> None:
     """A line to reach, and a star at the teacher's latency; where either is far, a triangle at the edge points there,
     and its values are beside it.
     """
     reference = teacher_score(teachers, part)
     if reference is None:
         return
-    y, latency = 100 * reference, _slowest(teachers)
+    y, latency = 100 * reference, _slowest(teachers, latency_figure)
     x, height = window.clipped(latency or 0.0, y)
     slower, above = latency is not None and latency > window.x[1], y > height
     arrow = {(True, True): "↗", (False, True): "↑"}.get((slower, above), "→" if slower else "")
@@ -308,7 +340,7 @@ def _teacher(figure: go.Figure, teachers: Sequence[Teacher], part: Part, window:
         figure.add_hline(y=y, line={"color": GOLD, "width": 1.5, "dash": "dash"}, layer="below")
     elif y < height:
         arrow = "↘" if slower else "↓"
-    cost = f" · at {in_words(LATENCY, latency)}" if latency else ""
+    cost = f" · at {in_words(latency_figure, latency)}" if latency else ""
     figure.add_annotation(
         x=0, xref="paper", xanchor="left", xshift=4, y=height, yanchor="top" if above else "bottom", showarrow=False,
         text=f"<b>teacher {percent(reference)}</b>{cost} {arrow}".rstrip(), font={"color": GOLD, "size": 13},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.figures import (
-    COLUMNS,
     DEV,
     OBJECTIVES,
     TARGET,
@@ -20,10 +19,12 @@ from raykd.figures import (
     TEST,
     Directions,
     Figure,
+    cost_columns,
     language_values,
     read_of_any,
     scores_of,
 )
+from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
 from raykd.report.form import LANGUAGES_SD, NONE, apart, change, gain, percent, share, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
@@ -60,13 +61,14 @@ def columns(
     alike: bool = False,
     dev_targets: bool = False,
     among: Sequence[Scored] = (),
+    objectives: Directions = OBJECTIVES,
 ) -> list[Column]:
     """The columns from left to right, one for each of `languages` among them.
 
     `name` is the score's, `label` what people call it; with `targets` the test's two means, over source and target
     languages, are side by side; `several`: whether means are over several languages, which have a spread;
     `dev_targets`: whether dev of target languages was read; `alike`: whether several students have one shape, so that
-    only "learnt by" and "#" distinguish them; `among`: what the rows are of.
+    only "learnt by" and "#" distinguish them; `among`: what the rows are of; `objectives`: of which each has a column.
     """
     dev, test, target = (figure.heading.format(label=label) for figure in (DEV, TEST, TARGET))
     tests = {f"{test}, source": TEST, target: TARGET} if targets else {test: TEST}
@@ -91,7 +93,10 @@ def columns(
         *(_column(figure, heading, left_out=0) for heading, figure in tests.items()),
         *([_changed("source"), _changed("target")] if targets else []),
         *(_column(figure, figure.heading, left_out=2) for figure in more),
-        *(_column(figure, figure.short or figure.heading, left_out=figure.column or 0) for figure in COLUMNS),
+        *(
+            _column(figure, figure.short or figure.heading or figure.name, left_out=figure.column or 0)
+            for figure in cost_columns(objectives)
+        ),
     ]
 
 
@@ -121,6 +126,7 @@ class FrontTable:
     """The number of the trial to point out, as the one chosen."""
     none: str = ""
     """Why there are no rows."""
+    objectives: Directions = field(default_factory=lambda: OBJECTIVES)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         scored = [*self.teachers, *(row.trial for row in self.rows)]
@@ -129,6 +135,7 @@ class FrontTable:
         some = columns(
             languages, name=score_name_of(scored), label=score_label_of(scored), targets=targets,
             several=len(languages) > 1, alike=alike, dev_targets=read_of_any(TARGET_DEV, scored), among=scored,
+            objectives=self.objectives,
         )  # fmt: skip
         table, stacked = self._table(some), False
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
@@ -178,7 +185,9 @@ def front_table(
     """The front of `trials` as a rich renderable. `best`: the number of a trial to point out."""
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
-    return FrontTable(headline(trials, rows, sweep=sweep), rows, teachers, best, without_front(trials))
+    return FrontTable(
+        headline(trials, rows, sweep=sweep), rows, teachers, best, without_front(trials), objectives
+    )
 
 
 def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = "") -> str:
@@ -220,6 +229,7 @@ def front_markdown(
         targets=bool(targets_of(scored)),
         several=several,
         dev_targets=read_of_any(TARGET_DEV, scored),
+        objectives=objectives,
     )
     some = [column for column in all_columns if column.left_out < MARKDOWN_LEFT_OUT]
     lines = [
@@ -232,7 +242,8 @@ def front_markdown(
         *(_line(column.teacher(teacher) for column in some) for teacher in teachers),
     ]
     lines += [_line(_student_cell(column, row) for column in some) for row in rows]
-    lines += ["", *(f"- {finding}" for finding in judged.findings)]
+    notes = cost_notes([row.trial for row in rows], teachers)
+    lines += ["", *(f"- {finding}" for finding in (*judged.findings, *notes))]
     return "\n".join(lines)
 
 

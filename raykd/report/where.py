@@ -82,7 +82,7 @@ def parse(source: str, score_name: str) -> Where:
 
 
 def best(trials: Iterable[Trial], name: str, score_name: str) -> list[Trial]:
-    """`trials` in the order of the figure `name`, the best first.
+    """`trials` in the order of the figure `name`, the best first; costs that are timed on the grid of the sweep.
 
     Trials without that figure are left out. Raises SpecError for a name that cannot select.
     """
@@ -91,7 +91,7 @@ def best(trials: Iterable[Trial], name: str, score_name: str) -> list[Trial]:
         raise SpecError((Fault("--best", None, name, fault),))
     figure = known[name]
     sign = 1 if figure.direction == "min" else -1
-    able = [(value, trial) for trial in trials if (value := figure.read(trial)) is not None]
+    able = [(value, trial) for trial in trials if (value := figure.compared(trial)) is not None]
     # Of trials with the same figure the one with the better score comes first.
     ordered = sorted(able, key=lambda pair: (sign * pair[0], -(DEV.read(pair[1]) or 0.0)))
     return [trial for _, trial in ordered]

@@ -1,7 +1,8 @@
-"""What a shape costs: parameters, bytes, latency. It depends on the shape alone, so it is known before training.
+"""The cost of a shape: parameters, bytes, latency. It depends on the shape alone, so it is known before training.
 
 Sizes are the same everywhere; what is timed holds for the processor of the node that timed it, and is kept by its name.
-A new cost is a function here, a line of `COMPUTED` or `TIMED`, and an entry of `raykd/figures.py`.
+A new cost is computed in `_sizes` or timed in `_timed`, and has an entry in `raykd/figures.py`. Which shapes are timed
+together, and again, `runs/measurement.py` decides.
 """
 
 from __future__ import annotations
@@ -9,97 +10,180 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
-import ray
 import torch
-from ray.exceptions import RayTaskError, TaskUnschedulableError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from torch.nn import Parameter
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.errors import ExportError, PlacementError, StoreError
-from raykd.figures import BYTES, PARAMETERS, PRUNED, UNPRUNED
+from raykd.errors import ExportError
+from raykd.figures import BYTES, LATENCY, PARAMETERS, PRUNED, TORCH_BYTES, TRAINING_SPEED, UNPRUNED, Runtime
 from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.results import Cost
-from raykd.runs.cluster import topology
 from raykd.runs.data import labels_of
-from raykd.runs.deployed import Session, deployed
-from raykd.runs.growth import places
-from raykd.runs.latency import BATCH, hardware, labelling, synthetic_batch, time_in_turns, time_training
+from raykd.runs.deployed import Session, float32_file, int8_file
+from raykd.runs.latency import (
+    BATCH,
+    PIECES,
+    Timing,
+    hardware,
+    labelling,
+    synthetic_batch,
+    time_in_turns,
+    time_training,
+)
+from raykd.runs.machine_load import LoadMeter, load_before
 from raykd.runs.models import build_model, model_config
-from raykd.runs.nodes import Nodes
-from raykd.runs.placement import PROBE, check_target, latency_node
-from raykd.runs.processor import processor
-from raykd.runs.progress import Listener
-from raykd.runs.resources import LatencyTarget, Resources, targeted
 from raykd.runs.run import Run
-from raykd.runs.topology import Group, Node, Topology
-from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
+from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 
-FORMAT = 6
+FORMAT = 7
+MOST_TOGETHER, MOST_BYTES = 8, 2**30
+"""Models that are timed in turns, and bytes of their weights: they are all in memory at once."""
+ENDINGS: Mapping[Runtime, str] = MappingProxyType({"onnx": "", "int8": "_int8", "torch": "_torch"})
+"""How the names of a runtime's figures end."""
+
+Call = tuple[Runtime, str]
+"""A call that is timed: in which form the model is, and the ending of the batch's name."""
 
 
-def _size(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    figures, own = size_of(model.all_parameters()), vocabulary.pieces
-    if not isinstance(own, HFVocabulary):
-        return figures
-    matrices = _piece_matrices(model)
-    for figure, rows in ((UNPRUNED, own.full_size), (PRUNED, own.used)):
-        if rows == 0:
-            del figures[figure.name]  # its vocabulary was not made for a text
-        elif rows != own.size:
-            figures[figure.name] += sum((rows - len(each)) * each.shape[1] for each in matrices)
-    return figures
+@dataclass(frozen=True)
+class Measured:
+    """The cost of one run's shape, in the two parts that are stored: sizes, and what was timed."""
+
+    sizes: Cost
+    timed: Cost
+
+    @property
+    def cost(self) -> Cost:
+        """Both parts together."""
+        return replace(
+            self.timed,
+            figures={**self.sizes.figures, **self.timed.figures},
+            shape=self.sizes.shape,
+            shared=self.sizes.shared,
+            no_export=self.sizes.no_export,
+        )
+
+
+class ShapeModel:
+    """An untrained model of a run's shape, with its export; the weights do not matter."""
+
+    def __init__(self, storage: Storage, run: Run):
+        self.model = build_model(storage, run, dropout=0.0).eval()
+        self.vocabulary = open_vocabulary(storage, run.vocabulary_id)
+        self.shape = shape_of(storage, run)
+        self.no_export, self.float32 = "", b""
+        limit = self.model.piece_limit
+        if limit is not None and limit < PIECES:
+            self.no_export = f"its export reads at most {limit} pieces, and sentences of {PIECES} are timed"
+            return
+        try:
+            self.float32 = float32_file(self.model)
+        except ExportError as error:
+            self.no_export = str(error).split(";")[0]
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what it takes in memory beside its export."""
+        return sum(each.numel() * each.element_size() for each in self.model.all_parameters())
+
+    @cached_property
+    def int8(self) -> bytes:
+        """The export with weights of 8 bits."""
+        return int8_file(self.float32)
+
+    def rows_changed(self, rows: int) -> int:
+        """How many components the vectors of pieces have more, or below 0 fewer, with so many pieces."""
+        return sum((rows - len(matrix)) * matrix.shape[1] for matrix in _piece_matrices(self.model))
+
+    @property
+    def pruned(self) -> int:
+        """How many components more it has, mostly below 0, with those pieces alone that its text has."""
+        pieces = self.vocabulary.pieces
+        if not isinstance(pieces, HFVocabulary) or pieces.used in (0, pieces.size):
+            return 0
+        return self.rows_changed(pieces.used)
 
 
 def _piece_matrices(model: Model) -> list[torch.Tensor]:
     """The vectors of pieces of a model, or of each member of an ensemble, that has any."""
-    found = []
-    for each in model.members if isinstance(model, Ensemble) else [model]:
+    matrices = []
+    for member in model.members if isinstance(model, Ensemble) else [model]:
         with suppress(ValueError):
-            found.append(each.embedding_matrix())  # type: ignore[operator]
-    return found
+            matrices.append(member.embedding_matrix())  # type: ignore[operator]
+    return matrices
 
 
 def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
-    """How many they are, whichever vocabulary is pruned, and their bytes."""
+    """Count parameters, whichever vocabulary is pruned, and their bytes in PyTorch."""
     every = list(parameters)
     count = sum(each.numel() for each in every)
     return {
         **{figure.name: count for figure in (PARAMETERS, UNPRUNED, PRUNED)},
-        BYTES.name: sum(each.numel() * each.element_size() for each in every),
+        TORCH_BYTES.name: sum(each.numel() * each.element_size() for each in every),
     }
 
 
-def _latency(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    """Latencies in PyTorch and, with the file sizes, as ONNX Runtime runs it, where it has such a form."""
-    batches = {"": synthetic_batch(1, vocabulary), "_batch32": synthetic_batch(BATCH, vocabulary)}
-    calls = {name: labelling(model, batch) for name, batch in batches.items()}
-    figures: dict[str, float] = {}
-    with suppress(ExportError):
-        files = deployed(model)
-        figures = {"bytes_onnx": len(files.float32), "bytes_onnx_int8": len(files.int8)}
-        for form, file in (("onnx", files.float32), ("int8", files.int8)):
+def _sizes(shape: ShapeModel) -> Cost:
+    figures, pieces = size_of(shape.model.all_parameters()), shape.vocabulary.pieces
+    if isinstance(pieces, HFVocabulary):
+        for figure, rows in ((UNPRUNED, pieces.full_size), (PRUNED, pieces.used)):
+            if rows == 0:
+                del figures[figure.name]  # its vocabulary was not made for a text
+            elif rows != pieces.size:
+                figures[figure.name] += shape.rows_changed(rows)
+    figures[TORCH_BYTES.name] += 4 * shape.pruned
+    if not shape.no_export:
+        figures[BYTES.name] = len(shape.float32) + 4 * shape.pruned
+    shared = {key: size_of(parameters) for key, parameters in shape.model.frozen().items()}
+    return Cost(figures, shape.shape, shared=shared, no_export=shape.no_export)
+
+
+def _calls(shape: ShapeModel, runtimes: Sequence[Runtime]) -> dict[Call, Callable[[], object]]:
+    """The calls that are timed of a model: in PyTorch only where that is asked for, or there is no export."""
+    batches = {"": synthetic_batch(1, shape.vocabulary), "_batch32": synthetic_batch(BATCH, shape.vocabulary)}
+    calls: dict[Call, Callable[[], object]] = {}
+    if shape.no_export or "torch" in runtimes:
+        calls |= {("torch", name): labelling(shape.model, batch) for name, batch in batches.items()}
+    if not shape.no_export:
+        files: dict[Runtime, bytes] = {"onnx": shape.float32}
+        files |= {"int8": shape.int8} if "int8" in runtimes else {}
+        for runtime, file in files.items():
             session = Session(file)
-            calls |= {f"{name}_{form}": partial(session.labels, batch) for name, batch in batches.items()}
-    for name, (p50, p90) in time_in_turns(calls).items():
-        figures[f"latency_ms{name}"] = p50
-        if name in batches:
-            figures[f"latency_ms{name}_p90"] = p90
-    return figures
+            calls |= {(runtime, name): partial(session.labels, batch) for name, batch in batches.items()}
+    return calls
 
 
-def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    """Pieces a second of training on labels; a distillation loss adds a tenth at most."""
-    batch = synthetic_batch(BATCH, vocabulary)
+def _timed(shape: ShapeModel, timings: Mapping[Call, Timing], training: Timing | None, load: float) -> Cost:
+    figures: dict[str, float] = {}
+    spreads: dict[str, float] = {}
+    for (runtime, batch), timing in timings.items():
+        name = f"{LATENCY.name}{batch}{ENDINGS[runtime]}"
+        figures[name], spreads[name] = timing.p50_ms, timing.spread
+        if runtime == "onnx":
+            figures[f"{name}_p90"], spreads[f"{name}_p90"] = timing.p90_ms, timing.spread
+    if any(runtime == "int8" for runtime, _ in timings):
+        figures[f"{BYTES.name}_int8"] = len(shape.int8) + shape.pruned  # one byte each
+    if training is not None:
+        pieces = int(synthetic_batch(BATCH, shape.vocabulary).piece_lengths_B.sum())
+        figures[TRAINING_SPEED.name] = round(1e3 * pieces / training.p50_ms, 1)
+        spreads[TRAINING_SPEED.name] = training.spread
+    return Cost(figures, shape.shape, hardware(), spreads=spreads, load=round(load, 3))
+
+
+def _training(shape: ShapeModel) -> Timing | None:
+    """A step of training on labels; a distillation loss adds a tenth at most."""
+    model, vocabulary = shape.model, shape.vocabulary
     if isinstance(model, Ensemble):
-        return {}  # its members are trained, each by itself
+        return None  # its members are trained, each by itself
+    batch = synthetic_batch(BATCH, vocabulary)
     if isinstance(model, Tagger) and model.context is not None:
         # In training what encoders give is read from the store.
         batch = replace(batch, features_BTD=torch.randn(*batch.first_BT.shape, model.context.output_size))
@@ -107,16 +191,39 @@ def _training(model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
         # In training the steps are given, here one for each word.
         steps = {"steps_BS": torch.zeros_like(batch.first_BT), "step_lengths_B": batch.lengths_B}
         batch = replace(batch, **steps)
-    seconds = time_training(deepcopy(model), batch)
-    return {"training_pieces_per_s": round(int(batch.piece_lengths_B.sum()) / seconds, 1)}
+    return time_training(deepcopy(model), batch)
 
 
-Measure = Callable[[Model, StoredVocabulary], dict[str, float]]
-COMPUTED: Sequence[Measure] = (_size,)
-"""Each gives figures of an untrained model, which is not to be changed, by their names in `raykd/figures.py`. These are
-the same on every machine."""
-TIMED: Sequence[Measure] = (_latency, _training)
-"""The same, of what depends on the machine."""
+def measure_together(
+    storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime] = ()
+) -> list[Measured]:
+    """Measure the shapes of the first of `runs`, as many as fit into memory together, in turns.
+
+    Args:
+        storage: has the runs' vocabularies; nothing is written.
+        runs: of different shapes.
+        runtimes: in which other forms models are timed, beside their export in float32.
+
+    Returns:
+        One cost for each of the first runs, at least for one.
+    """
+    load, shapes = load_before(), list[ShapeModel]()
+    for run in runs[:MOST_TOGETHER]:
+        shape = ShapeModel(storage, run)
+        if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MOST_BYTES:
+            break
+        shapes.append(shape)
+    meter = LoadMeter()
+    trainings = [_training(shape) for shape in shapes]
+    calls = [_calls(shape, runtimes) for shape in shapes]
+    timings = time_in_turns(
+        {(place, name): call for place, named in enumerate(calls) for name, call in named.items()}
+    )
+    load = max(load, meter.share())
+    return [
+        Measured(_sizes(shape), _timed(shape, {name: timings[place, name] for name in named}, training, load))
+        for place, (shape, training, named) in enumerate(zip(shapes, trainings, calls, strict=True))
+    ]
 
 
 def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
@@ -127,6 +234,7 @@ def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
     other = {"unpruned": pieces.full_size, "pruned": pieces.used} if isinstance(pieces, HFVocabulary) else {}
     return {
         "model": model_config(run).shape(),
+        "decoding": run.decoding,
         "task": run.task,
         "models": len(run.members) or 1,
         "pieces": pieces.size,
@@ -139,130 +247,60 @@ def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
 
 def shape_key(storage: Storage, run: Run) -> str:
     """Where the sizes of a run's shape are kept: two runs of one shape have the same."""
-    return _key(storage, run, COMPUTED)
+    return _key(storage, run)
 
 
-def find_cost(storage: Storage, run: Run, on: Mapping[str, Any] | None = None) -> Cost | None:
-    """The cost of the run's shape, if it was measured before on this hardware (by default that of this process)."""
-    timed = _found(storage, _key(storage, run, TIMED, hardware=on or hardware()))
-    sizes = _found(storage, shape_key(storage, run)) if timed else None
+def find_cost(
+    storage: Storage, run: Run, on: Mapping[str, Any] | None = None, runtimes: Sequence[Runtime] = ()
+) -> Cost | None:
+    """Return the cost of the run's shape, if it was measured before on this hardware (by default that of this process)
+    and in these runtimes beside the export in float32."""
+    sizes = _stored(storage, shape_key(storage, run))
+    timed = _stored(storage, _key(storage, run, hardware=on or hardware())) if sizes is not None else None
     if timed is None or sizes is None:
         return None
-    return Cost({**sizes.figures, **timed.figures}, sizes.shape, timed.hardware, sizes.shared)
+    needed = [ENDINGS[runtime] for runtime in runtimes if not (runtime == "int8" and sizes.no_export)]
+    if any(f"{LATENCY.name}{ending}" not in timed.figures for ending in needed):
+        return None
+    return Measured(sizes, timed).cost
 
 
-def measure_cost(store_uri: str, run: Run) -> Cost:
-    """The figures of the run's shape. The weights do not matter, so an untrained model is measured.
+def keep_cost(storage: Storage, run: Run, measured: Measured) -> Cost:
+    """Store the cost of a run's shape, in the place of an earlier one."""
+    storage.write_json(_name(shape_key(storage, run)), measured.sizes.to_plain())
+    storage.write_json(_name(_key(storage, run, hardware=measured.timed.hardware)), measured.timed.to_plain())
+    return measured.cost
+
+
+def note_cost(storage: Storage, run: Run, on: Mapping[str, Any], text: str) -> Cost:
+    """Add a sentence to a cost that is stored."""
+    sizes, timed = (
+        _stored(storage, shape_key(storage, run)),
+        _stored(storage, _key(storage, run, hardware=on)),
+    )
+    assert sizes is not None
+    assert timed is not None
+    notes = tuple(dict.fromkeys([*timed.notes, text]))
+    return keep_cost(storage, run, Measured(sizes, replace(timed, notes=notes)))
+
+
+def measure_cost(store_uri: str, run: Run, runtimes: Sequence[Runtime] = ()) -> Cost:
+    """Return the cost of the run's shape, which is measured alone where it is not stored.
 
     Call it where nothing else computes.
     """
     storage = Storage(store_uri)
-    found = find_cost(storage, run)
-    if found is not None:
-        return found
-    model = build_model(storage, run, dropout=0.0).eval()
-    vocabulary, shape = open_vocabulary(storage, run.vocabulary_id), shape_of(storage, run)
-    shared = {key: size_of(own) for key, own in model.frozen().items()}
-    sizes = Cost(_measured(COMPUTED, model, vocabulary), shape, {}, shared)
-    timed = Cost(_measured(TIMED, model, vocabulary), shape, hardware())
-    storage.write_json(_name(shape_key(storage, run)), sizes.to_plain())
-    storage.write_json(_name(_key(storage, run, TIMED, hardware=timed.hardware)), timed.to_plain())
-    return Cost({**sizes.figures, **timed.figures}, shape, timed.hardware, shared)
+    cost = find_cost(storage, run, runtimes=runtimes)
+    return cost or keep_cost(storage, run, measure_together(storage, [run], runtimes)[0])
 
 
-def measure_all(
-    store_uri: str,
-    runs: Sequence[Run],
-    *,
-    resources: Resources,
-    cluster: Topology,
-    listener: Listener,
-    nodes: Nodes | None = None,
-) -> dict[str, Any]:
-    """Measure each run's shape, one after the other, on one node: the one that `resources.latency` names. Results are
-    kept in the store. Returns the hardware of this node. Where one of the `nodes` is to blame for a fault, another one
-    measures.
-
-    Raises:
-        PlacementError: there is no such node, or it went away.
-    """
-    while True:
-        try:
-            return _measured_on_one(store_uri, runs, resources, cluster, listener, nodes)
-        except (StoreError, RayTaskError):
-            if nodes is None or not nodes.ask(again=True):
-                raise
-
-
-def _measured_on_one(
-    store_uri: str,
-    runs: Sequence[Run],
-    resources: Resources,
-    cluster: Topology,
-    listener: Listener,
-    nodes: Nodes | None,
-) -> dict[str, Any]:
-    target = resources.latency
-    if cluster.grows and latency_node(target, topology()) is None:
-        ask = targeted(target or LatencyTarget())
-        places("latency", Group(ask), 1, cluster, listener, minutes=resources.wait_minutes)
-    if nodes is not None:
-        nodes.ask()
-    now = replace(topology(without=nodes.avoid if nodes is not None else ()), may_add=())
-    check_target(target, now)
-    node = latency_node(target, now)
-    assert node is not None
-    on = hardware(_on(node, processor))
-    storage = Storage(store_uri)
-    todo = [run for run in runs if find_cost(storage, run, on) is None]
-    listener.begin("latency", len(runs), done=len(runs) - len(todo))
-    try:
-        for run in todo:
-            takes = _takes(target, node) | ({"CPU": 0.0} if cluster.slots_asleep else {})
-            _on(node, _measure, store_uri, run.to_plain(), takes=takes)
-            listener.advance("latency")
-    except TaskUnschedulableError as error:
-        raise PlacementError("the node on which latency is measured went away; start it again") from error
-    return on
-
-
-def _takes(target: LatencyTarget | None, node: Node) -> dict[str, float]:
-    """What a measurement takes of its node; of a quiet one all, so that two sweeps do not disturb each other."""
-    probe = {PROBE: 1.0} if target is None and node.resources.get(PROBE) else {}
-    return targeted(target or LatencyTarget()) | probe
-
-
-def _on(
-    node: Node, function: Callable[..., Any], *arguments: Any, takes: Mapping[str, float] | None = None
-) -> Any:
-    """What `function` gives on this node."""
-    if takes is None and node.id == ray.get_runtime_context().get_node_id():
-        return function(*arguments)
-    others = {name: amount for name, amount in (takes or {}).items() if name != "CPU"}
-    here: Any = NodeAffinitySchedulingStrategy(node.id, soft=False)
-    task: Any = ray.remote(
-        num_cpus=(takes or {}).get("CPU", 0), resources=others, scheduling_strategy=here, max_calls=0
-    )(function)
-    return ray.get(task.remote(*arguments))
-
-
-def _measure(store_uri: str, plain: dict[str, Any]) -> None:
-    measure_cost(store_uri, Run.from_plain(plain))
-
-
-def _measured(measures: Sequence[Measure], model: Model, vocabulary: StoredVocabulary) -> dict[str, float]:
-    return {name: value for measure in measures for name, value in measure(model, vocabulary).items()}
-
-
-def _key(storage: Storage, run: Run, measures: Sequence[Measure], **where: Any) -> str:
-    # A cost that lacks a figure which was added since is another one.
-    names = [measure.__name__ for measure in measures]
-    return identity("cost", {"format": FORMAT, "shape": shape_of(storage, run), "measures": names, **where})
+def _key(storage: Storage, run: Run, **where: Any) -> str:
+    return identity("cost", {"format": FORMAT, "shape": shape_of(storage, run), **where})
 
 
 def _name(key: str) -> str:
     return f"costs/{key}.json"
 
 
-def _found(storage: Storage, key: str) -> Cost | None:
+def _stored(storage: Storage, key: str) -> Cost | None:
     return storage.find_json(_name(key), Cost.from_plain)

@@ -30,30 +30,41 @@ class Deployed:
 
 
 def deployed(model: Model) -> Deployed:
-    """`model` with its decoding as ONNX files.
+    """Return `model` with its decoding as ONNX files; raises what `float32_file` raises."""
+    float32 = float32_file(model)
+    return Deployed(float32, int8_file(float32))
 
-    Weights of 8 bits are signed, with one scale for each column of a matrix and one for all embeddings; what is
-    multiplied with them is rounded to 8 bits while it runs (ONNX Runtime's dynamic quantization).
+
+def float32_file(model: Model) -> bytes:
+    """Return `model` with its decoding as an ONNX file.
 
     Raises:
         ExportError: no such file is made of this kind of model, or it is larger than 2 GiB.
+    """
+    graph = model.to_onnx()
+    if (size := graph.ByteSize()) > _LARGEST:
+        raise ExportError(f"its weights are {size / 2**30:.1f} GiB, and one ONNX file holds 2")
+    return graph.SerializeToString()
+
+
+def int8_file(float32: bytes) -> bytes:
+    """Return the same model with weights of 8 bits.
+
+    They are signed, with one scale for each column of a matrix and one for all embeddings; what is multiplied with them
+    is rounded to 8 bits while it runs (ONNX Runtime's dynamic quantization).
     """
     # Only who exports needs ONNX, which takes half a second to import.
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     from raykd.layers.graph import without_notes
 
-    graph = model.to_onnx()
-    if (size := graph.ByteSize()) > _LARGEST:
-        raise ExportError(f"its weights are {size / 2**30:.1f} GiB, and one ONNX file holds 2")
-    whole = graph.SerializeToString()
     with TemporaryDirectory() as folder, without_notes():
         source, target = Path(folder, "model.onnx"), Path(folder, "model-int8.onnx")
-        source.write_bytes(whole)
+        source.write_bytes(float32)
         quantize_dynamic(
             source, target, op_types_to_quantize=IN_8_BITS, weight_type=QuantType.QInt8, per_channel=True
         )
-        return Deployed(whole, target.read_bytes())
+        return target.read_bytes()
 
 
 class Session:

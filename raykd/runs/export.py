@@ -255,9 +255,7 @@ def _differing(own: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> int:
     return sum(int((a != b).sum()) for a, b in zip(own, other, strict=True))
 
 
-def _ties(
-    tagger: Tagger, text: EncodedText, own: Sequence[np.ndarray], float32: Sequence[np.ndarray]
-) -> int:
+def _ties(tagger: Tagger, text: EncodedText, own: Sequence[np.ndarray], float32: Sequence[np.ndarray]) -> int:
     """How many sentences have other labels in float32, each of which has two best labellings.
 
     Raises:

@@ -1,8 +1,8 @@
 """Latency, measured alone: how long a model takes for synthetic batches on one CPU thread.
 
 A process is slow at first (code is compiled and loaded, the first rounds after that are a third slower), and machines
-are disturbed for tenths of seconds at a time. So all that is timed of a shape takes turns, pass after pass, and the
-calmest passes of each count: two measurements of one shape agree, whichever is first.
+are disturbed for tenths of seconds at a time. So all that is timed takes turns, pass after pass, and the calmest passes
+of each count: two measurements of one shape agree, whichever is first, and several shapes are disturbed alike.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -30,13 +30,27 @@ from raykd.structures import viterbi
 
 # What is timed: sentences of 32 pieces, 24 words (WikiAnn has 1.3 pieces a word), 6 characters a word.
 PIECES, WORDS, CHARACTERS = 32, 24, 6
-PASSES, FEWEST, CALMEST = 20, 5, 5
-"""Passes over all that is timed, and as many as there are in any case, also where a slow model takes `SECONDS` for each
-of what is timed; those that count."""
+PASSES, FEWEST, CALMEST = 30, 5, 6
+"""Passes over all that is timed, and as many as there are of a slow model, whose rounds take `SECONDS` together; those
+that count."""
 ROUNDS, PASS_S, WARM_UP = 10, 0.01, 5
 """Rounds of one pass, fewer where these take longer than so many seconds; rounds before the first pass."""
 SECONDS = 1.0
 BATCH, TRAINING_ROUNDS = 32, 5
+TRAINING_S = 0.5
+"""Seconds after which no other training step is timed."""
+
+Name = TypeVar("Name")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one call takes: median and 90th percentile of its rounds in milliseconds, and the standard deviation of
+    the medians of the passes that count, as a share of the median."""
+
+    p50_ms: float
+    p90_ms: float
+    spread: float = 0.0
 
 
 def hardware(on: str | None = None) -> dict[str, Any]:
@@ -50,41 +64,52 @@ def labelling(model: Model, batch: TokenBatch) -> Callable[[], object]:
     model does not know where to end."""
     if isinstance(model, PointerGenerator):
         return lambda: viterbi(model.generate(batch, steps=WORDS))
-    return lambda: viterbi(model(batch).distribution)
+
+    def label() -> object:
+        output = model(batch)
+        return viterbi(output.distribution, output.legal)
+
+    return label
 
 
-def time_in_turns(calls: Mapping[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
-    """p50 and p90 in milliseconds of each call over its calmest passes, PyTorch on one thread."""
+def time_in_turns(calls: Mapping[Name, Callable[[], object]]) -> dict[Name, Timing]:
+    """Time each call over its calmest passes, PyTorch on one thread. The passes alternate over the calls."""
+    passes: dict[Name, list[list[float]]] = {name: [] for name in calls}
+    spent_ms = dict.fromkeys(calls, 0.0)
     with torch.inference_mode(), one_thread():
         for call in calls.values():
             _pass(call, WARM_UP)
-        passes: dict[str, list[list[float]]] = {name: [] for name in calls}
-        started = time.perf_counter()
         for number in range(PASSES):
-            if number >= FEWEST and time.perf_counter() - started > SECONDS * len(calls):
-                break
             for name, call in calls.items():
-                call()  # after another's turn the caches are another's
-                passes[name].append(_pass(call, ROUNDS))
+                if number >= FEWEST and spent_ms[name] > SECONDS * 1e3:
+                    continue
+                # After another's turn the caches are another's. What is slower than a pass fills them itself.
+                if spent_ms[name] <= number * PASS_S * 2e3:
+                    call()
+                rounds = _pass(call, ROUNDS)
+                passes[name].append(rounds)
+                spent_ms[name] += sum(rounds)
     return {name: _of_the_calmest(own) for name, own in passes.items()}
 
 
-def time_training(model: Model, batch: TokenBatch) -> float:
-    """Median seconds of one optimiser step on `batch` with random labels, on one thread. Changes the model."""
+def time_training(model: Model, batch: TokenBatch) -> Timing:
+    """Time one optimiser step on `batch` with random labels, on one thread. Changes the model."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimiser, times = torch.optim.Adam(parameters), []
+    optimiser, times = torch.optim.Adam(parameters), list[float]()
     model.train()
     with one_thread():
-        for i in range(1 + TRAINING_ROUNDS):
+        while len(times) <= TRAINING_ROUNDS and (len(times) < 2 or sum(times[1:]) < TRAINING_S):
             started = time.perf_counter()
             distribution = model(batch).distribution
             labels_BT = torch.zeros(len(batch.lengths_B), int(batch.lengths_B.max()), dtype=torch.long)
             negative_log_likelihood(distribution, labels_BT).mean().backward()
             optimiser.step()
             optimiser.zero_grad()
-            if i:
-                times.append(time.perf_counter() - started)
-    return statistics.median(times)
+            times.append(time.perf_counter() - started)
+    steps_ms = [1e3 * seconds for seconds in times[1:]]  # the first one loads code
+    median = statistics.median(steps_ms)
+    spread = statistics.stdev(steps_ms) / median if len(steps_ms) > 1 else 0.0
+    return Timing(median, max(steps_ms), spread)
 
 
 def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:
@@ -117,11 +142,13 @@ def _pass(call: Callable[[], object], rounds: int) -> list[float]:
     return times
 
 
-def _of_the_calmest(passes: list[list[float]]) -> tuple[float, float]:
-    """p50 and p90 of the rounds in the passes with the lowest means."""
+def _of_the_calmest(passes: list[list[float]]) -> Timing:
+    """The rounds of the passes with the lowest means."""
     calmest = sorted(passes, key=statistics.fmean)[:CALMEST]
     p50, p90 = np.quantile([round_ for own in calmest for round_ in own], (0.5, 0.9))
-    return round(float(p50), 4), round(float(p90), 4)
+    medians = [statistics.median(own) for own in calmest]
+    spread = statistics.stdev(medians) / float(p50) if len(medians) > 1 else 0.0
+    return Timing(round(float(p50), 4), round(float(p90), 4), round(spread, 4))
 
 
 def _pieces(

@@ -9,12 +9,8 @@ from statistics import fmean
 
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
-from raykd.counted import counted
 from raykd.errors import RunError
-from raykd.figures import DEPLOYED
 from raykd.front import front_of
-from raykd.results import Cost
-from raykd.runs.cost import measure_all, shape_key
 from raykd.runs.execute import find_result, keep_place, missing_results
 from raykd.runs.executor import Scheduler, work
 from raykd.runs.growth import places
@@ -30,15 +26,14 @@ from raykd.sweep.baseline import twins_of_sweep, worth_a_baseline
 from raykd.sweep.budget import Budget
 from raykd.sweep.confirm import confirm_front, with_seeds
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.outcome import against_teachers, teacher_row
+from raykd.sweep.costs import cost_of, keep_grid, measure_costs, renew_costs
+from raykd.sweep.outcome import teacher_row
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, TrainingLabels
 from raykd.sweep.scheduler import InTurn, RunList, Trials
-from raykd.sweep.settings import Setting
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
-from raykd.sweep.sweep_faults import constrained_figures
 from raykd.tracking import Tracker
 from raykd.trial import UNFINISHED, Teacher, Trial, scores_of, teacher_score
 
@@ -102,14 +97,17 @@ def before_search(
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
     log_teachers(sweep, teachers, tracker)
-    return Recorder(
+    recorder = Recorder(
         sweep.records,
         tracker,
         listener,
         sweep.file.objectives,
         lambda setting: cost_of(sweep, setting),
         Constraints.of(sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)),
+        grid=keep_grid(sweep),
     )
+    renew_costs(sweep, recorder)
+    return recorder
 
 
 def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | None:
@@ -191,49 +189,6 @@ def _list(runs: Sequence[tuple[str, Run]], phase: str, listener: Listener) -> It
     if scheduler.failed:
         failed = "; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items())
         raise RunError(f"{phase}: {failed}")
-
-
-def measure_costs(sweep: Sweep, cluster: Topology, listener: Listener) -> None:
-    """Measure what every student shape, every teacher and every member of an ensemble costs while nothing else runs.
-
-    Raises:
-        PlacementError: there is no node of those that `resources.latency` asks for.
-        RunError: a figure that is searched for is not known of some shape.
-    """
-    shapes = sweep.shapes()
-    every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
-    runs = list({shape_key(sweep.storage, run): run for run in every}.values())
-    sweep.timed_on = measure_all(
-        sweep.storage.uri,
-        runs,
-        resources=sweep.file.resources,
-        cluster=cluster,
-        listener=listener,
-        nodes=sweep.nodes,
-    )
-    listener.end("latency", f"{counted(len(runs), 'shape')}, on {sweep.timed_on['processor']}")
-    refuse_unknown(sweep, shapes)
-
-
-def cost_of(sweep: Sweep, setting: Setting) -> Cost:
-    """What a setting's student costs, absolutely and against the teachers it learns from."""
-    teachers = [sweep.cost(each.run) for each in setting.prepared.preparation.teachers]
-    return against_teachers(setting.cost(sweep.storage, sweep.timed_on), teachers)
-
-
-def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
-    """RunError where a figure of the deployed form is searched for or constrained, and not known of a model."""
-    wanted = {*sweep.file.objectives, *constrained_figures(sweep.file)}
-    asked = [figure.name for figure in DEPLOYED if figure.name in wanted]
-    if not asked:
-        return
-    teachers = [sweep.cost(run) for _, run in sweep.teachers]
-    for student in map(sweep.cost, shapes):
-        for teacher in teachers:
-            known = against_teachers(student, [teacher]).figures
-            if lacking := [name for name in asked if name not in known]:
-                problem = f"search: {', '.join(lacking)} is not known, since the model has no ONNX form"
-                raise RunError(f"{problem} (raykd export RUN DIR says why)")
 
 
 def note_unused_text(sweep: Sweep, listener: Listener) -> None:
@@ -357,8 +312,9 @@ def search(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) ->
     own = [record for record in sweep.records.load() if record.trial.role == "search"]
     log_again(sweep, recorder)
     ended = sum(record.trial.state not in UNFINISHED for record in own)
+    config = sweep.file.search.model_copy(update={"objectives": dict(sweep.file.objectives)})
     trials = Trials(
-        recorder, Study(sweep.document.tree, sweep.file.search, sweep.starts.params), sweep.settings.of, role="search",
+        recorder, Study(sweep.document.tree, config, sweep.starts.params), sweep.settings.of, role="search",
         known=own, most=sweep.trials - len(own), at_once=concurrent, spent=spent, stopper=stopper_of(sweep, own),
     )  # fmt: skip
     recorder.listener.begin(recorder.phase, sweep.trials, done=ended)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.vocabulary import count_words
-from raykd.figures import LATENCY_BATCH, TRAINING_SPEED
+from raykd.figures import TORCH_LATENCY_BATCH, TRAINING_SPEED
 from raykd.objectives import ObjectiveConfig
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import missing_results
@@ -131,7 +131,7 @@ def _run_s(sweep: Sweep, run: Run) -> float:
     )
     parts, share = corpus_of(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
     scored = (1 + sum(each.epochs for each in training)) * words_in(parts["dev"]) + words_in(parts["test"])
-    return RUN_S + trained + share * scored / (BATCH * PIECES) * _labelling_ms(sweep, run) / 1000
+    return RUN_S + trained + share * scored / (BATCH * PIECES) * labelling_ms(sweep, run) / 1000
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _live_ms(sweep: Sweep, run: Run, needs: Sequence[Need]) -> Iterator[float]:
     """Milliseconds for a batch of what each teacher reads in the training step of a run."""
     if live_needs(run, needs):
         known = {teacher.id: teacher for _, teacher in sweep.teachers}
-        yield from (_labelling_ms(sweep, known[source.teacher_id]) for source in run.sources)
+        yield from (labelling_ms(sweep, known[source.teacher_id]) for source in run.sources)
 
 
 def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[Reading]) -> float:
@@ -177,7 +177,8 @@ def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[Reading]) ->
     seconds = 0.0
     for reading in unread:
         own = (run for run in runs if reading.config.id in encoder_ids(run))
-        batch_ms = min(sweep.cost(run).figures[LATENCY_BATCH.name] for run in own)
+        # A model that reads a frozen encoder has no export, and is timed in PyTorch with it.
+        batch_ms = min(sweep.cost(run).figures[TORCH_LATENCY_BATCH.name] for run in own)
         words = sum(int(text.lengths.sum()) for text in reading.texts)
         seconds += _reading_s(WORD_PIECES * words, batch_ms)
     return seconds
@@ -187,13 +188,13 @@ def _reading_s(pieces: float, batch_ms: float) -> float:
     return pieces / (BATCH * PIECES) * batch_ms / 1000
 
 
-def _labelling_ms(sweep: Sweep, run: Run) -> float:
-    """Milliseconds for a batch of what a teacher does itself: what frozen encoders give is stored."""
+def labelling_ms(sweep: Sweep, run: Run) -> float:
+    """Milliseconds for a batch of what a model does itself in PyTorch: what frozen encoders give is stored."""
     if run.members:
-        return sum(_labelling_ms(sweep, member) for member in run.members)
+        return sum(labelling_ms(sweep, member) for member in run.members)
     cost = sweep.cost(run)
-    if not cost.shared:
-        return cost.figures[LATENCY_BATCH.name]
+    if TORCH_LATENCY_BATCH.name in cost.figures and not cost.shared:
+        return cost.figures[TORCH_LATENCY_BATCH.name]
     # The forward pass is about a third of a training step.
     return 1000 * BATCH * PIECES / cost.figures[TRAINING_SPEED.name] / 3
 
@@ -202,7 +203,7 @@ def _precompute_s(sweep: Sweep) -> float:
     seconds = 0.0
     for each in sweep.preparations.values():
         for teacher in each.preparation.teachers:
-            batch_ms = _labelling_ms(sweep, teacher.run)
+            batch_ms = labelling_ms(sweep, teacher.run)
             words = sum(
                 words_in(part)
                 for name, part in each.preparation.of_languages(teacher.languages)[0].parts.items()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
+from raykd.cost_grid import Grid
 from raykd.figures import COSTS, over_models
 from raykd.results import Cost, RunResult, Scores
 from raykd.runs.recipe import SEED
@@ -65,10 +67,12 @@ def _flat(prefix: str, value: Any) -> list[tuple[str, Any]]:
     return [(prefix, value)]
 
 
-def finished(trial: Trial, results: Sequence[RunResult], cost: Cost) -> Trial:
+def finished(
+    trial: Trial, results: Sequence[RunResult], cost: Cost, grid: Grid = MappingProxyType({})
+) -> Trial:
     """`trial` as complete: with the scores of its runs, which differ by seed, and the cost of its shape."""
     return replace(
-        with_cost(trial, cost),
+        with_cost(trial, cost, grid),
         state="COMPLETE",
         scores=Scores.over_seeds(result.scores for result in results),
         wall_s=round(sum(result.wall_s for result in results), 1),
@@ -77,18 +81,17 @@ def finished(trial: Trial, results: Sequence[RunResult], cost: Cost) -> Trial:
     )
 
 
-def with_cost(trial: Trial, cost: Cost) -> Trial:
-    """`trial` with what its shape costs, absolute and against the teachers."""
-    return replace(trial, cost=dict(cost.figures))
+def with_cost(trial: Trial, cost: Cost, grid: Grid = MappingProxyType({})) -> Trial:
+    """`trial` with what its shape costs, absolute and against the teachers, and the grid on which that is compared."""
+    return replace(trial, cost=dict(cost.figures), grid=dict(grid), cost_notes=cost.remarks)
 
 
 def against_teachers(cost: Cost, teachers: Sequence[Cost]) -> Cost:
     """`cost` with the ratios to its teachers of which both sides are known.
 
-    Compression is the parameters of all teachers, each of which would have to be served, over the student's; an encoder
-    that several of them read counts once. Both sides have all pieces of their vocabularies, or both are pruned,
-    whichever they read. A speed-up is the mean latency of a teacher over the student's, both in the
-    same form on one thread.
+    Compression is the bytes of all teachers, each of which would have to be served, over the student's, both with those
+    pieces alone that the text has. A speed-up is the mean latency of a teacher over the student's, both in the same
+    form on one thread. Where a teacher has no export, a note says why there is neither.
     """
     together = over_models(teachers)
     ratios = {
@@ -96,7 +99,11 @@ def against_teachers(cost: Cost, teachers: Sequence[Cost]) -> Cost:
         for figure in COSTS
         if figure.against in together and figure.against in cost.figures
     }
-    return replace(cost, figures={**cost.figures, **ratios})
+    without = [teacher.no_export for teacher in teachers if teacher.no_export]
+    notes = [f"no speed-up and no compression: the teacher has no export ({without[0]})"] if without else []
+    return replace(
+        cost, figures={**cost.figures, **ratios}, notes=(*cost.notes, *(notes if not cost.no_export else ()))
+    )
 
 
 def teacher_row(
@@ -113,6 +120,7 @@ def teacher_row(
         name=name if len(results) == 1 else f"{name} × {len(results)}",
         scores=Scores.over_languages(result.scores for result in results),
         cost=over_models(costs),
+        cost_notes=tuple(dict.fromkeys(remark for cost in costs for remark in cost.remarks)),
         still_rises=sum(result.still_rises for result in results),
         members=tuple(members),
         score_name=score_name,

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from raykd.figures import LATENCY, Directions
+from raykd.cost_grid import Grid
+from raykd.figures import Directions, latency_searched
 from raykd.front import front_of, hypervolume_of
 from raykd.results import Cost, RunResult
 from raykd.runs.progress import Listener
@@ -29,6 +30,8 @@ class Recorder:
     cost_of: Callable[[Setting], Cost]
     """What a setting's student costs, absolutely and against its teachers."""
     constraints: Constraints = field(default_factory=Constraints)
+    grid: Grid = field(default_factory=dict)
+    """On which costs are compared."""
     phase: str = "trials"
     logged: set[tuple[int, str, int]] = field(default_factory=set)
     """(trial, run, epoch) that the tracking server has."""
@@ -58,7 +61,10 @@ class Recorder:
         message = f"{trial.name}: {trial.state} {trial.message}"
         if trial.state == "COMPLETE":
             score = f"dev {trial.score_label} {100 * (trial.scores.mean('dev') or 0):.1f}"
-            message = f"{trial.name}: {score}, {LATENCY.read(trial) or 0:.2f} {LATENCY.words}"
+            message = f"{trial.name}: {score}"
+            figure = latency_searched(self.objectives)
+            if (latency_ms := figure.read(trial)) is not None:
+                message += f", {latency_ms:.2f} {figure.words}"
         if trial.state == "FAILED":
             self.listener.warn(message)
         self.listener.advance(self.phase, detail=message)

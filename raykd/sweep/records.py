@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from raykd.corpora.corpus import MANIFEST
+from raykd.cost_grid import Grid
 from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
@@ -27,6 +28,8 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 MOST_KEYS = 5
 """Of those in which a sweep is another one, so many are named."""
+COSTS = "costs.json"
+"""The grid on which the sweep compares what is timed."""
 TRACKING = "tracking.json"
 """Where the sweep's run is on its tracking server."""
 
@@ -97,9 +100,10 @@ class SweepRecords:
         sweep_id: str,
         text: str,
         resume: bool,
+        objectives: Directions | None = None,
         differing: Callable[[Any], Sequence[str]] = lambda tree: (),
     ) -> None:
-        """Start the sweep, or resume it.
+        """Start the sweep, which searches for `objectives`, or resume it.
 
         Raises:
             StoreError: as `refuse`.
@@ -107,7 +111,9 @@ class SweepRecords:
         if self.exists():
             self.refuse(sweep_id=sweep_id, resume=resume, differing=differing)
         else:
-            self._write("sweep.json", {"sweep_id": sweep_id, "file": redacted(text)})
+            # A file may leave them out: what is searched for by default depends on its students.
+            searched = {} if objectives is None else {"objectives": dict(objectives)}
+            self._write("sweep.json", {"sweep_id": sweep_id, "file": redacted(text), **searched})
 
     def started_as(self, sweep_id: str) -> bool:
         """Whether a sweep of this name was started, and searches the same: `--resume` goes on with it."""
@@ -149,7 +155,8 @@ class SweepRecords:
     @property
     def objectives(self) -> Directions:
         """What the sweep searches for."""
-        return self.tree().get("search", {}).get("objectives", OBJECTIVES)
+        searched = self.folder.read_json("sweep.json", lambda plain: plain.get("objectives"))
+        return searched or self.tree().get("search", {}).get("objectives", OBJECTIVES)
 
     @property
     def card(self) -> CardConfig:
@@ -227,6 +234,14 @@ class SweepRecords:
             found = folder.find_json(MANIFEST, lambda manifest: manifest["report"].get("pos", {}))
             return str((found or {}).get("origin", ""))
         return ""
+
+    def save_grid(self, grid: Grid) -> None:
+        """Write the grid on which costs are compared."""
+        self._write(COSTS, {"grid": {name: list(own) for name, own in grid.items()}})
+
+    def grid(self) -> Grid | None:
+        """What `save_grid` wrote; None before that."""
+        return self.folder.find_json(COSTS, lambda plain: dict(plain["grid"]))
 
     def save_run(self, place: str) -> None:
         """Write where the sweep's run is on its tracking server, as it follows the server's URI."""

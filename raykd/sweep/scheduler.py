@@ -231,7 +231,7 @@ class Trials:
             number=self._next_number, state="RUNNING", role=self._role, run_ids=setting.run_ids, settings=settings,
             objective=setting.recipe.method, score_name=task.score_name, score_label=task.score_label,
         )  # fmt: skip
-        trial = self._judged(with_cost(trial, self._recorder.cost_of(setting)))
+        trial = self._judged(with_cost(trial, self._recorder.cost_of(setting), self._recorder.grid))
         resolved = {section: value for section, value in setting.tree.items() if section not in FREE}
         return Record(trial, resolved, proposal.params, proposal.distributions, proposal.sampler)
 
@@ -296,9 +296,8 @@ class Trials:
     def _outcome(self, running: _Running, outcome: Outcome) -> Trial:
         trial, setting = running.record.trial, running.setting
         if outcome.state == "COMPLETE":
-            return self._judged(
-                finished(trial, setting.seed_results(outcome.results), self._recorder.cost_of(setting))
-            )
+            results, cost = setting.seed_results(outcome.results), self._recorder.cost_of(setting)
+            return self._judged(finished(trial, results, cost, self._recorder.grid))
         return replace(trial, state=outcome.state, message=outcome.message)
 
 

@@ -123,9 +123,14 @@ def joined_cost(costs: Sequence[Cost]) -> Cost:
     """What one student costs, from the costs of its runs."""
     if len(costs) == 1:
         return costs[0]
-    shared = {key: own for cost in costs for key, own in cost.shared.items()}
     return Cost(
-        over_models(costs), {"models": [dict(cost.shape) for cost in costs]}, costs[0].hardware, shared
+        over_models(costs),
+        {"models": [dict(cost.shape) for cost in costs]},
+        costs[0].hardware,
+        {key: own for cost in costs for key, own in cost.shared.items()},
+        load=max(cost.load for cost in costs),
+        no_export=next((cost.no_export for cost in costs if cost.no_export), ""),
+        notes=tuple(dict.fromkeys(note for cost in costs for note in cost.notes)),
     )
 
 

@@ -50,9 +50,10 @@ class SearchConfig(Frozen):
     trials have and draws those below a choice at random; it takes seconds a trial. `nsga2` evolves generations of
     twelve."""
     objectives: dict[str, Direction] | None = None
-    """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`; of
-    the deployed form `latency_ms_int8`, `bytes_onnx_int8` and others. By default the score, latency_ms and
-    parameters."""
+    """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`. Costs
+    are those of the export in float32; of 8 bits they are `latency_ms_int8`, `bytes_int8`, …, in PyTorch
+    `latency_ms_torch`, …, which are measured where they are asked for. By default the score, latency_ms
+    (of students without an export latency_ms_torch) and parameters."""
     constraints: tuple[str, ...] = ()
     """What every student of the front must meet, written as for `--where`: `["f1 >= 0.95 * teacher", "bytes <= 10e6"]`.
     They lead the sampler. A setting whose costs alone miss one is never trained."""
@@ -128,7 +129,25 @@ class SweepFile(Recipe):
     @property
     def objectives(self) -> Directions:
         """What is searched for."""
-        return self.search.objectives or default_objectives(self.labels.score_name)
+        exported = not not_exported(self.student)
+        return self.search.objectives or default_objectives(self.labels.score_name, exported=exported)
+
+
+NOT_EXPORTED: Mapping[str, str] = {
+    "hf_seq2seq": "generates trees", "seq2seq": "generates trees", "encoder": "is a masked language model",
+    "hf_masked_lm": "is a masked language model", "pretrained_encoder": "is a masked language model",
+}  # fmt: skip
+"""Kinds of models without an export, and why."""
+
+
+def not_exported(config: Any) -> str:
+    """Why such a model has no export; empty where it has one."""
+    if getattr(config, "contextual", None) is not None:
+        return "reads frozen encoders or vectors"
+    if getattr(config, "count", 1) > 1:
+        return "is an ensemble"
+    by_decoder = {"spans": "finds spans", "arcs": "scores arcs"}.get(config.decoder, "")
+    return NOT_EXPORTED.get(config.kind, by_decoder)
 
 
 def plain_sweep(tree: Any) -> SweepFile:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raykd.figures import COSTS, Directions
+from raykd.figures import COSTS, Directions, objective_values
 from raykd.results import RunResult
 from raykd.runs.run import Run
 from raykd.sweep.course import RunCourse
@@ -47,7 +47,7 @@ class Stopper:
         after the last of them; empty where it goes on."""
         courses = tuple(tuple(RunCourse(run) for run in runs) for runs in seeds)
         places = {run.id: (s, r) for s, runs in enumerate(seeds) for r, run in enumerate(runs)}
-        costs = tuple(trial.cost[name] for name in self._costs if name in trial.cost)
+        costs = tuple(cost for cost in objective_values(trial, self._costs) if cost is not None)
         self._followed[trial.number] = _Followed(costs, courses, places)
         for run_id, own in (epochs or {}).items():
             seed, place = places[run_id]

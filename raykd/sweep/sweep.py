@@ -103,8 +103,9 @@ class Sweep:
         self.records.lease = lease
         text = json.dumps(self.document.tree)
         self.records.open(
-            sweep_id=search_identity(self.document), text=text, resume=resume, differing=self._differing
-        )
+            sweep_id=search_identity(self.document), text=text, resume=resume,
+            objectives=self.file.objectives, differing=self._differing,
+        )  # fmt: skip
 
     def _differing(self, stored: Mapping[str, Any]) -> list[str]:
         return differing_keys(self.document.tree, stored)

@@ -11,7 +11,7 @@ from typing import Any
 from raykd.conditions import ConditionError, parse
 from raykd.counted import counted
 from raykd.errors import Fault, SpecError
-from raykd.figures import DEPLOYED, TARGET_DEV, WALL_S, Directions, objective_fault
+from raykd.figures import EXPORTED, TARGET_DEV, WALL_S, Directions, Figure, objective_fault
 from raykd.redact import redacted
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.spec import Document, KeyPath, check, grid_size, is_searched
@@ -21,6 +21,7 @@ from raykd.sweep.spec import (
     PREPARED,
     SEARCHABLE,
     SweepFile,
+    not_exported,
     preparation_trees,
     searched_tree,
 )
@@ -41,7 +42,7 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
         faults
         + objective_faults(sweep.objectives, sweep.labels.score_name)
         + _target_faults(sweep)
-        + _deployed_faults(sweep)
+        + _export_faults(sweep)
         + _constraint_faults(sweep)
         + _confirm_faults(sweep)
         + _unforeseen(sweep)
@@ -103,26 +104,32 @@ def _target_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     return [(path, message) for path, names in asked.items() if name in names]
 
 
-def _deployed_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
-    """Figures of a deployed form that the student, or in a ratio the teacher, does not have."""
+def _export_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """Figures of the export, where the student, or in a ratio the teacher, has none."""
     faults: list[tuple[KeyPath, str]] = []
     constrained = constrained_figures(sweep)
-    for figure in DEPLOYED:
-        if figure.name not in (*sweep.objectives, *constrained):
-            continue
+    for figure in EXPORTED:
         path: KeyPath = ("search", "objectives", figure.name)
         if figure.name not in sweep.objectives:
             path = ("search", "constraints")
+            if figure.name not in constrained:
+                continue
         compared = {"student": sweep.student, **({"teacher": sweep.teachers} if figure.against else {})}
         for side, config in compared.items():
-            if reason := _not_deployed(config):
-                hint = (
-                    f"search {figure.name.rsplit('_', 1)[0]}"
-                    if figure.against
-                    else "search latency_ms or bytes"
-                )
-                faults.append((path, f"the {side} {reason}, and has no such form; {hint}"))
+            if reason := not_exported(config):
+                message = f"{figure.name} is of the export, and the {side} has none: it {reason}"
+                faults.append((path, f"{message}; {_instead(figure, side)}"))
     return faults
+
+
+def _instead(figure: Figure, side: str) -> str:
+    """What may be searched for in the place of a figure of the export."""
+    if figure.name.startswith("compression"):
+        return "search bytes_torch or parameters"
+    if figure.against and side == "teacher":
+        return f"search {figure.against}"
+    base = figure.name.removesuffix("_int8").removesuffix("_p90")
+    return f"search {base}_torch"
 
 
 def _unforeseen(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
@@ -131,15 +138,6 @@ def _unforeseen(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
         return []
     message = f"{WALL_S.name} is known when a trial has ended; without it, or with search.stopping.kind: none"
     return [(("search", "objectives", WALL_S.name), message)]
-
-
-def _not_deployed(config: Any) -> str:
-    """Why no ONNX file is made of such a model; empty where one is."""
-    if config.contextual is not None:
-        return "reads frozen encoders"
-    if getattr(config, "count", 1) > 1:
-        return "is an ensemble"
-    return {"spans": "finds spans", "arcs": "scores arcs"}.get(config.decoder, "")
 
 
 def check_sweep(document: Document) -> None:

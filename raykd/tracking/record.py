@@ -200,5 +200,6 @@ def trial_tags(trial: Trial) -> dict[str, str]:
         "shape": trial.shape,
         "run_id": ", ".join(trial.run_ids),
         "message": text(trial.message),
+        "cost_notes": text("; ".join(trial.cost_notes)),
     }
     return {key: value for key, value in tags.items() if value}

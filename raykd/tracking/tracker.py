@@ -57,7 +57,7 @@ TEACHER_TAG = "raykd.teacher"
 LOCAL_PAGES = "http://127.0.0.1:5000"
 """Where `mlflow ui` shows a local database."""
 PARENT_NAME = "sweep "
-MORE_FIGURES = ("bytes", "bytes_onnx", "bytes_onnx_int8", "over_gold")
+MORE_FIGURES = ("bytes", "bytes_int8", "over_gold")
 """Beside the scores and the columns of tables, what a version in the registry shows."""
 DIGEST_LENGTH = 36  # MLflow's limit
 

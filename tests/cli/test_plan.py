@@ -72,7 +72,7 @@ def test_a_text_that_gives_fewer_pieces_than_asked_for_is_named(planned):
 
 
 def test_a_student_that_starts_as_a_checkpoint_has_the_pieces_of_that(planned, tmp_path):
-    path = make_checkpoint(tmp_path / "encoder", head=False)
+    path = make_checkpoint(tmp_path / "encoder", head=False, longest=64)
     teachers = "{kind: none}"
     student = f"{{kind: pretrained, path: {path}}}"
     out, _ = planned(

@@ -165,7 +165,7 @@ def test_sources_are_never_shown_without_targets_however_narrow_the_terminal(wid
     ("figure", "value", "words"),
     [
         ("speedup", 11.9, "11.9× faster"), ("speedup", 0.68, "1.47× slower"), ("speedup", 1.0, "1.00× faster"),
-        ("compression_pruned", 0.5, "2.00× larger, both pruned"), ("latency_ms", 0.83, "0.83 ms"),
+        ("compression_int8", 0.5, "2.00× larger in 8 bits"), ("latency_ms", 0.83, "0.83 ms"),
     ],
 )  # fmt: skip
 def test_figures_in_words(figure, value, words):

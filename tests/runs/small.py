@@ -9,6 +9,7 @@ from raykd.results import RunResult
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
 from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.runs.latency import Timing
 from raykd.runs.precompute import precompute
 from raykd.runs.prepare import Preparation, prepare, student_runs, transfer_needs
 from raykd.runs.recipe import Recipe
@@ -97,8 +98,8 @@ def executed(preparation: Preparation, run: Run) -> RunResult:
     return execute(preparation.storage.uri, run, worker=Worker(), report=lambda _: None)
 
 
-def called_once(calls: Mapping[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
+def called_once(calls: Mapping[Any, Callable[[], object]]) -> dict[Any, Timing]:
     """What `time_in_turns` gives, of calls that are made but not timed."""
     for call in calls.values():
         call()
-    return dict.fromkeys(calls, (1.0, 2.0))
+    return dict.fromkeys(calls, Timing(1.0, 2.0))

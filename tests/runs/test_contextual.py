@@ -24,6 +24,7 @@ from raykd.runs.data import part_of, training_data
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import predict
 from raykd.runs.execute import find_result, keep_place
+from raykd.runs.latency import Timing
 from raykd.runs.models import WEIGHTS, build_model, load_model
 from raykd.runs.prepare import prepare
 from raykd.runs.stored_features import FeatureReader, encoder_ids
@@ -108,7 +109,9 @@ def test_its_cost_is_that_of_encoder_and_tagger(tmp_path, encoder, monkeypatch):
     with_, without = (
         measure_cost(storage.uri, prepare(each, storage).teachers[0].run) for each in (asked, recipe())
     )
-    assert [len(batch.context) for batch in timed] == [1, 1, 0, 0]
+    assert [len(batch.context) for batch in timed] == [1, 1], "without an encoder its export is timed instead"
+    assert "frozen encoders" in with_.no_export
+    assert without.no_export == ""
     assert with_.shape["context"][0] > 0
     assert without.shape["context"] == []
     model = build_model(storage, prepare(asked, storage).teachers[0].run)
@@ -195,7 +198,7 @@ def test_several_workers_of_one_text_read_several_encoders(tmp_path, encoder):
     batch = part_of(ready.storage.uri, ready.teachers[0].run, "train").text.gather(np.arange(3))
     assert batch.features_BTD.shape[2] == 2 * 16 + 2
     assert len(executed(ready, student_of(ready, asked)).epochs) == 2
-    assert measure_cost(ready.storage.uri, ready.teachers[0].run)["latency_ms"] > 0
+    assert measure_cost(ready.storage.uri, ready.teachers[0].run)["latency_ms_torch"] > 0
 
 
 def test_what_a_teacher_labels_is_read_too(tmp_path, encoder):
@@ -216,11 +219,11 @@ def test_an_encoder_in_half_precision_counts_as_it_is_read(tmp_path):
 
 
 def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypatch):
-    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, (1.0, 2.0)))
+    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
     ready = prepare(with_encoder(encoder), Storage(str(tmp_path)))
     costs = [measure_cost(ready.storage.uri, teacher.run) for teacher in ready.teachers]
     (shared,) = {key: own for each in costs for key, own in each.shared.items()}.values()
-    for name in ("parameters", "bytes"):
+    for name in ("parameters", "bytes_torch"):
         assert over_models(costs)[name] == sum(each[name] for each in costs) - shared[name]
     alone = over_models([replace(each, shared={}) for each in costs])
     assert alone["parameters"] == sum(each["parameters"] for each in costs)

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from raykd.figures import DEPLOYED
+from raykd.figures import EXPORTED
 from raykd.results import Cost
 from raykd.runs import cost, latency
 from raykd.runs.cluster import topology
-from raykd.runs.cost import find_cost, measure_all, measure_cost
-from raykd.runs.deployed import deployed
+from raykd.runs.cost import find_cost, measure_cost
+from raykd.runs.deployed import deployed, float32_file
 from raykd.runs.execute import build_model
 from raykd.runs.latency import synthetic_batch
+from raykd.runs.measurement import measure_all
 from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.processor import processor
 from raykd.runs.progress import Silent
@@ -27,43 +28,64 @@ from tests.runs.small import recipe, student_of
 
 @pytest.fixture
 def timed(monkeypatch):
-    """How many batches were timed, and on how many threads."""
+    """The exports and the models of which batches were timed, each once for each batch, with the threads of PyTorch."""
     seen = []
     for name in ("PASSES", "WARM_UP"):
         monkeypatch.setattr(latency, name, 1)
-    honest = cost.labelling
+    honest, session = cost.labelling, cost.Session
 
-    def labelling(model, batch):
-        label, first = honest(model, batch), [True]
-        return lambda: (first and first.pop() and seen.append(torch.get_num_threads()), label())
+    def noted(call, name):
+        first = [True]
+        return lambda *args: (
+            first and first.pop() and seen.append((name, torch.get_num_threads())),
+            call(*args),
+        )
 
-    monkeypatch.setattr(cost, "labelling", labelling)
+    class Noted(session):
+        def __init__(self, file):
+            super().__init__(file)
+            self.labels = noted(super().labels, len(file))
+
+    monkeypatch.setattr(cost, "labelling", lambda model, batch: noted(honest(model, batch), "torch"))
+    monkeypatch.setattr(cost, "Session", Noted)
     return seen
 
 
-def test_runs_of_one_shape_are_measured_once(tmp_path, timed):
+def test_runs_of_one_shape_are_measured_once_by_what_ships(tmp_path, timed):
     asked = recipe()
     preparation = prepare(asked, Storage(str(tmp_path)))
     run, storage = student_of(preparation, asked), preparation.storage
     assert find_cost(storage, run) is None
     threads = torch.get_num_threads()
     first = measure_cost(storage.uri, run)
-    assert timed == [1, 1]
+    file = float32_file(build_model(storage, run, dropout=0.0).eval())
+    assert timed == [(len(file), 1)], "of one session, whatever the batch"
     assert torch.get_num_threads() == threads
     longer = student_of(preparation, schedule={"epochs": 9})
     for other in (student_of(preparation, asked.on_gold()), with_seed(run, 3), longer):
         assert other.id != run.id
         assert measure_cost(storage.uri, other) == first == find_cost(storage, other)
-    assert timed == [1, 1]
+    assert len(timed) == 1
     model = build_model(storage, run)
     assert first["parameters"] == sum(p.numel() for p in model.parameters())
-    assert first["bytes"] == 4 * first["parameters"]
+    assert (first["bytes"], first["bytes_torch"]) == (len(file), 4 * first["parameters"])
     assert 0 < first["latency_ms"] <= first["latency_ms_p90"]
     assert 0 < first["latency_ms_batch32"] <= first["latency_ms_batch32_p90"]
-    files = deployed(build_model(storage, run, dropout=0.0).eval())
-    assert (first["bytes_onnx"], first["bytes_onnx_int8"]) == (len(files.float32), len(files.int8))
-    assert first["latency_ms_int8"] > 0
-    assert 0 < first["latency_ms_onnx"] < first["latency_ms_batch32_onnx"]
+    assert not [
+        name for name in first.figures if name.startswith("latency") and name.endswith(("int8", "torch"))
+    ]
+
+
+def test_other_forms_are_measured_where_they_are_asked_for(tmp_path, timed):
+    preparation = prepare(recipe(), Storage(str(tmp_path)))
+    run, storage = student_of(preparation), preparation.storage
+    measure_cost(storage.uri, run)
+    assert find_cost(storage, run, runtimes=["int8"]) is None
+    both = measure_cost(storage.uri, run, ("int8", "torch"))
+    assert both["bytes_int8"] == len(deployed(build_model(storage, run, dropout=0.0).eval()).int8)
+    for name in ("latency_ms", "latency_ms_int8", "latency_ms_torch", "latency_ms_batch32_torch"):
+        assert both[name] > 0
+    assert find_cost(storage, run) == both, "what is known is not forgotten"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +97,7 @@ def test_another_shape_is_measured_anew(tmp_path, timed, student):
     storage = Storage(str(tmp_path))
     for asked in (recipe(), recipe(student=student)):
         measure_cost(storage.uri, student_of(prepare(asked, storage), asked))
-    assert len(timed) == 4
+    assert len(timed) == 2
     assert len(storage.names("costs/")) == 4, "the sizes of each, and what was timed"
 
 
@@ -106,7 +128,12 @@ def test_a_model_without_a_deployed_form_has_the_other_figures(tmp_path, timed):
     asked = recipe(teachers={"count": 2})
     measured = measure_cost(str(tmp_path), prepare(asked, Storage(str(tmp_path))).teachers[0].run)
     assert measured["parameters"] > 0
-    assert not {figure.name for figure in DEPLOYED} & measured.figures.keys()
+    assert not {figure.name for figure in EXPORTED} & measured.figures.keys()
+    assert measured["latency_ms_torch"] > 0, "what is known of its speed"
+    assert measured.no_export == "it is the mean of several models"
+    assert find_cost(
+        Storage(str(tmp_path)), prepare(asked, Storage(str(tmp_path))).teachers[0].run, None, ["int8"]
+    )
 
 
 def test_one_student_per_language_costs_the_sum_in_size_and_the_mean_in_time(tmp_path, timed):

@@ -95,6 +95,8 @@ def test_it_costs_what_all_its_members_cost(tmp_path, monkeypatch):
     storage = Storage(str(tmp_path))
     one, two = (measure_cost(storage.uri, prepare(r, storage).teachers[0].run) for r in (recipe(), several()))
     assert two["parameters"] == 2 * one["parameters"]
+    assert two.no_export == "it is the mean of several models"
+    assert ("latency_ms" in one.figures, "latency_ms_torch" in two.figures) == (True, True)
     assert two.shape["models"] == 2 * one.shape["models"]
 
 

@@ -17,14 +17,14 @@ from raykd.runs.prepare import prepare
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.runs.vocabularies import open_vocabulary, unknown_share, vocabulary_id
 from raykd.storage import Storage
-from tests.runs.small import executed, recipe, student_of
+from tests.runs.small import called_once, executed, recipe, student_of
 from tests.teachers.checkpoints import PIECES, make_checkpoint
 
 
 def recipes(tmp_path, *, teacher="whole", pruned=None):
     teachers = {
         "kind": "hf_token_classifier",
-        "path": make_checkpoint(tmp_path / "checkpoint"),
+        "path": make_checkpoint(tmp_path / "checkpoint", longest=64),
         "fine_tune": True,
     }
     vocabulary = {"kind": "teacher", "pruned": pruned}
@@ -63,19 +63,22 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
 @pytest.mark.parametrize("rows", ["of the teacher", "of the student"])
 def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, monkeypatch, rows):
     """A model that is pruned has the figures of the same model with all pieces, and the other way round."""
-    monkeypatch.setattr(cost, "TIMED", ())
+    monkeypatch.setattr(cost, "time_in_turns", called_once)
     found = {}
     for pruned in (False, True):
         asked, preparation = recipes(tmp_path, teacher="pruned" if pruned else "whole", pruned=pruned)
         run = student_of(preparation, asked) if rows == "of the student" else preparation.teachers[0].run
-        found[pruned] = measure_cost(preparation.storage.uri, run).figures
+        found[pruned] = measure_cost(preparation.storage.uri, run, ("int8",)).figures
         assert (
             found[pruned]["parameters_pruned" if pruned else "parameters_unpruned"]
             == found[pruned]["parameters"]
         )
     assert found[False]["parameters"] > found[True]["parameters"]
-    for name in ("parameters_unpruned", "parameters_pruned"):
+    for name in ("parameters_unpruned", "parameters_pruned", "bytes_torch"):
         assert found[False][name] == found[True][name]
+    # The dimensions of an array, among others, are written in more bytes where they are larger numbers.
+    for name, most in (("bytes", 16), ("bytes_int8", 64)):
+        assert found[False][name] == pytest.approx(found[True][name], abs=most)
 
 
 def test_the_share_of_unknown_pieces():

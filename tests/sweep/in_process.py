@@ -19,10 +19,10 @@ from raykd.runs.cost import measure_cost
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
 from raykd.runs.executor import Outcome
-from raykd.runs.latency import hardware
+from raykd.runs.latency import Timing, hardware
 from raykd.runs.precompute import precompute
 from raykd.runs.topology import Topology
-from raykd.sweep import driver, lease
+from raykd.sweep import costs, driver, lease
 from tests.transfer.samples import here
 
 
@@ -46,21 +46,21 @@ def without_ray() -> Iterator[list[Any]]:
             else:
                 scheduler.ended(job.key, Outcome("COMPLETE", tuple(results)))
 
-    def measure_all(store_uri: str, runs: Any, *, listener: Any, **_: Any) -> Any:
+    def measure_all(store_uri: str, runs: Any, *, listener: Any, runtimes: Any = (), **_: Any) -> Any:
         listener.begin("latency", len(runs))
         for run in runs:
-            measure_cost(store_uri, run)
+            measure_cost(store_uri, run, runtimes)
             listener.advance("latency")
         return hardware()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "work", work)
-        patch.setattr(driver, "measure_all", measure_all)
+        patch.setattr(costs, "measure_all", measure_all)
         patch.setattr(transfer, "precompute", partial(precompute, launch=here))
         patch.setattr(cluster, "connected", _one_cpu)
         patch.setattr(lease, "SETTLE_S", 0.0)
-        patch.setattr(cost, "time_training", lambda model, batch: 1.0)
-        patch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, (1.0, 2.0)))
+        patch.setattr(cost, "time_training", lambda model, batch: Timing(1000.0, 1000.0))
+        patch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
         yield done
 
 

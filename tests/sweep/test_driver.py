@@ -12,11 +12,13 @@ from raykd.results import Score
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.execute import find_result
+from raykd.runs.latency import Timing
 from raykd.runs.progress import Silent
 from raykd.runs.topology import Topology
 from raykd.spec import assignments, load
-from raykd.sweep import driver
-from raykd.sweep.driver import cost_of, note_unused_text, run_sweep, teacher_rows, train_teachers
+from raykd.sweep import costs, driver
+from raykd.sweep.costs import cost_of
+from raykd.sweep.driver import note_unused_text, run_sweep, teacher_rows, train_teachers
 from raykd.sweep.sweep import Sweep
 from raykd.trial import Teacher
 from tests.runs.small import recipe
@@ -128,15 +130,15 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
     sweep, listener = Sweep(load(path, [f"store={tmp_path}/store"])), Phases()
     done: list[str] = []
     with without_ray(), pytest.MonkeyPatch.context() as patch:
-        for name in ("work", "measure_all"):
-            really = getattr(driver, name)
+        for module, name in ((driver, "work"), (costs, "measure_all")):
+            really = getattr(module, name)
 
             def counted(*given: Any, name: str = name, really: Any = really, **options: Any) -> Any:
                 asleep = name == "measure_all" and options["cluster"].slots_asleep
                 done.append(f"{name}, slots asleep" if asleep else name)
                 return really(*given, **options)
 
-            patch.setattr(driver, name, counted)
+            patch.setattr(module, name, counted)
         cluster = Topology.of({"CPU": 1.0})
         trials, teachers = run_sweep(sweep, cluster, tracker=Untracked(), listener=listener)  # type: ignore[arg-type]
     assert [trial.state for trial in trials] == ["COMPLETE"]
@@ -220,7 +222,7 @@ def test_one_plan_has_the_transfer_sets_of_all_alternatives(several):
 
 
 def test_a_student_is_compared_with_its_own_teachers(several, monkeypatch):
-    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, (1.0, 2.0)))
+    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
     for run in [*several.shapes(), *(run for _, run in several.teachers)]:
         measure_cost(several.storage.uri, run)
     compression = {}

@@ -118,17 +118,19 @@ SEARCHED = "search: {objectives: {f1: max, %s}}\n"
     ("figure", "old", "new", "message"),
     [
         ("latency_ms_int8: min", "hidden_dim: 8", "hidden_dim: 8, contextual: {vectors: x.vec}",
-         "objectives.latency_ms_int8: the student reads frozen encoders, and has no such form; search latency_ms"),
+         "objectives.latency_ms_int8: latency_ms_int8 is of the export, and the student has none: it reads frozen "
+         "encoders or vectors; search latency_ms_torch"),
         ("speedup_int8: max", "kind: bilstm_crf", "kind: bilstm_crf, count: 2",
-         "search.objectives.speedup_int8: the teacher is an ensemble, and has no such form; search speedup"),
-        ("speedup_batch32_onnx: max", "kind: bilstm_crf", "kind: biaffine_ner",
-         "the teacher finds spans, and has no such form; search speedup_batch32"),
-        ("speedup_batch32_onnx: max", "kind: bilstm_crf", "kind: second_order_parser",
-         "the teacher scores arcs, and has no such form; search speedup_batch32"),
+         "and the teacher has none: it is an ensemble; search latency_ms_int8"),
+        ("speedup_batch32: max", "kind: bilstm_crf", "kind: biaffine_ner",
+         "and the teacher has none: it finds spans; search latency_ms_batch32"),
+        ("compression: max", "kind: bilstm_crf", "kind: second_order_parser",
+         "and the teacher has none: it scores arcs; search bytes_torch or parameters"),
+        ("latency_ms_torch: min", "hidden_dim: 8", "hidden_dim: 8, contextual: {vectors: x.vec}", None),
         ("latency_ms_int8: min", "kind: bilstm_crf", "kind: bilstm_crf, count: 2", None),
-        ("bytes_onnx_int8: min, speedup_onnx: max", "", "", None),
+        ("bytes_int8: min, speedup: max", "", "", None),
     ],
-    ids=["contextual student", "ensemble", "spans", "arcs", "absolute", "both"],
+    ids=["contextual student", "ensemble", "spans", "arcs", "torch", "absolute", "both"],
 )  # fmt: skip
 def test_a_deployed_form_is_searched_where_there_is_one(written, figure, old, new, message):
     document = written(GOOD.replace(old, new) + SEARCHED % figure)

@@ -1,0 +1,19 @@
+"""Sentences on costs that are missing or uncertain, for all that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from raykd.trial import Teacher, Trial
+
+
+def cost_notes(students: Iterable[Trial], teachers: Sequence[Teacher]) -> list[str]:
+    """Return each note once, with the numbers of the students, or the names of the teachers, that it is about."""
+    about: dict[str, list[str]] = {}
+    for teacher in teachers:
+        for note in teacher.cost_notes:
+            about.setdefault(note, []).append(f"the teacher {teacher.name}")
+    for trial in sorted(students, key=lambda trial: trial.number):
+        for note in trial.cost_notes:
+            about.setdefault(note, []).append(f"#{trial.number:02d}")
+    return [f"{', '.join(names)}: {note}" for note, names in about.items()]
