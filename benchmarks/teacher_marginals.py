@@ -33,7 +33,7 @@ DECODINGS = ("best labelling", "likeliest labels")
 def both(output: Output, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of each sentence of a batch its best labelling, and the label of the highest marginal of every word."""
     of = output.distribution
-    apart = replace(output, distribution=Chain(token_marginals(of), of.lengths_B))
+    apart = replace(output, distribution=Chain(token_marginals(of), of.lengths_B), legal=None)
     return list(zip(best_labels(output), best_labels(apart), strict=True))
 
 

@@ -14,7 +14,7 @@ from ray.autoscaler.v2.sdk import get_cluster_resource_state
 from ray.cluster_utils import Cluster
 from ray.core.generated.autoscaler_pb2 import ClusterConfig
 
-from raykd.runs import cost
+from raykd.runs import measurement
 from raykd.runs.cluster import topology
 from raykd.runs.growth import Autoscaler, places
 from raykd.runs.placement import latency_node, preflight
@@ -72,9 +72,9 @@ def main() -> None:
     node = latency_node(LatencyTarget(custom={"quiet": 1.0}), topology())
     assert node is not None
     driver = ray.get_runtime_context().get_node_id()
-    where = cost._on(node, _node_id, takes={"CPU": 1.0, "quiet": 1.0})
+    where = measurement._on(node, _node_id, takes={"CPU": 1.0, "quiet": 1.0})
     seen["pinned"] = where == node.id != driver
-    seen["processor"] = cost._on(node, processor) == processor()
+    seen["processor"] = measurement._on(node, processor) == processor()
     print(json.dumps(seen), flush=True)
     ray.shutdown()
     cluster.shutdown()
