@@ -275,8 +275,6 @@ def _derive_paths(
     )
     tags, ends = len(start_Y), np.cumsum(lengths_N)
     parts = [torch.from_numpy(np.array(part)) for part in (transitions.reshape(tags, tags), start_Y, end_Y)]
-    if legal is not None:  # the stored transitions of a model without any are zeros
-        parts = [legal.transitions_YY, legal.start_Y, legal.end_Y]
     paths_RK = np.empty((len(scores_RY), need.k), path_dtype(tags))
     scores_NK = np.empty((len(lengths_N), need.k), np.float32)
     for run in buckets(lengths_N, token_budget):
@@ -286,7 +284,7 @@ def _derive_paths(
         emissions_BTY = np.zeros((*inside_BT.shape, tags), np.float32)
         emissions_BTY[inside_BT] = scores_RY[tokens]
         chain = Chain(torch.from_numpy(emissions_BTY), torch.from_numpy(lengths_B.astype(np.int64)), *parts)
-        paths_BKT, scores_BK = kbest(chain, need.k)
+        paths_BKT, scores_BK = kbest(chain, need.k, legal)
         paths_RK[tokens], scores_NK[run] = paths_BKT.transpose(1, 2).numpy()[inside_BT], scores_BK.numpy()
     return paths_RK, scores_NK
 

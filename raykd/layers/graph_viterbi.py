@@ -18,8 +18,7 @@ def add_best_labels_to(
     """The best labels int64 [B, T], 0 on padding, of words whose labels are independent of each other: the best legal
     labelling, or each word's best label where everything is legal."""
     if legal is not None:
-        parts = (graph.constant(part) for part in (legal.transitions_YY, legal.start_Y, legal.end_Y))
-        return add_viterbi_to(graph, scores_BTY, lengths_B, *parts)
+        return add_viterbi_to(graph, scores_BTY, lengths_B, *map(graph.constant, legal.parts))
     best_BT = graph.add("ArgMax", scores_BTY, axis=2, keepdims=0)
     inside_BT = graph.inside(graph.places(scores_BTY, 1), lengths_B)
     return graph.add("Where", inside_BT, best_BT, graph.constant(0))

@@ -78,10 +78,11 @@ class CRFHead(nn.Module):
     def add_to(
         self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
     ) -> tuple[Value, Value]:
-        """The best labels [B, T], and the emissions. `legal` is not read: a CRF keeps to its own transitions."""
+        """The best labels [B, T] (the best `legal` labelling), and the emissions."""
         emissions_BTY = self.places.add_to(graph, graph.linear(self.emissions, states_BTD))
-        parts = (graph.constant(part) for part in (self.transitions, self.start, self.end))
-        return add_viterbi_to(graph, emissions_BTY, lengths_B, *parts), emissions_BTY
+        own = (self.transitions, self.start, self.end)
+        parts = own if legal is None else (part + more for part, more in zip(own, legal.parts, strict=True))
+        return add_viterbi_to(graph, emissions_BTY, lengths_B, *map(graph.constant, parts)), emissions_BTY
 
 
 class MaxEntHead(nn.Module):

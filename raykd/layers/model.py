@@ -35,8 +35,7 @@ class Output:
 
     Of the layers that were asked for `pieces` holds the states [B, P, D] of every piece, and `attention` the scores
     [B, H, P, P] of each head, q · k / √d before the softmax: −∞ throughout of a sentence that is not read whole.
-    `piece_lengths_B` goes with both. Among the `legal` labellings the best one is sought, where labels are
-    independent of each other.
+    `piece_lengths_B` goes with both. Among the `legal` labellings the best one is sought.
     """
 
     distribution: Distribution
@@ -54,8 +53,7 @@ class Model(nn.Module, ABC):
     """
 
     legal: LegalTransitions | None = None
-    """The labellings among which the best one is sought, in its outputs and its ONNX graph; None: all of them. A CRF
-    keeps to its own transitions."""
+    """The labellings among which the best one is sought, in its outputs and its ONNX graph; None: all of them."""
 
     @abstractmethod
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:

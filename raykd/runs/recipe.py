@@ -94,10 +94,10 @@ class Recipe(Frozen):
     schedule: ScheduleConfig = ScheduleConfig()
     training: TrainingConfig = TrainingConfig()
     decoding: Literal["legal", "independent"] = "legal"
-    """How the best labelling is found where labels are independent of each other (MaxEnt decoders and classifiers),
-    and spans or intents forbid some to follow others: `legal`, the best one of those that do not; `independent`, each
-    word's own best label, as in the papers. Of teachers and students, in scores, pseudo-labels, exports and all that
-    labels text; probabilities are the same."""
+    """How the best labelling is found where spans or intents forbid some labels to follow others: `legal`, the best
+    one of those that may be; `independent`, as in the papers, each word's own best label of MaxEnt decoders and
+    classifiers, and of a CRF the best labelling by its own transitions. Of teachers and students, in scores,
+    pseudo-labels, exports and all that labels text; probabilities are the same."""
     start_from: Annotated[str, Field(min_length=1)] | None = None
     """A finished run whose weights training starts from: its id in the store, or its folder."""
     store: Annotated[str, Field(min_length=1)] = ".raykd"

@@ -85,8 +85,8 @@ class Run:
     labels_id: str = ""
     """The stored labels that the model predicts, where they are not the tags of its corpus."""
     decoding: str = ""
-    """How the best labelling is found where labels are independent of each other and not all may follow each other:
-    `legal` or `independent`; empty of other models."""
+    """How the best labelling is found where not all labels may follow each other: `legal` or `independent`; empty of
+    other models."""
 
     @property
     def id(self) -> str:

@@ -164,8 +164,11 @@ class Labeller:
         self._characters = _characters(stored["characters"]) if "characters" in self._reads else None
         self._special, self._limit = self.card["special"], self.card["piece_limit"]
         self._chain = _chain(folder) if self.card["decoder"] == "crf" else None
-        legal = _legal(labels["legal"], len(self.labels)) if "legal" in labels else None
-        self._decoding = self._chain or legal
+        self._decoding = self._chain
+        if "legal" in labels:
+            legal = _legal(labels["legal"], len(self.labels))
+            own = self._chain or (0.0, 0.0, 0.0)
+            self._decoding = tuple(a + b for a, b in zip(own, legal, strict=True))
         """Transitions, start and end by which the best labelling is found; None: each word has its best label."""
         self._known: dict[str, list[int]] = {}
 

@@ -49,19 +49,13 @@ def viterbi(
 ) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
     """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed.
 
-    With `legal` it is the best legal one of a chain without transitions; a chain with transitions of its own (a CRF)
-    keeps to these.
+    With `legal` it is the best legal one.
     """
-    chain = constrained(chain, legal)
+    chain = chain if legal is None else legal.on(chain.detach())
     if chain.transitions is None:
         return _best_of_each(chain.detach())
     paths_BKT, scores_BK = kbest(chain, 1)
     return paths_BKT[:, 0], scores_BK[:, 0]
-
-
-def constrained(chain: Chain, legal: LegalTransitions | None) -> Chain:
-    """The chain in which the best labelling is sought."""
-    return legal.on(chain.detach()) if legal is not None and chain.transitions is None else chain
 
 
 def _best_of_each(chain: Chain) -> tuple[Tensor, Tensor]:
@@ -91,7 +85,7 @@ def kbest(
     if k < 1:
         raise ValueError(f"k must be at least 1; got {k}")
     with torch.no_grad():
-        return engine.k_best(constrained(chain, legal), k)
+        return engine.k_best(chain if legal is None else legal.on(chain.detach()), k)
 
 
 def path_weights(scores_BK: Float[Tensor, "batch best *time"]) -> Float[Tensor, "batch best *time"]:

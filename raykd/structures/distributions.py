@@ -62,8 +62,8 @@ def viterbi(
 ) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
     """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed.
 
-    With `legal` it is the best legal one, where the distribution itself does not say what may follow what: of a chain
-    without transitions, or a mixture of these. Labellings of spans and arcs are legal by construction.
+    With `legal` it is the best legal one of a chain or a mixture of chains. Labellings of spans and arcs are legal by
+    construction.
     """
     raise _unknown(distribution)
 

@@ -1,8 +1,8 @@
 """Which labels may begin a sentence, follow each other and end it: what a labelling must keep to, whatever its score.
 
 A model whose labels are independent of each other (a MaxEnt decoder) gives each word its best label, and together these
-may be no labelling at all: an I that nothing began. The best labelling is then sought among the legal ones. The model's
-probabilities stay what they are.
+may be no labelling at all: an I that nothing began. A CRF learns what may follow what, but not without fault. So the
+best labelling is sought among the legal ones. The model's probabilities stay what they are.
 
 Shapes: Y tags.
 """
@@ -44,11 +44,15 @@ class LegalTransitions:
 
         return cls(scores(transitions_YY), scores(start_Y), scores(end_Y))
 
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The scores of transitions, of what begins a sentence, and of what ends it, in the order of a chain's."""
+        return self.transitions_YY, self.start_Y, self.end_Y
+
     def on(self, chain: Chain) -> Chain:
         """The chain whose illegal labellings score −∞; the others keep their scores."""
-        parts = {"transitions": self.transitions_YY, "start": self.start_Y, "end": self.end_Y}
         added = {}
-        for name, part in parts.items():
+        for name, part in zip(("transitions", "start", "end"), self.parts, strict=True):
             own = getattr(chain, name)
             part = part.to(chain.device, chain.dtype)
             added[name] = part if own is None else own + part

@@ -228,6 +228,7 @@ KINDS: Mapping[str, Callable[[Path], Delivered]] = {
         of_words, student={"decoder": "maxent"}, decoding="independent"
     ),
     "spans, CRF": of_words,
+    "spans, CRF, by its own transitions": partial(of_words, decoding="independent"),
     "spans, Transformer": partial(
         of_words,
         student={"kind": "transformer", "embedding_dim": 8, "heads": 2, "decoder": "maxent"},
