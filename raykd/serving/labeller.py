@@ -166,9 +166,8 @@ class Labeller:
         self._chain = _chain(folder) if self.card["decoder"] == "crf" else None
         self._decoding = self._chain
         if "legal" in labels:
-            legal = _legal(labels["legal"], len(self.labels))
-            own = self._chain or (0.0, 0.0, 0.0)
-            self._decoding = tuple(a + b for a, b in zip(own, legal, strict=True))
+            legal, own = _legal(labels["legal"], len(self.labels)), self._chain or (0.0, 0.0, 0.0)
+            self._decoding = (own[0] + legal[0], own[1] + legal[1], own[2] + legal[2])
         """Transitions, start and end by which the best labelling is found; None: each word has its best label."""
         self._known: dict[str, list[int]] = {}
 
