@@ -44,7 +44,7 @@ from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 
 FORMAT = 7
-MOST_TOGETHER, MOST_BYTES = 8, 2**30
+MOST_TOGETHER, MOST_BYTES = 16, 2**30
 """Models that are timed in turns, and bytes of their weights: they are all in memory at once."""
 ENDINGS: Mapping[Runtime, str] = MappingProxyType({"onnx": "", "int8": "_int8", "torch": "_torch"})
 """How the names of a runtime's figures end."""
