@@ -40,7 +40,7 @@ def best_path(small, language: str, words: list[str]) -> list[int]:
     """The path that the language's teacher likes best, asked of the teacher itself."""
     (planned,) = (teacher for teacher in small.teachers if teacher.languages == (language,))
     ((_, _, output),) = load_teacher(small.storage, planned.run.id).outputs([words], 1000)
-    return viterbi(output.distribution)[0][0].tolist()
+    return viterbi(output.distribution, output.legal)[0][0].tolist()
 
 
 @pytest.mark.parametrize("objective", [{"kind": "structural"}, {"kind": "top_wk", "k": 3}, {"kind": "top_1"}])
