@@ -270,7 +270,7 @@ def read_of_any(figure: Figure, every: Iterable[Scored]) -> bool:
 
 
 def default_objectives(score_name: str, *, exported: bool = True) -> dict[str, Direction]:
-    """What a sweep searches for by default; `exported`: whether its students have an export."""
+    """The default objectives of a sweep; `exported`: whether its students have an export."""
     costs = (LATENCY if exported else TORCH_LATENCY, PARAMETERS)
     return {score_name: DEV.direction, **{figure.name: figure.direction for figure in costs}}
 

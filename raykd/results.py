@@ -219,7 +219,7 @@ LOADED = 0.25
 
 @dataclass(frozen=True)
 class Cost:
-    """What a shape costs: its figures by their names in `raykd/figures.py`, and how they were measured."""
+    """The cost of a shape: its figures by their names in `raykd/figures.py`, and how they were measured."""
 
     figures: Mapping[str, float]
     shape: Mapping[str, Any] = field(default_factory=dict)

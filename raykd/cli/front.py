@@ -170,7 +170,7 @@ def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float
 
 
 def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> None:
-    """Which of the costs that were asked for were not measured, and how they are."""
+    """Name the requested costs that were not measured, and the command that measures them."""
     unknown = [
         figure.name
         for figure in COSTS

@@ -268,7 +268,7 @@ def _shape_name(runs: tuple[Run, ...]) -> str:
 
 
 def _cost_notes(costs: Sequence[tuple[str, Cost]]) -> Iterator[str]:
-    """What of the costs is missing or uncertain, with the shapes that each note is about."""
+    """Notes on costs that are missing or uncertain, each with the shapes that it is about."""
     about: dict[str, list[str]] = {}
     for name, cost in costs:
         for remark in cost.remarks:

@@ -219,31 +219,31 @@ class TagSet:
 
     def allowed_transitions(self) -> Bool[np.ndarray, "tag tag"]:
         """Which tag may follow which: [from, to]. Everything, unless BIOES or the place of an intent forbids it."""
-        return np.array([[self._may_follow(a, b) for b in self.tags] for a in self.tags], dtype=bool)
+        if not self.constrained:
+            return np.ones((len(self), len(self)), dtype=bool)
+        intents_Y = np.array([self._is_intent(tag) for tag in self.tags])
+        # An intent ends nothing and begins nothing, as O does; it follows no tag.
+        parts = [split_tag(OUTSIDE if self._is_intent(tag) else tag) for tag in self.tags]
+        inside_Y = np.array([letter in "BI" for letter, _ in parts])
+        continues_Y = np.array([letter in "IE" for letter, _ in parts])
+        types_Y = np.unique([kind for _, kind in parts], return_inverse=True)[1]
+        same_YY = types_Y[:, None] == types_Y
+        return (inside_Y[:, None] == continues_Y) & (~inside_Y[:, None] | same_YY) & ~intents_Y
 
     def allowed_start(self) -> Bool[np.ndarray, " tag"]:
         """Which tags may begin a sentence."""
         if self.scheme == "utterance":
             return np.array([self._is_intent(tag) for tag in self.tags], dtype=bool)
-        return np.array([self._may_follow(OUTSIDE, tag) for tag in self.tags], dtype=bool)
+        # A sentence begins and ends as if O stood before and behind it.
+        return self.allowed_transitions()[self.index(OUTSIDE) if self.constrained else 0]
 
     def allowed_end(self) -> Bool[np.ndarray, " tag"]:
         """Which tags may end a sentence."""
-        return np.array([self._may_follow(tag, OUTSIDE) for tag in self.tags], dtype=bool)
+        return self.allowed_transitions()[:, self.index(OUTSIDE) if self.constrained else 0]
 
     def bracket_changes(self) -> Int[np.ndarray, " tag"]:
         """What each step of a tree does to the number of its open brackets: 1, or −1 for what closes them."""
         return np.array([-1 if tag == CLOSE else 1 for tag in self.tags])
-
-    def _may_follow(self, before: str, after: str) -> bool:
-        if self.scheme in ("flat", "parse"):
-            return True
-        if self._is_intent(after):
-            return False
-        before = OUTSIDE if self._is_intent(before) else before
-        (letter, kind), (next_letter, next_kind) = split_tag(before), split_tag(after)
-        inside = letter in "BI"
-        return (next_letter in "IE") == inside and (not inside or kind == next_kind)
 
     def _is_intent(self, tag: str) -> bool:
         return self.scheme == "utterance" and is_intent(tag)

@@ -77,7 +77,7 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
 def count_spans(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> dict[str, tuple[int, int, int]]:
-    """How many spans of each type are right, predicted and gold, over sentences of equal lengths on both sides.
+    """Count the spans of each type that are right, predicted and gold, over sentences of equal lengths on both sides.
 
     Raises:
         ValueError: a tag is neither O nor B-, I-, E- or S- with a type.

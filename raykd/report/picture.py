@@ -90,7 +90,7 @@ def front_picture(
 
 
 def _axis(latency: Figure) -> str:
-    """What is written below the axis of latencies."""
+    """The title of the axis of latencies."""
     if latency is LATENCY:
         return "latency, ms per sentence (p50 of the export, one thread)"
     return f"latency, {latency.words} (one thread)"

@@ -172,8 +172,7 @@ def _timed(shape: ShapeModel, timings: Mapping[Call, Timing], training: Timing |
     if any(runtime == "int8" for runtime, _ in timings):
         figures[f"{BYTES.name}_int8"] = len(shape.int8) + shape.pruned  # one byte each
     if training is not None:
-        pieces = int(synthetic_batch(BATCH, shape.vocabulary).piece_lengths_B.sum())
-        figures[TRAINING_SPEED.name] = round(1e3 * pieces / training.p50_ms, 1)
+        figures[TRAINING_SPEED.name] = round(1e3 * BATCH * PIECES / training.p50_ms, 1)
         spreads[TRAINING_SPEED.name] = training.spread
     return Cost(figures, shape.shape, hardware(), spreads=spreads, load=round(load, 3))
 

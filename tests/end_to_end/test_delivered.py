@@ -22,6 +22,7 @@ from sklearn.metrics import accuracy_score
 
 import raykd
 from raykd.corpora.conll import conll_text
+from raykd.corpora.tags import from_bioes, to_bioes
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of
 from raykd.runs.export import TIE, export_run
@@ -314,5 +315,9 @@ def test_only_legal_labellings_are_delivered_unless_each_word_is_labelled_by_its
     decoding = json.loads((model.export / "export.json").read_text())["decoding"]
     labels = json.loads((model.export / "labels.json").read_text())
     assert ("legal" in labels) == (decoding == "legal")
+    if decoding == "legal" and model.answer is labels_of:
+        for language in model.gold:
+            for tags in predicted(model, language, tmp_path, "--int8"):
+                assert to_bioes(from_bioes(tags, "bioes"), "bioes") == (tags, 0)
     tagger = raykd.load(model.run.uri)
     assert (tagger.model.legal is not None) == (decoding == "legal")
