@@ -23,12 +23,13 @@ from seqeval.metrics import f1_score
 from seqeval.scheme import IOBES
 
 from raykd.layers import Output
+from raykd.layout import MODEL
 from raykd.metrics.spans import read_spans
 from raykd.runs.data import corpus_of, labels_of, part_of
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import predict
 from raykd.runs.labels import legal_transitions
-from raykd.runs.models import MODEL, load_model
+from raykd.runs.models import load_model
 from raykd.runs.run import Run
 from raykd.storage import Storage
 from raykd.structures import Chain, LegalTransitions

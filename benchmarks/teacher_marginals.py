@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from raykd.layers import Output
+from raykd.layout import MODEL
 from raykd.results import Score
 from raykd.runs.data import corpus_of, part_of
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import predict
-from raykd.runs.models import MODEL, load_model
+from raykd.runs.models import load_model
 from raykd.runs.run import Run
 from raykd.storage import Storage
 from raykd.structures import Chain, token_marginals

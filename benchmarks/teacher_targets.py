@@ -12,10 +12,11 @@ import argparse
 from functools import partial
 from statistics import fmean
 
+from raykd.layout import MODEL
 from raykd.runs.data import corpus_of
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import predict
-from raykd.runs.models import MODEL, load_model
+from raykd.runs.models import load_model
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage

@@ -269,3 +269,13 @@ def targets_of(scored: Iterable[Scored]) -> list[str]:
 def outside_of(scored: Iterable[Scored]) -> list[str]:
     """The target languages over which no mean is, in the order in which they occur."""
     return list(dict.fromkeys(language for each in scored for language in each.scores.outside))
+
+
+def may_go_on(trials: Sequence[Trial]) -> bool:
+    """Whether `--resume` would begin a trial: what these need is not known before they are complete."""
+    return not trials or any(trial.state in UNFINISHED for trial in trials)
+
+
+def has_ended(trials: Sequence[Trial]) -> bool:
+    """Whether a sweep with these trials has none to do."""
+    return bool(trials) and all(trial.state != "RUNNING" for trial in trials)

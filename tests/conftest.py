@@ -105,7 +105,7 @@ def ray_cluster() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with MLflow's tables and nothing in them, to be copied: making them takes seconds."""
-    from raykd.tracking import check
+    from raykd.tracking.server import check
 
     path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
     check(f"sqlite:///{path}")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from raykd.cost_grid import BEYOND, beyond_spread, grid_of, on_grid
 from raykd.figures import objective_values
 from raykd.front import front_of, hypervolume_of
-from raykd.report import best, front_rows
+from raykd.report.front_rows import front_rows
+from raykd.report.where import best
 from raykd.results import Cost
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.stopper import Stopper

@@ -22,9 +22,13 @@ from raykd.figures import (
     selecting,
 )
 from raykd.front import front_of, hypervolume_of
-from raykd.report import FrontRow, best, front_html, front_table, parse, trials_table
+from raykd.report.export import trials_table
 from raykd.report.form import FORMS
+from raykd.report.front_rows import FrontRow
 from raykd.report.hover import hover
+from raykd.report.page import front_html
+from raykd.report.table import front_table
+from raykd.report.where import best, parse
 from raykd.results import Cost, Scores
 from raykd.tracking.record import results
 from raykd.trial import Teacher, Trial

@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 
 from raykd.cli.console import stderr, stdout
-from raykd.cli.front import records_of
 from raykd.cli.options import Small, Variants, again, at, sweep_names
+from raykd.cli.records import records_of
 from raykd.metrics.significance import THRESHOLD
 from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
 from raykd.report.compare import compare as compared

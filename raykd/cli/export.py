@@ -14,17 +14,17 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import marked, stdout
-from raykd.cli.front import records_of
+from raykd.cli.records import records_of
 from raykd.counted import counted
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.front import front_of
+from raykd.layout import MODEL, WEIGHTS
 from raykd.report.card import model_card, trial_card
 from raykd.report.findings import judge
 from raykd.report.form import percent, size
 from raykd.runs.checkpoints import CHECKPOINT_FILES, export_checkpoint
 from raykd.runs.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
-from raykd.runs.models import WEIGHTS
-from raykd.runs.run import MODEL, Run
+from raykd.runs.run import Run
 from raykd.runs.stated import CardConfig
 from raykd.storage import Storage
 from raykd.sweep.exports import TrialModel, seeds_of

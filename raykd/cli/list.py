@@ -17,9 +17,10 @@ from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.report.form import NONE, percent, size
 from raykd.storage import Storage
+from raykd.sweep.inventory import Summary, summaries, totals
 
 if TYPE_CHECKING:
-    from raykd.sweep.inventory import Row, Summary
+    from raykd.sweep.part_list import Row
 
 DEFAULT = ".raykd"
 Kind = Literal[
@@ -39,16 +40,16 @@ def list(
 ) -> None:
     """Show the sweeps in STORE (default: .raykd), or with --kind its runs, teachers, transfer sets, …"""
     storage = opened(store)
-    with stderr.status("reading …"):
-        from raykd.sweep.inventory import rows, summaries, totals  # torch takes seconds to import
-
-        files = storage.files()
-        parts = None if kind is None else rows(storage, kind, files)
-        found = summaries(storage, files) if kind is None else []
-        kinds = totals(files)
     if kind is not None:
-        _print_parts(kind, parts or [])
+        with stderr.status("reading …"):
+            from raykd.sweep.part_list import rows  # torch takes seconds to import
+
+            parts = rows(storage, kind, storage.files())
+        _print_parts(kind, parts)
         return
+    with stderr.status("reading …"):
+        files = storage.files()
+        found, kinds = summaries(storage, files), totals(files)
     _print_sweeps(found)
     kept = ", ".join(f"{name} {count:,} ({size(number)})" for name, (count, number) in kinds.items())
     _line(f"list: {storage.address}: {kept or 'nothing'}")

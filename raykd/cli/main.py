@@ -98,7 +98,7 @@ def _show_version(asked: bool) -> None:
     root = Path(raykd.__file__).parents[1]
     commit = None
     if (root / ".git").exists():  # not that of a project which raykd is installed in
-        from raykd.tracking.origin import git_commit  # MLflow takes seconds to import
+        from raykd.tracking.origin import git_commit
 
         commit = git_commit(root)
     stdout.print(f"raykd {version('raykd')}" + (f" ({commit})" if commit else ""), highlight=False)

@@ -14,18 +14,17 @@ from ruamel.yaml import YAML
 
 from raykd.cli.console import span
 from raykd.errors import RaykdError
-from raykd.report import (
-    Provenance,
-    curves_of,
-    front_html,
-    stopped_of,
-    trials_csv,
-    trials_parquet,
-)
+from raykd.report.curves import curves_of
+from raykd.report.export import trials_csv, trials_parquet
+from raykd.report.page import front_html
+from raykd.report.provenance import Provenance
+from raykd.report.stopped import stopped_of
 from raykd.runs.run import validated
+from raykd.sweep.importance import importance
 from raykd.sweep.monitor import Monitor
 from raykd.sweep.records import SweepRecords, training_labels
 from raykd.sweep.status import Status
+from raykd.tracking.config import TrackingConfig
 from raykd.trial import Teacher, Trial
 
 PAGE = "front.html"
@@ -39,8 +38,6 @@ QUICK_S = 1.0
 
 def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
     """The report of a sweep that ended, as files."""
-    from raykd.sweep.importance import importance  # Optuna takes seconds to import, and `compare` needs none
-
     found = importance(records.tree(), records.load(), records.objectives)
     page = front_page(trials, teachers, records, {}, importances=found.shares, no_importances=found.missing)
     return {
@@ -76,8 +73,6 @@ def front_page(
 
 def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
     """Where the figures of a sweep come from."""
-    from raykd.sweep.spec import TrackingConfig  # imports torch, which no table needs
-
     tree, text = records.tree(), io.StringIO()
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)

@@ -29,8 +29,9 @@ from raykd.errors import RaykdError
 from raykd.figures import latency_searched
 from raykd.front import front_of
 from raykd.redact import redacted
-from raykd.report import Judgement, front_markdown, judge
 from raykd.report.card import trial_card
+from raykd.report.findings import Judgement, judge
+from raykd.report.table import front_markdown
 from raykd.runs.placement import preflight
 from raykd.sweep.costs import measure_costs
 from raykd.sweep.driver import run_sweep
@@ -40,8 +41,9 @@ from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
 from raykd.sweep.monitor import status_kept
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.track import publish, tracked
-from raykd.tracking import SHIP, Tracker
-from raykd.tracking import check as check_tracking
+from raykd.tracking.registry import SHIP
+from raykd.tracking.server import check as check_tracking
+from raykd.tracking.tracker import Tracker
 from raykd.trial import Teacher, Trial
 
 GAPS, NO_FRONT = 8, 9

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from raykd.cli.console import draws, line
-from raykd.cli.front import records_of
 from raykd.cli.live import StatusView, drawing, in_lines
 from raykd.cli.options import Overrides, Plain, Small, Variants, again, at, sweep_names
+from raykd.cli.records import records_of
 from raykd.errors import StoreError
 from raykd.sweep.lease import holder
 from raykd.sweep.records import SweepRecords

@@ -15,8 +15,6 @@ from torch import Tensor
 from raykd.errors import OtherVersionError, StoreError
 from raykd.storage import Storage
 
-CHECKPOINT = "checkpoint.pt"
-"""The SHA-256 of the rest, then what `torch.save` writes."""
 DIGEST = 32
 
 

@@ -22,15 +22,14 @@ from raykd.identity import identity
 from raykd.layers import Model
 from raykd.layers.checkpoint import embedding_matrix
 from raykd.layers.word_vectors import WordVectorsConfig
-from raykd.runs.models import MODEL, load_model, model_config
+from raykd.layout import EMBEDDINGS, EMBEDDINGS_MANIFEST, MODEL, ROWS
+from raykd.runs.models import load_model, model_config
 from raykd.runs.run import Run, without_place
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.sealed import DOCTOR
 from raykd.storage import Storage
 from raykd.students.embeddings import OfTeacher, VectorEmbeddings
 
-FOLDER = "embeddings"
-MANIFEST, ROWS = "embeddings.json", "rows.safetensors"
 FORMAT = 1
 
 
@@ -86,7 +85,7 @@ def embeddings_from(student: Any, teachers: Sequence[Any], languages: Sequence[s
 
 def open_embeddings(folder: Storage) -> tuple[torch.Tensor, torch.Tensor]:
     """The pieces [N] that a run starts with, and their vectors [N, E]. Raises StoreError where they are damaged."""
-    manifest = folder.read_json(MANIFEST, _known_format)
+    manifest = folder.read_json(EMBEDDINGS_MANIFEST, _known_format)
     data = folder.read(ROWS)
     try:
         if sha256(data).hexdigest() != manifest["rows_sha256"]:
@@ -99,11 +98,11 @@ def open_embeddings(folder: Storage) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _stored(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
     name = embeddings_id(run)
-    folder = storage.child(FOLDER, name)
-    if not folder.exists(MANIFEST):
+    folder = storage.child(EMBEDDINGS, name)
+    if not folder.exists(EMBEDDINGS_MANIFEST):
         # The actors of a node start together, and one of them is enough; two would write the same bytes.
         with one_at_a_time(identity("lock", {"store": storage.uri, "name": name})):
-            if not folder.exists(MANIFEST):
+            if not folder.exists(EMBEDDINGS_MANIFEST):
                 _write(folder, *_computed(storage, run))
     return open_embeddings(folder)
 
@@ -111,7 +110,7 @@ def _stored(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
 def _write(folder: Storage, pieces_N: torch.Tensor, vectors_NE: torch.Tensor) -> None:
     data = save({"pieces": pieces_N, "vectors": vectors_NE.contiguous()})
     folder.write(ROWS, data)
-    folder.write_json(MANIFEST, {"format": FORMAT, "rows_sha256": sha256(data).hexdigest()})
+    folder.write_json(EMBEDDINGS_MANIFEST, {"format": FORMAT, "rows_sha256": sha256(data).hexdigest()})
 
 
 def _known_format(plain: dict[str, Any]) -> dict[str, Any]:

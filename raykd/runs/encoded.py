@@ -18,13 +18,12 @@ from raykd.corpora.encoding import EncodedText, encode_text
 from raykd.corpora.ragged import Ragged
 from raykd.errors import StoreError
 from raykd.identity import identity
+from raykd.layout import ENCODED, ENCODED_MANIFEST
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.sealed import DOCTOR
 from raykd.storage import Storage
 from raykd.transfer.mapped import ipc_bytes, open_arrow
 
-FOLDER = "encoded"
-MANIFEST = "encoded.json"
 FORMAT = 1
 BLOCK_SENTENCES = 50_000
 """Some 20 MiB of numbers."""
@@ -39,12 +38,12 @@ def encoded_text(
         StoreError: a block is damaged.
     """
     name = encoded_id(corpus_id, part, vocabulary.id)
-    folder = storage.child(FOLDER, name)
+    folder = storage.child(ENCODED, name)
     text = _found(folder)
     if text is None:
         # The actors of a node start together, and one of them is enough; two would write the same bytes.
         with one_at_a_time(identity("lock", {"store": storage.uri, "name": name})):
-            if not folder.exists(MANIFEST):
+            if not folder.exists(ENCODED_MANIFEST):
                 _write(folder, table, vocabulary)
         text = open_encoded(folder)
     return text
@@ -58,11 +57,11 @@ def encoded_id(corpus_id: str, part: str, vocabulary_id: str) -> str:
 
 def open_encoded(folder: Storage) -> EncodedText:
     """Map what `encoded_text` wrote. Raises StoreError where a block is missing or damaged."""
-    return _joined(folder, folder.read_json(MANIFEST, _known_format))
+    return _joined(folder, folder.read_json(ENCODED_MANIFEST, _known_format))
 
 
 def _found(folder: Storage) -> EncodedText | None:
-    manifest = folder.find_json(MANIFEST, _known_format)
+    manifest = folder.find_json(ENCODED_MANIFEST, _known_format)
     return None if manifest is None else _joined(folder, manifest)
 
 
@@ -81,7 +80,7 @@ def _write(folder: Storage, table: pa.Table, vocabulary: StoredVocabulary) -> No
         folder.write(name, data)
         blocks.append({"name": name, "sha256": sha256(data).hexdigest()})
     padding = vocabulary.pieces.special.padding
-    folder.write_json(MANIFEST, {"format": FORMAT, "padding": padding, "blocks": blocks})
+    folder.write_json(ENCODED_MANIFEST, {"format": FORMAT, "padding": padding, "blocks": blocks})
 
 
 def _known_format(plain: dict[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from raykd.errors import StoreError
 from raykd.layers import Model, load_weights
+from raykd.layout import CHECKPOINT
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.results import RunResult, Score, Scores
-from raykd.runs.checkpoint import CHECKPOINT, Progress
+from raykd.runs.checkpoint import Progress
 from raykd.runs.data import corpus_of, labels_of, part_of, training_data
 from raykd.runs.distil import Distiller, EpochReport, Worker
 from raykd.runs.embeddings import start_embeddings

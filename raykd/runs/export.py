@@ -34,6 +34,7 @@ from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_of
 from raykd.errors import ExportError
 from raykd.layers import Output, save_weights
+from raykd.layout import LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of, languages_of
 from raykd.runs.deployed import Session, deployed
@@ -41,8 +42,8 @@ from raykd.runs.distil import Worker
 from raykd.runs.evaluate import Decode, evaluation_plan, predict
 from raykd.runs.labels import plain_labels, plain_legal
 from raykd.runs.load import Tagger, load_tagger
-from raykd.runs.models import LABELS, MODEL, VOCABULARY, WEIGHTS, model_config
-from raykd.runs.run import RESULT, Run
+from raykd.runs.models import model_config
+from raykd.runs.run import Run
 from raykd.serving import labeller
 from raykd.storage import Storage
 from raykd.structures import Chain, kbest

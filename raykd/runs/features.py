@@ -18,11 +18,12 @@ from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import TokenBatch, encode_text
 from raykd.corpora.pieces import Vocabulary
 from raykd.layers.contextual import FrozenConfig, FrozenFeatures
+from raykd.layout import ENCODER, ENCODERS
 from raykd.runs.data import corpus_of
 from raykd.runs.precompute import PrecomputePlan, PrecomputeTask
 from raykd.runs.run import Run, validated
 from raykd.runs.shard_writer import TeacherHandle
-from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, frozen_configs, stored_texts
+from raykd.runs.stored_features import FEATURES, frozen_configs, stored_texts
 from raykd.signals import EncoderOutput, Sizes
 from raykd.storage import Storage
 from raykd.transfer import Text
@@ -94,12 +95,12 @@ def feature_plan(storage: Storage, todo: Iterable[Reading]) -> PrecomputePlan | 
 
 def note_encoder(storage: Storage, config: Any) -> None:
     """Note what an encoder is and where it lies, which may have changed since another sweep."""
-    storage.child(FOLDER, config.id).write_json(CONFIG, {"config": config.model_dump(mode="json")})
+    storage.child(ENCODERS, config.id).write_json(ENCODER, {"config": config.model_dump(mode="json")})
 
 
 def keep_reading(storage: Storage, reading: Reading) -> None:
     """Note that the features of the reading's texts are stored."""
-    folder = storage.child(FOLDER, reading.config.id)
+    folder = storage.child(ENCODERS, reading.config.id)
     for text in reading.texts:
         folder.write_json(f"{text.id}.json", {"sentences": len(text)})
 
@@ -123,7 +124,7 @@ class LoadedEncoder:
 
 def load_encoder(storage: Storage, encoder_id: str) -> LoadedEncoder:
     """The encoder called `encoder_id`, on the GPU if this process has one."""
-    plain = storage.read_json(f"{FOLDER}/{encoder_id}/{CONFIG}")
+    plain = storage.read_json(f"{ENCODERS}/{encoder_id}/{ENCODER}")
     config = validated(FrozenConfig, plain["config"])
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return LoadedEncoder(config.build(), config.vocabulary(), device)

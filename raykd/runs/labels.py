@@ -16,11 +16,10 @@ from raykd.corpora.corpus import Corpus
 from raykd.corpora.head_codes import Encoding, TreeLabels
 from raykd.corpora.tags import TagSet
 from raykd.identity import identity
+from raykd.layout import OWN_LABELS
 from raykd.storage import Storage
 from raykd.structures import LegalTransitions
 from raykd.tasks import ParsingTask, Task
-
-FOLDER = "labels"
 
 
 @dataclass(frozen=True)
@@ -103,4 +102,4 @@ def plain_legal(legal: LegalTransitions) -> dict[str, Any]:
 
 def labels_file(name: str) -> str:
     """Where the labels called `name` are stored."""
-    return f"{FOLDER}/{name}.json"
+    return f"{OWN_LABELS}/{name}.json"

@@ -14,10 +14,11 @@ import torch
 from raykd.errors import RunError
 from raykd.layers import Model
 from raykd.layers.hf_tagger import HFTagger
+from raykd.layout import MODEL
 from raykd.needs import INSIDE, read_live
 from raykd.runs.data import labels_of
 from raykd.runs.models import load_model
-from raykd.runs.run import MODEL, Run
+from raykd.runs.run import Run
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
 from raykd.structures import kbest

@@ -17,10 +17,11 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.layers import Ensemble, Model, load_weights, save_weights
 from raykd.layers.hf_config import HFConfig
+from raykd.layout import ARCHITECTURE, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.results import RunResult
 from raykd.runs.data import labels_of
 from raykd.runs.labels import Labels, legal_transitions, plain_labels
-from raykd.runs.run import MODEL, RESULT, Run, validated
+from raykd.runs.run import Run, validated
 from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.sealed import DOCTOR
 from raykd.storage import Storage
@@ -29,12 +30,6 @@ from raykd.students import EncoderStudent, Seq2SeqStudent, StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import TeacherConfig
 from raykd.training import TrainingConfig
-
-WEIGHTS = "model.safetensors"
-VOCABULARY, LABELS, ARCHITECTURE = "vocabulary.json", "labels.json", "architecture.json"
-FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
-"""What the folder of a finished run holds: all that using the model takes. Only a model that started as a checkpoint
-has `architecture.json`; weights that raykd did not train, and those of an ensemble's members, stay where they are."""
 
 
 def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Model:

@@ -19,6 +19,7 @@ from raykd.corpora.sources import find_corpus, restricted_corpus
 from raykd.corpora.tags import CONSTRAINED
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
 from raykd.layers.heads import DECODERS
+from raykd.layout import RESULT
 from raykd.needs import read_live, to_store
 from raykd.objectives import Gold
 from raykd.redact import redacted
@@ -27,7 +28,7 @@ from raykd.runs.embeddings import embeddings_from
 from raykd.runs.labels import store_labels
 from raykd.runs.models import signals_id
 from raykd.runs.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
-from raykd.runs.run import RESULT, Run, Source
+from raykd.runs.run import Run, Source
 from raykd.runs.vocabularies import open_vocabulary, store_vocabulary
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage

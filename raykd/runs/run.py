@@ -14,8 +14,6 @@ from pydantic import TypeAdapter
 from raykd.identity import identity
 
 FORMAT = 3
-RESULT, MODEL = "result.json", "model.json"
-"""Files of a run's folder: its result, written last, and the run itself as plain data."""
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "student": {"contextual": None, "projection": None, "embeddings": None, "encoding": "relative_pos"},

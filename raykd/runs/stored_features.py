@@ -14,15 +14,13 @@ from torch import Tensor
 
 from raykd.corpora.hashes import sentence_hashes
 from raykd.layers.contextual import FrozenConfig
+from raykd.layout import ENCODERS, TEXT
 from raykd.runs.run import Run, validated
 from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.transfer import Covered, Text, TransferSet, open_text, signal_id
-from raykd.transfer.names import TEXT
 
 FEATURES = Need("features")
-FOLDER = "encoders"
-CONFIG = "encoder.json"
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def stored_texts(storage: Storage, encoder_id: str) -> list[Text]:
 
 def text_ids(storage: Storage, encoder_id: str) -> list[str]:
     """The ids of the texts that an encoder has read; one that was removed from the store since is not among them."""
-    names = sorted(storage.child(FOLDER, encoder_id).names())
+    names = sorted(storage.child(ENCODERS, encoder_id).names())
     ids = [name.removesuffix(".json") for name in names if name.startswith("text-")]
     return [name for name in ids if storage.child("transfer", name).exists(TEXT)]
 

@@ -9,7 +9,8 @@ import torch
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import TokenBatch
 from raykd.layers import Output
-from raykd.runs.models import MODEL, load_model
+from raykd.layout import MODEL
+from raykd.runs.models import load_model
 from raykd.runs.run import Run
 from raykd.runs.stored_features import FeatureReader, encoder_ids
 from raykd.runs.vocabularies import open_vocabulary

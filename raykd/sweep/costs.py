@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from raykd.cost_grid import Grid, grid_of
 from raykd.counted import counted
@@ -16,10 +17,12 @@ from raykd.runs.progress import Listener
 from raykd.runs.run import Run
 from raykd.runs.topology import Topology
 from raykd.sweep.outcome import against_teachers, with_cost
-from raykd.sweep.recorder import Recorder
 from raykd.sweep.settings import Setting, joined_cost
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.sweep_faults import constrained_figures
+
+if TYPE_CHECKING:
+    from raykd.sweep.recorder import Recorder
 
 
 def measure_costs(

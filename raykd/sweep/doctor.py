@@ -16,30 +16,42 @@ from typing import Any
 import torch
 
 from raykd.cache import fresh_copies
-from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.corpus import open_corpus
 from raykd.corpora.sources import SOURCES, read_note
 from raykd.errors import OtherVersionError, RaykdError, StoreError
+from raykd.layout import (
+    CHECKPOINT,
+    CORPUS,
+    EMBEDDINGS,
+    EMBEDDINGS_MANIFEST,
+    ENCODED,
+    ENCODED_MANIFEST,
+    ENCODERS,
+    HASHES,
+    INDEX,
+    LABELS,
+    MANIFEST,
+    MODEL,
+    OWN_LABELS,
+    RESULT,
+    RUN_FILES,
+    TEXT,
+    VOCABULARY,
+    WEIGHTS,
+)
 from raykd.results import Cost, RunResult
-from raykd.runs.checkpoint import CHECKPOINT, read_checkpoint
-from raykd.runs.embeddings import FOLDER as EMBEDDINGS
-from raykd.runs.embeddings import MANIFEST as STARTED
+from raykd.runs.checkpoint import read_checkpoint
 from raykd.runs.embeddings import open_embeddings
-from raykd.runs.encoded import FOLDER as BLOCKS
-from raykd.runs.encoded import MANIFEST as ENCODED
 from raykd.runs.encoded import open_encoded
-from raykd.runs.labels import FOLDER as OWN_LABELS
 from raykd.runs.labels import labels_from
-from raykd.runs.models import FILES, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS, check_weights, is_trained
+from raykd.runs.models import check_weights, is_trained
 from raykd.runs.run import Run
-from raykd.runs.stored_features import FOLDER
 from raykd.runs.vocabularies import vocabulary_from
 from raykd.sealed import OTHER_VERSION
 from raykd.storage import Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
-from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
 
 
 @dataclass(frozen=True)
@@ -152,7 +164,7 @@ def _run(kind: str, storage: Storage, part: str, names: Names) -> Iterator[Damag
         yield from _damage(lambda: read_checkpoint(folder, torch.device("cpu")), checkpoint, again)
     if f"{part}/{RESULT}" in names:
         # All of the folder: it stands or falls as one.
-        files = [f"{kind}/{part}/{name}" for name in FILES if f"{part}/{name}" in names]
+        files = [f"{kind}/{part}/{name}" for name in RUN_FILES if f"{part}/{name}" in names]
         again = "the teacher is trained again" if kind == "teachers" else "the student is trained again"
         yield from _damage(lambda: _read_run(folder, part), f"{kind}/{part}", again, files)
 
@@ -203,24 +215,24 @@ def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
 
 
 def _encoder(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    for name in (f"{FOLDER}/{name}" for name in names):
+    for name in (f"{ENCODERS}/{name}" for name in names):
         again = "the next sweep looks for what it has read"
         yield from _damage(lambda name=name: storage.read_json(name), name, again)
 
 
 def _encoded(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     # Without its manifest it was never finished, and is written anew.
-    if f"{part}/{ENCODED}" in names:
-        files = [f"{BLOCKS}/{name}" for name in names]
-        folder = storage.child(BLOCKS, part)
+    if f"{part}/{ENCODED_MANIFEST}" in names:
+        files = [f"{ENCODED}/{name}" for name in names]
+        folder = storage.child(ENCODED, part)
         yield from _damage(
-            lambda: open_encoded(folder), f"{BLOCKS}/{part}", "the text is encoded again", files
+            lambda: open_encoded(folder), f"{ENCODED}/{part}", "the text is encoded again", files
         )
 
 
 def _embeddings(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     # Without its manifest it was never finished, and is written anew.
-    if f"{part}/{STARTED}" in names:
+    if f"{part}/{EMBEDDINGS_MANIFEST}" in names:
         files = [f"{EMBEDDINGS}/{name}" for name in names]
         read = partial(open_embeddings, storage.child(EMBEDDINGS, part))
         yield from _damage(read, f"{EMBEDDINGS}/{part}", "they are taken from the teacher again", files)
@@ -250,8 +262,8 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     "corpora": _corpus,
     "vocabularies": _vocabulary,
     OWN_LABELS: _labels,
-    BLOCKS: _encoded,
-    FOLDER: _encoder,
+    ENCODED: _encoded,
+    ENCODERS: _encoder,
     EMBEDDINGS: _embeddings,
     "teachers": partial(_run, "teachers"),
     "transfer": _transfer,

@@ -34,7 +34,7 @@ from raykd.sweep.scheduler import InTurn, RunList, Trials
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
-from raykd.tracking import Tracker
+from raykd.tracking.tracker import Tracker
 from raykd.trial import UNFINISHED, Teacher, Trial, scores_of, teacher_score
 
 

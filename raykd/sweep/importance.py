@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
-from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+from typing import TYPE_CHECKING, Any
 
 from raykd.figures import Directions, objective_values
 from raykd.front import candidates
-from raykd.spec import Choice, FloatRange, IntRange, labels, search_of
+from raykd.spec import Choice, IntRange, labels, search_of
+from raykd.spec.search import Search
 from raykd.sweep.records import Record
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 FEWEST = 20
 """Complete trials below which the importance of a setting would be chance."""
@@ -79,7 +74,8 @@ class _Drawn:
     """One value of a trial, and from what it was drawn."""
 
     value: Any
-    distribution: BaseDistribution
+    """Of a choice the label of the option."""
+    search: Search
 
 
 def _drawn(tree: Any, resolved: Any, name: tuple[str, ...]) -> Iterator[tuple[str, _Drawn]]:
@@ -89,16 +85,11 @@ def _drawn(tree: Any, resolved: Any, name: tuple[str, ...]) -> Iterator[tuple[st
         named = labels(search.options)
         for label, option in zip(named, search.options, strict=True):
             if _came_from(option, resolved):
-                yield dotted, _Drawn(label, CategoricalDistribution(named))
+                yield dotted, _Drawn(label, search)
                 yield from _drawn(option, resolved, (*name, label))
                 return
-    elif isinstance(search, IntRange):
-        yield (
-            dotted,
-            _Drawn(resolved, IntDistribution(search.low, search.high, step=search.step, log=search.log)),
-        )
-    elif isinstance(search, FloatRange):
-        yield dotted, _Drawn(resolved, FloatDistribution(search.low, search.high, search.log, search.step))
+    elif search is not None:
+        yield dotted, _Drawn(resolved, search)
     elif isinstance(tree, dict) and isinstance(resolved, dict):
         for key in tree.keys() & resolved.keys():
             yield from _drawn(tree[key], resolved[key], (*name, str(key)))
@@ -125,13 +116,16 @@ def _came_from(option: Any, resolved: Any) -> bool:
 
 
 def _shares(table: Sequence[tuple[Mapping[str, _Drawn], float]]) -> dict[str, float]:
+    import optuna  # takes seconds, and few sweeps are shown that have enough trials
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study()
     study.add_trials(
         [
             optuna.trial.create_trial(
                 params={name: own.value for name, own in drawn.items()},
-                distributions={name: own.distribution for name, own in drawn.items()},
+                distributions={name: _distribution(own.search) for name, own in drawn.items()},
                 value=value,
             )
             for drawn, value in table
@@ -139,3 +133,13 @@ def _shares(table: Sequence[tuple[Mapping[str, _Drawn], float]]) -> dict[str, fl
     )
     found = get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
     return {name: float(share) for name, share in found.items()}
+
+
+def _distribution(search: Search) -> BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if isinstance(search, Choice):
+        return CategoricalDistribution(labels(search.options))
+    if isinstance(search, IntRange):
+        return IntDistribution(search.low, search.high, step=search.step, log=search.log)
+    return FloatDistribution(search.low, search.high, search.log, search.step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raykd.cost_grid import Grid
 from raykd.figures import Directions, latency_searched
@@ -15,8 +15,10 @@ from raykd.sweep.constraints import Constraints
 from raykd.sweep.course import run_epoch
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.settings import Setting
-from raykd.tracking import Tracker
 from raykd.trial import Role, Trial
+
+if TYPE_CHECKING:
+    from raykd.tracking.tracker import Tracker
 
 
 @dataclass

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from raykd.corpora.corpus import MANIFEST
 from raykd.cost_grid import Grid
 from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.figures import OBJECTIVES, Directions
+from raykd.layout import CORPUS, MODEL, RESULT
 from raykd.redact import redacted
 from raykd.results import RunResult
-from raykd.runs.run import MODEL, RESULT, Run, validated
+from raykd.runs.run import Run, validated
 from raykd.runs.stated import CardConfig
 from raykd.storage import Storage
 from raykd.sweep.lease import Lease
@@ -220,7 +220,7 @@ class SweepRecords:
         for corpus_id in dict.fromkeys(corpora):
             folder = self.storage.child("corpora", corpus_id)
             # The manifest alone: a corpus of gigabytes need not come from its bucket to be counted.
-            counts = folder.find_json(MANIFEST, lambda manifest: manifest["report"]["sentences"])
+            counts = folder.find_json(CORPUS, lambda manifest: manifest["report"]["sentences"])
             if counts is None:
                 return {}
             for part, own in counts.items():
@@ -231,7 +231,7 @@ class SweepRecords:
         """Where the parts of speech of the trial's treebank are from, in words; empty without one."""
         for run, _ in self.runs(trial):
             folder = self.storage.child("corpora", run.corpus_id)
-            found = folder.find_json(MANIFEST, lambda manifest: manifest["report"].get("pos", {}))
+            found = folder.find_json(CORPUS, lambda manifest: manifest["report"].get("pos", {}))
             return str((found or {}).get("origin", ""))
         return ""
 

@@ -21,6 +21,7 @@ from raykd.runs.stated import CardConfig
 from raykd.spec import Document, Frozen, KeyPath, assignments, dotted
 from raykd.sweep.records import NAME
 from raykd.sweep.stopping import StoppingConfig
+from raykd.tracking.config import TrackingConfig
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline", "card"})
@@ -96,17 +97,6 @@ class BudgetConfig(Frozen):
         if self.hours is not None:
             return 3600 * self.hours
         return None if self.minutes is None else 60 * self.minutes
-
-
-class TrackingConfig(Frozen):
-    """Where MLflow writes."""
-
-    uri: Annotated[str, Field(min_length=1)] = "sqlite:///mlflow.db"
-    artifacts: Annotated[str, Field(min_length=1)] | None = None
-    """Folder or bucket below which MLflow keeps the files of a new experiment. By default a tracking server's own; with
-    a database `mlruns`, beside the SQLite file or, of PostgreSQL, in the working directory."""
-    models: Literal["front", "none"] = "front"
-    """Which students are logged as models that MLflow serves, and registered under the sweep's name."""
 
 
 class SweepFile(Recipe):

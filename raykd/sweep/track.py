@@ -22,7 +22,8 @@ from raykd.sweep.lease import Lease
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from raykd.sweep.sweep import Sweep
-from raykd.tracking import Tracker, git_commit
+from raykd.tracking.origin import git_commit
+from raykd.tracking.tracker import Tracker
 from raykd.trial import Trial
 
 Card = Callable[[Exported], str]

@@ -9,56 +9,26 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
-from raykd.corpora.corpus import MANIFEST as CORPUS
 from raykd.corpora.sentence import PARTS
 from raykd.corpora.sources import SOURCES, read_note
 from raykd.errors import OtherVersionError, StoreError
-from raykd.runs.checkpoint import CHECKPOINT
-from raykd.runs.embeddings import FOLDER as EMBEDDINGS
-from raykd.runs.embeddings import MANIFEST as STARTED
-from raykd.runs.embeddings import ROWS, embeddings_id
-from raykd.runs.encoded import FOLDER as BLOCKS
-from raykd.runs.encoded import MANIFEST as ENCODED
+from raykd.layout import COMPLETING, EMBEDDINGS, ENCODED, ENCODERS, ID, MANIFEST, MODEL, OWN_LABELS, WRITTEN
+from raykd.runs.embeddings import embeddings_id
 from raykd.runs.encoded import encoded_id
-from raykd.runs.labels import FOLDER as LABELS
-from raykd.runs.models import FILES, MODEL, RESULT, signals_id
+from raykd.runs.models import signals_id
 from raykd.runs.run import Run
-from raykd.runs.stored_features import CONFIG, FEATURES, FOLDER, encoder_ids, text_ids
+from raykd.runs.stored_features import FEATURES, encoder_ids, text_ids
 from raykd.storage import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held, refuse_if_working
 from raykd.sweep.records import SweepRecords, sweeps_in
 from raykd.transfer import read_manifest, signal_id
-from raykd.transfer.names import HASHES, INDEX, MANIFEST, TEXT
-from raykd.trial import UNFINISHED, Trial
+from raykd.trial import may_go_on
 
-ID = "[0-9a-f]{16,64}"
 RUN_ID = re.compile(rf"run-{ID}")
-_RUN = "|".join(map(re.escape, (*FILES, CHECKPOINT)))
-WRITTEN: Mapping[str, re.Pattern[str]] = MappingProxyType(
-    {
-        kind: re.compile(pattern)
-        for kind, pattern in {
-            "runs": rf"run-{ID}/({_RUN})",
-            "transfer": rf"[a-z0-9_]+-{ID}/((k\d+/)?({MANIFEST}|{INDEX}|shard-\d+-\d+\.arrow)|{TEXT}|{HASHES})",
-            EMBEDDINGS: rf"embeddings-{ID}/({STARTED}|{ROWS})",
-            BLOCKS: rf"encoded-{ID}/({ENCODED}|block-\d+\.arrow)",
-            FOLDER: rf"(encoder|vectors)-{ID}/({CONFIG}|text-{ID}\.json)",
-            "teachers": rf"teacher-{ID}/({_RUN})",
-            "vocabularies": rf"vocabulary-{ID}\.json",
-            LABELS: rf"labels-{ID}\.json",
-            "corpora": rf"corpus-{ID}/({CORPUS}|({'|'.join(PARTS)})\.arrow)|{SOURCES}/source-{ID}\.json",
-            "costs": rf"cost-{ID}\.json",
-        }.items()
-    }
-)
-"""Kind of part → the names of its files below the kind's folder; what is made from others comes before them."""
-COMPLETING = (RESULT, MANIFEST, CORPUS, ENCODED, STARTED)
-"""Files without which a part was never finished: written last, removed first."""
 MISNAMED = "misnamed"
 """In what sweeps use: folders of runs whose content gives another name."""
 SIGNALS_OF = "signals_of"
@@ -147,16 +117,6 @@ def used_alone(storage: Storage, name: str) -> list[Part]:
     return [part for part in free if part.kind in kinds and part.name in own[part.kind]]
 
 
-def may_go_on(trials: Sequence[Trial]) -> bool:
-    """Whether `--resume` would begin a trial: what these need is not known before they are complete."""
-    return not trials or any(trial.state in UNFINISHED for trial in trials)
-
-
-def has_ended(trials: Sequence[Trial]) -> bool:
-    """Whether a sweep with these trials has none to do."""
-    return bool(trials) and all(trial.state != "RUNNING" for trial in trials)
-
-
 def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
     """What is not in `used`. Raises StoreError where a run has another name than this raykd would give it: then the
     names of what it was made from are not known either."""
@@ -227,10 +187,10 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     used[SIGNALS_OF] |= {signals_id(run)} if run.role == "teacher" else set()
     used["corpora"].add(run.corpus_id)
     used["vocabularies"].add(run.vocabulary_id)
-    used[LABELS] |= {run.labels_id} - {""}
-    used[BLOCKS] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
+    used[OWN_LABELS] |= {run.labels_id} - {""}
+    used[ENCODED] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
     for encoder in encoder_ids(run):
-        used[FOLDER].add(encoder)
+        used[ENCODERS].add(encoder)
         for text in text_ids(storage, encoder):
             used["transfer"] |= {text, signal_id(FEATURES, teacher_id=encoder, text_id=text)}
     for member in run.members:

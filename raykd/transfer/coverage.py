@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raykd.layout import INDEX, MANIFEST
 from raykd.signals import SIGNALS
 from raykd.storage import Storage
 from raykd.transfer.index import Index, write_index
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, find_manifest, lost_shards, write_manifest
-from raykd.transfer.names import INDEX, MANIFEST, RowRange, signal_folder, signal_id, stored_ks
+from raykd.transfer.names import RowRange, signal_folder, signal_id, stored_ks
 from raykd.transfer.shard import find_shard
 
 

@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.errors import MissingError, StoreError
+from raykd.layout import INDEX
 from raykd.storage import Storage
 from raykd.transfer.manifest import AGAIN, Manifest
 from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
-from raykd.transfer.names import INDEX, RowRange
+from raykd.transfer.names import RowRange
 
 _METADATA = b"sha256"
 _COLUMNS = ("place", "start", "length")

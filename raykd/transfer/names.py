@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Version of the shards and manifests; another version is another signal id and is never read as this one."""
 
-MANIFEST = "manifest.json"
-TEXT = "text.arrow"
-HASHES = "hashes.bin"
-"""Beside a text: the sha256 of all that follows, then the hash of each sentence, 16 bytes."""
-INDEX = "shards.index"
 _KBEST_MANIFEST = re.compile(r"k(\d+)/manifest\.json")
 
 

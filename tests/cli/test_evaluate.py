@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pytest
 
 from raykd.corpora.conll import conll_text
+from raykd.layout import RESULT
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of
 from raykd.runs.export import export_run
-from raykd.runs.models import RESULT
 from raykd.runs.prepare import prepare, student_runs
 from raykd.storage import Storage
 from tests.runs.small import executed, recipe, train_teachers

@@ -8,10 +8,10 @@ import pytest
 
 import raykd
 from raykd.errors import CorpusError, StoreError
+from raykd.layout import RESULT
 from raykd.report.card import model_card
 from raykd.results import RunResult
 from raykd.runs.export import export_run
-from raykd.runs.models import RESULT
 from raykd.runs.stated import CardConfig
 from raykd.serving.labeller import load
 from raykd.storage import Storage

@@ -23,10 +23,10 @@ from sklearn.metrics import accuracy_score
 import raykd
 from raykd.corpora.conll import conll_text
 from raykd.corpora.tags import from_bioes, to_bioes
+from raykd.layout import RESULT
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of
 from raykd.runs.export import TIE, export_run
-from raykd.runs.models import RESULT
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe import Recipe
 from raykd.storage import Storage

@@ -9,8 +9,11 @@ from rich.console import Console
 
 from raykd.cli import front
 from raykd.figures import OBJECTIVES
-from raykd.report import cost_notes, front_html, front_markdown, front_table, judge
+from raykd.report.cost_notes import cost_notes
+from raykd.report.findings import judge
 from raykd.report.hover import hover
+from raykd.report.page import front_html
+from raykd.report.table import front_markdown, front_table
 from raykd.tracking.record import trial_tags
 from raykd.trial import Teacher, Trial
 from tests.scores import score, scores

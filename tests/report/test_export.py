@@ -8,7 +8,7 @@ import pytest
 
 from raykd.figures import OBJECTIVES
 from raykd.front import front_of
-from raykd.report import trials_csv, trials_parquet, trials_table
+from raykd.report.export import trials_csv, trials_parquet, trials_table
 from raykd.trial import Trial
 from tests.report.fake_sweep import fake_trials, with_targets
 

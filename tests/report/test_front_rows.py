@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from raykd.report import front_html, front_markdown, front_rows, front_table, trials_table
+from raykd.report.export import trials_table
+from raykd.report.front_rows import front_rows
+from raykd.report.page import front_html
+from raykd.report.table import front_markdown, front_table
 from raykd.trial import Teacher, Trial, teacher_score
 from tests.scores import score, scores
 

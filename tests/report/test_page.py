@@ -11,10 +11,13 @@ from statistics import pstdev
 import pytest
 from plotly.offline import get_plotlyjs_version
 
-from raykd.report import Provenance, curves_of, front_html, front_rows
+from raykd.report.curves import curves_of
+from raykd.report.front_rows import front_rows
 from raykd.report.hover import hover
+from raykd.report.page import front_html
 from raykd.report.page_template import PLOTLY, asset
 from raykd.report.picture import front_picture
+from raykd.report.provenance import Provenance
 from raykd.trial import Teacher, Trial
 from tests.report.big_sweep import big_sweep
 from tests.report.fake_epochs import run_of, trained

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from raykd.report import curves_of, front_html
+from raykd.report.curves import curves_of
+from raykd.report.page import front_html
 from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import TEACHER, fake_trials
 

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from raykd.report import Provenance, front_html
+from raykd.report.page import front_html
+from raykd.report.provenance import Provenance
 
 WRITTEN = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 

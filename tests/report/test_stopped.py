@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.report import front_html, stopped_of
+from raykd.report.page import front_html
 from raykd.report.picture import front_picture
-from raykd.report.stopped import MOST_OPEN, stopped_table
+from raykd.report.stopped import MOST_OPEN, stopped_of, stopped_table
 from tests.report.fake_sweep import TEACHER, fake_trials
 
 WHY = "stopped after epoch 4: of 6 trials that are as far, it dominates none <b>"

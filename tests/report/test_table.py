@@ -7,9 +7,10 @@ import pytest
 from rich.console import Console
 
 from raykd.figures import FIGURES
-from raykd.report import front_markdown, front_rows, front_table
 from raykd.report.findings import GOOD_ENOUGH, judge
 from raykd.report.form import apart, count, gain, in_words, milliseconds, percent, plain, size, spread, times
+from raykd.report.front_rows import front_rows
+from raykd.report.table import front_markdown, front_table
 from raykd.trial import Trial
 from tests.report.fake_sweep import TEACHER, fake_trials, with_targets
 from tests.scores import scores

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from raykd.errors import SpecError
-from raykd.report import FrontRow, best, parse
+from raykd.report.front_rows import FrontRow
+from raykd.report.where import best, parse
 from raykd.trial import Trial
 from tests.scores import score, scores
 

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from raykd.layout import WEIGHTS
 from raykd.runs import execute as module
 from raykd.runs.distil import EpochReport, Worker
-from raykd.runs.models import WEIGHTS
 from raykd.runs.run import Run
 
 CHECKPOINT_STEPS = 4

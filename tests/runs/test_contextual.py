@@ -18,6 +18,7 @@ from raykd.figures import over_models
 from raykd.layers import load_weights
 from raykd.layers.contextual import ContextualConfig
 from raykd.layers.frozen_encoder import EncoderConfig, EncoderFeatures
+from raykd.layout import WEIGHTS
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.data import part_of, training_data
@@ -25,7 +26,7 @@ from raykd.runs.distil import Worker
 from raykd.runs.evaluate import predict
 from raykd.runs.execute import find_result, keep_place
 from raykd.runs.latency import Timing
-from raykd.runs.models import WEIGHTS, build_model, load_model
+from raykd.runs.models import build_model, load_model
 from raykd.runs.prepare import prepare
 from raykd.runs.stored_features import FeatureReader, encoder_ids
 from raykd.runs.teachers import load_teacher

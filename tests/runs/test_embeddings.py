@@ -13,8 +13,9 @@ from transformers import AutoModel
 from raykd.corpora.piece_rows import piece_texts, rows_in
 from raykd.errors import StoreError
 from raykd.layers.reduction import pca, svd
+from raykd.layout import EMBEDDINGS, ROWS
 from raykd.runs import embeddings
-from raykd.runs.embeddings import FOLDER, ROWS, embeddings_id, open_embeddings
+from raykd.runs.embeddings import embeddings_id, open_embeddings
 from raykd.runs.execute import _starting_model, find_result
 from raykd.runs.models import build_model, load_model
 from raykd.runs.prepare import prepare, student_runs, with_seed
@@ -155,7 +156,7 @@ def test_what_a_kill_or_damage_leaves_is_computed_again(one):
     asked = recipe(teachers={"scope": "all"}, student=of("pca"), **GOLD)
     run = student_of(one, asked)
     before = started(one, run)
-    folder = one.storage.child(FOLDER, embeddings_id(run))
+    folder = one.storage.child(EMBEDDINGS, embeddings_id(run))
     folder.remove("embeddings.json")
     assert torch.equal(started(one, run), before)
     folder.write(ROWS, folder.read(ROWS)[:-1] + b"x")
@@ -333,5 +334,5 @@ def test_a_language_has_the_teacher_of_that_language(tmp_path):
     train_teachers(ready)
     executed(ready, runs[1])
     assert find_result(ready.storage, runs[1]) is not None
-    pieces, _ = open_embeddings(ready.storage.child(FOLDER, embeddings_id(runs[1])))
+    pieces, _ = open_embeddings(ready.storage.child(EMBEDDINGS, embeddings_id(runs[1])))
     assert np.array_equal(pieces.numpy(), np.arange(len(pieces)))

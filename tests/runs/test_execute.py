@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from raykd.layout import RESULT
 from raykd.runs import execute, node_check
-from raykd.runs.run import RESULT
 from raykd.storage import Storage
 from tests.sweep.samples import result_of, run_of
 

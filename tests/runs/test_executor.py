@@ -15,13 +15,14 @@ from ray.tune.search import Searcher
 
 import raykd.runs.executor as executor
 from raykd.errors import PlacementError, RunError, StoreError
+from raykd.layout import RESULT
 from raykd.runs import node_check
 from raykd.runs.execute import find_result
 from raykd.runs.executor import Job, Outcome, Wait, work
 from raykd.runs.placement import DRIVER_CPUS
 from raykd.runs.prepare import prepare, student_runs, with_seed
 from raykd.runs.recipe import Resources
-from raykd.runs.run import RESULT, Run
+from raykd.runs.run import Run
 from raykd.storage import Storage
 from tests.runs.small import recipe
 from tests.sweep.samples import result_of, run_of

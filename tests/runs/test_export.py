@@ -13,11 +13,11 @@ import pytest
 import raykd
 from raykd.errors import ExportError, StoreError
 from raykd.layers import save_weights
+from raykd.layout import MODEL, WEIGHTS
 from raykd.metrics.spans import read_spans
 from raykd.runs import export as module
 from raykd.runs.deployed import Session
 from raykd.runs.export import FILES, ONNX, ONNX_INT8, export_run
-from raykd.runs.models import MODEL, WEIGHTS
 from raykd.runs.prepare import prepare
 from raykd.runs.run import Run
 from raykd.storage import Storage

@@ -14,9 +14,8 @@ import pytest
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from raykd.errors import StoreError
-from raykd.runs.checkpoint import CHECKPOINT
+from raykd.layout import CHECKPOINT, RESULT, WEIGHTS
 from raykd.runs.execute import training_plan_of
-from raykd.runs.models import RESULT, WEIGHTS
 from raykd.storage import Storage
 from tests.runs.interrupted import CHECKPOINT_STEPS
 from tests.runs.loops import distiller, same, weights_of, without_times

@@ -12,11 +12,12 @@ from safetensors.torch import load
 
 from raykd.corpora.batching import language_sampling
 from raykd.errors import RunError
+from raykd.layout import WEIGHTS
 from raykd.objectives import OBJECTIVES, Loss
 from raykd.results import Score
 from raykd.runs import execute as module
 from raykd.runs.execute import training_plan_of
-from raykd.runs.models import WEIGHTS, build_model
+from raykd.runs.models import build_model
 from raykd.runs.stages import labelled_share, split_held_out
 from raykd.signals import Sizes
 from raykd.training import TO_CONVERGENCE

@@ -8,8 +8,9 @@ import pytest
 
 from raykd.errors import StoreError
 from raykd.layers import load_weights
+from raykd.layout import WEIGHTS
 from raykd.runs.execute import _starting_model
-from raykd.runs.models import WEIGHTS, build_model
+from raykd.runs.models import build_model
 from raykd.runs.prepare import prepare
 from tests.runs.loops import same, weights_of
 from tests.runs.small import executed, recipe, student_of

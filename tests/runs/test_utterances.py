@@ -10,12 +10,12 @@ import pytest
 
 import raykd
 from raykd.errors import CorpusError
+from raykd.layout import RESULT
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of
 from raykd.runs.export import export_run
 from raykd.runs.recipe import Recipe
 from raykd.runs.recipe_faults import recipe_faults
-from raykd.runs.run import RESULT
 from raykd.storage import Storage
 from tests.runs.small import TREE, executed, prepared, recipe, student_of
 from tests.sweep.in_process import call, code_of

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from raykd.figures import OBJECTIVES
 from raykd.front import confirmation, front_of
-from raykd.report import front_html, front_rows, judge
+from raykd.report.findings import judge
+from raykd.report.front_rows import front_rows
+from raykd.report.page import front_html
 from raykd.runs.progress import Silent
 from raykd.storage import Storage
 from raykd.sweep.confirm import confirm_front, with_seeds

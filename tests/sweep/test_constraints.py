@@ -9,8 +9,8 @@ import pytest
 
 from raykd.figures import OBJECTIVES
 from raykd.front import front_of
-from raykd.report import front_table, judge
-from raykd.report.table import headline
+from raykd.report.findings import judge
+from raykd.report.table import front_table, headline
 from raykd.runs.progress import Silent
 from raykd.storage import Storage
 from raykd.sweep.baseline import worth_a_baseline

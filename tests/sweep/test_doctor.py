@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from raykd.errors import StoreError
-from raykd.runs.checkpoint import CHECKPOINT
+from raykd.layout import CHECKPOINT
 from raykd.storage import Storage
 from raykd.sweep.doctor import KINDS, examine, repair
 from raykd.sweep.lease import held

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from raykd.errors import StoreError
+from raykd.layout import WRITTEN
 from raykd.report.form import size
 from raykd.runs.prepare import student_runs
 from raykd.storage import Storage
@@ -21,7 +22,7 @@ from raykd.sweep.doctor import KINDS, examine
 from raykd.sweep.lease import held
 from raykd.sweep.records import Record, SweepRecords, sweeps_in
 from raykd.sweep.removal import plan_removal, remove
-from raykd.sweep.uses import KEPT, WRITTEN, parts_of, unused
+from raykd.sweep.uses import KEPT, parts_of, unused
 from raykd.trial import Trial
 from tests.runs.small import executed, prepared, recipe
 from tests.scores import score, scores

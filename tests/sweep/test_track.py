@@ -22,7 +22,7 @@ from raykd.storage import Storage
 from raykd.sweep import track
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.track import log_gains, log_models
-from raykd.tracking import Tracker
+from raykd.tracking.tracker import Tracker
 from raykd.trial import Trial
 from tests.runs.small import recipe
 from tests.scores import scores

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from mlflow.tracking import MlflowClient
 
-from raykd.tracking import Tracker, delivery
+from raykd.tracking import delivery
 from raykd.tracking.delivery import Delivery
 from raykd.tracking.record import Record
+from raykd.tracking.tracker import Tracker
 from raykd.trial import Trial
 from tests.long import of_make_chaos
 from tests.mlflow_server import MlflowServer

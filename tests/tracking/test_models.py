@@ -17,8 +17,8 @@ import raykd
 from raykd.runs.export import export_run
 from raykd.runs.prepare import prepare
 from raykd.storage import Storage
-from raykd.tracking import Tracker
 from raykd.tracking.registry import SET_BY_RAYKD, SHIP
+from raykd.tracking.tracker import Tracker
 from raykd.trial import Trial
 from tests.runs.small import executed, recipe, student_of
 from tests.scores import scores

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from raykd.errors import TrackingError
-from raykd.tracking import check, is_relative, resolve
-from raykd.tracking.server import _hint
+from raykd.tracking.server import _hint, check, is_relative, resolve
 
 
 @pytest.fixture
@@ -136,7 +135,7 @@ def test_a_new_database_is_made_with_its_folder(tmp_path, caplog):
 
 PROGRAM = """
 import sys, time
-from raykd.tracking import check
+from raykd.tracking.server import check
 while time.time() < float(sys.argv[2]):
     time.sleep(0.005)
 check(sys.argv[1])

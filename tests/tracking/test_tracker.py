@@ -10,8 +10,9 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
-from raykd.tracking import Tracker, git_commit
+from raykd.tracking.origin import git_commit
 from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, epoch_values, flatten, text
+from raykd.tracking.tracker import Tracker
 from raykd.tracking.views import VIEWS
 from raykd.trial import Teacher, Trial
 from tests.scores import score, scores

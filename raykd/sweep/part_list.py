@@ -1,0 +1,85 @@
+"""The parts of a kind in a store, for people: what each is, and which sweeps use it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raykd.errors import StoreError
+from raykd.layout import CORPUS, MANIFEST, MODEL, RESULT
+from raykd.results import RunResult
+from raykd.storage import Stamp, Storage
+from raykd.sweep.records import sweeps_in
+from raykd.sweep.uses import Part, parts_of, used_by
+from raykd.transfer import read_manifest
+
+
+@dataclass(frozen=True)
+class Row:
+    """One part of a store."""
+
+    part: Part
+    about: str
+    sweeps: Sequence[str]
+    """Those that use it; where a sweep has not ended, as far as it is known."""
+
+
+def rows(storage: Storage, kind: str, files: Mapping[str, Stamp]) -> list[Row]:
+    """Every part of a kind.
+
+    Raises:
+        StoreError: a record of a sweep or the model of a run is damaged.
+    """
+    users: dict[str, list[str]] = defaultdict(list)
+    for records in sweeps_in(storage):
+        for name in used_by(storage, [records], ended=False)[kind]:
+            users[name].append(records.name)
+    own = [part for part in parts_of(storage, files) if part.kind == kind]
+    return [Row(part, _about(storage, part), users[part.name]) for part in own]
+
+
+def _about(storage: Storage, part: Part) -> str:
+    """What a part is, in a few words; empty where its name says all."""
+    try:
+        return _ABOUT[part.kind](storage, part) if part.kind in _ABOUT else ""
+    except StoreError as error:
+        return f"damaged: {error.problem}"
+
+
+def _of_run(storage: Storage, part: Part) -> str:
+    folder = storage.child(part.kind, part.name)
+    if f"{part.kind}/{part.name}/{MODEL}" not in part.files:
+        return "not finished"
+    plain: Mapping[str, Any] = folder.read_json(MODEL)
+    model = plain["model"].get("kind", "")
+    if f"{part.kind}/{part.name}/{RESULT}" not in part.files:
+        return f"{model}, not finished"
+    scores = folder.read_json(RESULT, RunResult.from_plain).scores
+    test = scores.mean("test")
+    languages = " ".join(scores.by_language("test"))
+    return f"{model}, {plain['task']} {languages}" + ("" if test is None else f", test {100 * test:.1f}")
+
+
+def _of_signal(storage: Storage, part: Part) -> str:
+    manifests = [name for name in part.files if name.endswith(f"/{MANIFEST}")]
+    if not manifests:
+        return "text" if part.name.startswith("text-") else "not finished"
+    origin = read_manifest(storage.child(*manifests[0].split("/")[:-1])).origin
+    layer = "" if origin.layer is None else f" of layer {origin.layer}"
+    return f"{origin.signal}{layer} of {origin.teacher_id}"
+
+
+def _of_corpus(storage: Storage, part: Part) -> str:
+    manifest = f"corpora/{part.name}/{CORPUS}"
+    if manifest not in part.files:
+        return "not finished"
+    return storage.read_json(manifest, lambda plain: _words(plain["languages"], plain["tag_set"]["tags"]))
+
+
+def _words(languages: Iterable[str], tags: Sequence[str]) -> str:
+    return f"{' '.join(languages)}, {len(tags)} tags"
+
+
+_ABOUT = {"runs": _of_run, "teachers": _of_run, "transfer": _of_signal, "corpora": _of_corpus}
