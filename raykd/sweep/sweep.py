@@ -29,6 +29,7 @@ from raykd.sweep.spec import SweepFile, differing_keys, plain_sweep, search_iden
 from raykd.sweep.starts import Starts, starts_of
 from raykd.sweep.study import planned_trials
 from raykd.sweep.sweep_faults import check_sweep, leaves
+from raykd.tasks.majority import majority_scores
 from raykd.transfer import Text
 from raykd.trial import UNFINISHED
 
@@ -119,6 +120,12 @@ class Sweep:
     def teachers(self) -> list[tuple[str, Run]]:
         """Name and run of each teacher."""
         return self._distinct(lambda one: [(each.name, each.run) for each in one.teachers], _id)
+
+    @cached_property
+    def majority(self) -> dict[str, float]:
+        """Language → dev score of its most frequent label; empty of tasks without such labels."""
+        corpus = self.preparation.corpus
+        return majority_scores(self.file.labels, corpus.parts["dev"], corpus.tag_set)
 
     @property
     def members(self) -> list[tuple[str, Run]]:
