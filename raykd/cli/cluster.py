@@ -14,8 +14,9 @@ from raykd.errors import RunError
 from raykd.runs.cluster import connected
 from raykd.runs.topology import Topology
 from raykd.sweep.exposed import Exposed
+from raykd.sweep.given_files import placed
 from raykd.sweep.monitor import Monitor
-from raykd.sweep.sweep import Sweep, placed
+from raykd.sweep.sweep import Sweep
 
 RESTARTS = "RAYKD_RESTARTS"
 """How often this command has started again because Ray died; in the environment, which it passes on to itself."""

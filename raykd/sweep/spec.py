@@ -18,7 +18,7 @@ from raykd.objectives import Top1
 from raykd.redact import redacted
 from raykd.runs.recipe import Recipe
 from raykd.runs.stated import CardConfig
-from raykd.spec import Document, Frozen, KeyPath, assignments, dotted
+from raykd.spec import Document, Frozen, KeyPath, assignments, dotted, grid_size
 from raykd.sweep.records import NAME
 from raykd.sweep.stopping import StoppingConfig
 
@@ -202,3 +202,8 @@ def _differing(one: Any, other: Any, path: KeyPath) -> Iterator[KeyPath]:
             yield from _differing(one[key], other[key], (*path, key))
         else:
             yield (*path, key)
+
+
+def planned_trials(tree: Mapping[str, Any], search: SearchConfig, most: int | None = None) -> int:
+    """Return how many trials a sweep has: no more than its space has settings, or than its budget has (`most`)."""
+    return min(each for each in (search.trials, grid_size(tree), most) if each is not None)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.layers.hf_classifier import classifier, rebuilt
+from raykd.layers.checkpoint import refuse_unreadable
+from raykd.layers.hf_classifier import CLASSES, classifier, rebuilt
 from raykd.layers.hf_config import HFConfig
 from raykd.teachers.ensemble import Seeded
 from raykd.training import Duration, TrainingConfig
@@ -62,6 +63,12 @@ class HFTeacher(HFConfig, Seeded, Duration):
     def trained(self) -> bool:
         """Whether raykd trains it."""
         return self.fine_tune
+
+    def refuse_unreadable(self, languages: Sequence[str]) -> None:
+        """Raise StoreError where there is no such checkpoint, or it is taken as it is and has no trained head."""
+        refuse_unreadable(
+            self.path, head="" if self.fine_tune else CLASSES[self.pools].removeprefix("AutoModel")
+        )
 
     def build(
         self,
