@@ -22,6 +22,7 @@ from raykd.errors import SpecError
 from raykd.redact import redacted
 from raykd.spec import SMALL, Document, covering, grid_size
 from raykd.sweep.given_files import look_at_given_files
+from raykd.sweep.slow_precision import slow_precision
 from raykd.sweep.small_variant import larger_settings
 from raykd.sweep.spec import plain_sweep
 from raykd.sweep.sweep_faults import check_sweep
@@ -47,7 +48,12 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     shown = as_yaml(plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json"))
     stdout.print(Syntax(redacted(shown), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
-    for note in (*notes, *look_at_given_files(loaded), *_larger(loaded, file, set_, variant, small)):
+    notes += [
+        *look_at_given_files(loaded),
+        *slow_precision(loaded),
+        *_larger(loaded, file, set_, variant, small),
+    ]
+    for note in notes:
         stderr.print(marked("warning", note), highlight=False, soft_wrap=True)
     if files:
         stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read", highlight=False)

@@ -75,7 +75,7 @@ def draft(found: Detected, figures: Mapping[str, Any], file: str, task: str) -> 
     sections = [
         _head(found.root, file, _name(found.root)),
         f"name: {_flow(_name(found.root))}",
-        _line(f"task: {task}", f"the score is {TASKS[task].score_label}; others: {_others(task)}"),
+        _line(f"task: {task}", f"the score is {TASKS[task].score_label}{_others(task, found, figures)}"),
         _corpus(found, figures, sizes),
         teacher,
         _checkpoint(task, sizes),
@@ -329,8 +329,10 @@ def _sizes(figures: Mapping[str, Any]) -> Sizes:
     return Sizes(size("train"), size("dev"), len(figures["languages"]) - targets, targets)
 
 
-def _others(task: str) -> str:
-    return ", ".join(name for name in TASKS if name != task)
+def _others(task: str, found: Detected, figures: Mapping[str, Any]) -> str:
+    """The other tasks that the labels may be of, and how a file for one of them is written."""
+    others = [name for name in fitting_tasks(found, figures) if name != task]
+    return f"; raykd init --task writes a file for {', '.join(others)}" if others else ""
 
 
 def _name(root: str) -> str:

@@ -139,7 +139,7 @@ def test_a_checkpoint_is_trained_for_steps_however_few_sentences_there_are(sente
 def test_the_file_for_a_parser_needs_no_edits(folder, capsys):
     write(folder / "mine", CASES["treebanks"][0])
     call("init", "mine")
-    assert "for parsers: raykd init --task parsing" in shown(capsys)
+    assert "for parsers: raykd init DIR --task parsing" in shown(capsys)
     call("init", "mine", "--task", "parsing", "--out", "parser.yaml")
     for small in ((), ("--small",)):
         call("check", "parser.yaml", *small)

@@ -195,7 +195,7 @@ def _conllu(name: str, columns: Sequence[Column]) -> Seen:
     others = " and ".join(more)
     doubts = [f"tag {tag} is taken; the files also have {others}"] if others else []
     if tree_settings(columns):
-        doubts.append("for parsers: raykd init --task parsing")
+        doubts.append("for parsers: raykd init DIR --task parsing")
     return Seen(
         name=name, format="conllu", columns=tuple(columns), settings=(("tag", tag),), why=why,
         doubts=tuple(doubts),
