@@ -26,12 +26,14 @@ def refuse_unlearnt(sweep: Sweep, listener: Listener) -> None:
     """Warn of languages in which teachers learnt nothing, and stop where they learnt nothing at all.
 
     A teacher learnt nothing where its dev score is not above that of the most frequent label. Where no objective reads
-    a teacher, or `teachers_must_learn` is false, nothing stops.
+    a teacher, or `teachers_must_learn` is false, nothing stops. What masked language models predict is no label of the
+    corpus, so that they are not judged.
 
     Raises:
         UnlearntError: no teacher learnt anything, and dev has enough labels to tell.
     """
-    if not any(each.needs or each.live for each in sweep.preparations.values()):
+    read = any(each.needs or each.live for each in sweep.preparations.values())
+    if not read or sweep.file.labels.structure == "pieces":
         return
     rows = [row for row in teacher_rows(sweep, costs=False) if row.unlearnt]
     named = "; ".join(map(_named, rows))
