@@ -101,8 +101,8 @@ def _settings(path: str) -> dict[str, Any]:
     folder = Path(path)
     if not (folder / "config.json").is_file():
         spacy = all((folder / name).is_file() for name in _SPACY)
-        found = "is a pipeline of spaCy, no checkpoint of Transformers" if spacy else "has no config.json"
-        raise StoreError(path, found, _EXPECTED)
+        problem = "is a pipeline of spaCy, no checkpoint of Transformers" if spacy else "has no config.json"
+        raise StoreError(path, problem, _EXPECTED)
     try:
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

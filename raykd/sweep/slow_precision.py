@@ -32,14 +32,14 @@ def _keys(recipe: SweepFile) -> Iterator[str]:
     """The keys of the recipe that ask for bf16 where no GPU computes."""
     resources, teachers = recipe.resources, recipe.teachers
     students = resources.of("students").gpus_per_worker
-    asked = [
+    settings = [
         ("teachers.precision", getattr(teachers, "precision", None), resources.reading.gpus_per_worker),
         ("training.precision", recipe.training.precision, students),
     ]
     if teachers.trained:
-        own = ("teachers.training.precision", teachers.training.precision)
-        asked.insert(0, (*own, resources.of("teachers").gpus_per_worker))
+        gpus = resources.of("teachers").gpus_per_worker
+        settings.insert(0, ("teachers.training.precision", teachers.training.precision, gpus))
     for place, stage in enumerate(recipe.all_stages):
         if stage.training is not None and "precision" in stage.training.model_fields_set:
-            asked.append((f"stages.{place}.training.precision", stage.training.precision, students))
-    yield from (key for key, precision, gpus in asked if precision == BF16 and not gpus)
+            settings.append((f"stages.{place}.training.precision", stage.training.precision, students))
+    yield from (key for key, precision, gpus in settings if precision == BF16 and not gpus)

@@ -46,27 +46,27 @@ def larger_settings(whole: Document, small: Document) -> list[str]:
 
 def _amounts(document: Document) -> dict[str, float]:
     """Dotted key path → the largest value of each amount, defaults filled in."""
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for plain in covering(document.tree):
         sweep = plain_sweep(plain.tree)
         trials = planned_trials(document.tree, sweep.search, sweep.budget.trials)
-        named = [("trials", trials), (LANGUAGES, len(sweep.corpus.languages))]
-        for name, value in [*named, *_named(sweep.model_dump(mode="json"), "")]:
-            found[name] = max(value, found.get(name, value))
-    return found
+        counts = [("trials", trials), (LANGUAGES, len(sweep.corpus.languages))]
+        for name, value in [*counts, *_amounts_in(sweep.model_dump(mode="json"), "")]:
+            amounts[name] = max(value, amounts.get(name, value))
+    return amounts
 
 
-def _named(value: Any, path: str) -> Iterator[tuple[str, float]]:
+def _amounts_in(value: Any, path: str) -> Iterator[tuple[str, float]]:
     if isinstance(value, list):
         value = dict(enumerate(value))
     if not isinstance(value, Mapping):
         return
     if value.keys() >= Duration.model_fields.keys():
         value = with_an_end(dict(value))
-    for key, own in value.items():
+    for key, inner in value.items():
         name = f"{path}.{key}".lstrip(".")
-        numbers = list(own.values()) if isinstance(own, Mapping) else [own]
+        numbers = list(inner.values()) if isinstance(inner, Mapping) else [inner]
         if key in AMOUNTS and numbers and all(isinstance(each, int | float) for each in numbers):
             yield name, max(numbers)
         else:
-            yield from _named(own, name)
+            yield from _amounts_in(inner, name)

@@ -32,26 +32,25 @@ def refuse_unlearnt(sweep: Sweep, listener: Listener) -> None:
     Raises:
         UnlearntError: no teacher learnt anything, and dev has enough labels to tell.
     """
-    read = any(each.needs or each.live for each in sweep.preparations.values())
-    if not read or sweep.file.labels.structure == "pieces":
+    teachers_are_read = any(each.needs or each.live for each in sweep.preparations.values())
+    if not teachers_are_read or sweep.file.labels.structure == "pieces":
         return
     rows = [row for row in teacher_rows(sweep, costs=False) if row.unlearnt]
-    named = "; ".join(map(_named, rows))
     if not rows:
         return
+    names = "; ".join(map(_name_with_scores, rows))
     labels = _labels(sweep.preparation.corpus, "dev")
-    judged = sum(labels.get(language, 0) for language in {name for row in rows for name in row.unlearnt})
-    if _all_unlearnt(sweep, rows) and judged >= FEW_LABELS and sweep.file.teachers_must_learn:
-        raise UnlearntError(
-            named, counted(_steps(sweep), "optimiser step"), trained=sweep.file.teachers.trained
-        )
-    few = f" (dev has {counted(judged, 'label')} there, too few to be sure)" if judged < FEW_LABELS else ""
+    count = sum(labels.get(language, 0) for language in {name for row in rows for name in row.unlearnt})
+    if _all_unlearnt(sweep, rows) and count >= FEW_LABELS and sweep.file.teachers_must_learn:
+        steps = counted(_steps(sweep), "optimiser step")
+        raise UnlearntError(names, steps, trained=sweep.file.teachers.trained)
+    doubt = f" (dev has {counted(count, 'label')} there, too few to be sure)" if count < FEW_LABELS else ""
     listener.warn(
-        f"no more than the most frequent label is predicted by {named}{few}; students learn nothing of that"
+        f"no more than the most frequent label is predicted by {names}{doubt}; students learn nothing of that"
     )
 
 
-def _named(row: Teacher) -> str:
+def _name_with_scores(row: Teacher) -> str:
     """The teacher's name, and where it learnt nothing: `bilstm_crf × 2 (de dev F1 0.0)`."""
     scores = ", ".join(
         f"{language} dev {row.score_label} {100 * value:.1f}" for language, value in row.unlearnt.items()
@@ -120,11 +119,11 @@ def _row(
     costs: bool,
     members: Sequence[Teacher] = (),
 ) -> Teacher:
-    found = (find_result(sweep.storage, run) for run in runs)
+    results = (find_result(sweep.storage, run) for run in runs)
     measured = [sweep.cost(run) for run in runs] if costs else ()
     task = sweep.file.labels
     row = teacher_row(
-        name, [result for result in found if result is not None], measured, members=members,
+        name, [result for result in results if result is not None], measured, members=members,
         score_name=task.score_name, score_label=task.score_label,
     )  # fmt: skip
     score = row.scores.get("dev")
