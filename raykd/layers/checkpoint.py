@@ -100,9 +100,8 @@ def _settings(path: str) -> dict[str, Any]:
     """The configuration of the checkpoint in the folder `path`."""
     folder = Path(path)
     if not (folder / "config.json").is_file():
-        spacy = all((folder / name).is_file() for name in _SPACY)
-        problem = "is a pipeline of spaCy, no checkpoint of Transformers" if spacy else "has no config.json"
-        raise StoreError(path, problem, _EXPECTED)
+        _refuse_spacy(path)
+        raise StoreError(path, "has no config.json", _EXPECTED)
     try:
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -206,9 +205,15 @@ def quietly() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
+def _refuse_spacy(path: str) -> None:
+    if all((Path(path) / name).is_file() for name in _SPACY):
+        raise StoreError(path, "is a pipeline of spaCy, no checkpoint of Transformers", _EXPECTED)
+
+
 def _weight_files(folder: Path) -> list[Path]:
     if files := _files(folder, (_WEIGHTS,)):
         return files
+    _refuse_spacy(str(folder))
     hint = (
         f"a checkpoint has {_WEIGHTS} next to its config.json; one with pytorch_model.bin, which is a pickle and may "
         "run code, is loaded by Transformers where you trust it, and stored again by its save_pretrained"
