@@ -81,6 +81,8 @@ A mapping changes the keys that it names and keeps the others. A mapping with `k
 whole value, and so does a value that is not a mapping. A mapping with whole numbers for keys changes these items of a
 list, counted from 0: `stages: {{1: {{schedule: {{epochs: 2}}}}}}`.
 
+`small` is for a try: `raykd check` warns where it is larger than the file in anything that takes time.
+
 ## Stages
 
 `objective` is the short form of one stage. `stages` lists several: each trains its objective on its text and starts

@@ -10,6 +10,7 @@
     ├── PlacementError          5   the requested resources are not on the cluster
     ├── TrackingError           6   the tracking server cannot be used
     ├── RunError                7   a training run failed
+    │   └── UnlearntError       7   no teacher of a sweep learnt anything
     └── ExportError            10   a model cannot be exported, or what was exported gives other labels
 
 `raykd sweep` ends with 0 when all trials are complete, with 8 when the front has gaps (some trials failed; --resume
@@ -130,6 +131,29 @@ class RunError(RaykdError):
     """A training run failed."""
 
     exit_code = 7
+
+
+class UnlearntError(RunError):
+    """No teacher predicts more than the most frequent label, so that nothing can be distilled from them.
+
+    `named`: the teachers with their scores. `steps`: how long they were trained; `trained`: whether raykd did.
+    """
+
+    def __init__(self, named: str, steps: str, trained: bool):
+        super().__init__(named, steps, trained)
+        self.named, self.steps, self.trained = named, steps, trained
+
+    def __str__(self) -> str:
+        hint = (
+            f"they were trained for at most {self.steps}: train them for more (teachers.epochs, teachers.max_steps; "
+            "some 600 are few), with smaller batches (teachers.training.batch_tokens) or another learning rate"
+            if self.trained
+            else "give another checkpoint in teachers.path, names for its labels in teachers.labels, or fine_tune: true"
+        )
+        return (
+            f"teachers: none predicts more than the most frequent label: {self.named}. Nothing was computed from "
+            f"them; {hint}, and give that sweep another name (--set name=…)"
+        )
 
 
 class ExportError(RaykdError):

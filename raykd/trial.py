@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any, Literal
 
 from raykd.cost_grid import Grid
@@ -134,17 +135,34 @@ class Teacher:
     """Of an ensemble, what it is the mean of: one row per seed."""
     score_name: str = "f1"
     score_label: str = "F1"
-    majority: float | None = None
-    """Dev score of the most frequent label of each language; None where the score is no accuracy."""
+    majority: Mapping[str, float] = field(default_factory=dict)
+    """Language → dev score of its most frequent label (`tasks/majority.py`); empty of tasks without such labels."""
     cost_notes: tuple[str, ...] = ()
     """Sentences on what of their cost is missing or uncertain."""
+
+    @property
+    def majority_score(self) -> float | None:
+        """Mean over languages of the dev score of the most frequent label; None where it is not known."""
+        return fmean(self.majority.values()) if self.majority else None
+
+    @property
+    def unlearnt(self) -> dict[str, float]:
+        """Language → dev score, of the languages in which it predicts no more than the most frequent label.
+
+        A language whose dev has one label only is left out: nothing can be better there.
+        """
+        score = self.scores.get("dev")
+        by_language = {} if score is None else score.by_language
+        return {
+            name: value for name, value in by_language.items() if value <= self.majority.get(name, 0.0) < 1.0
+        }
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form; `from_plain` reads it back."""
         members = [member.to_plain() for member in self.members]
         return {
             **vars(self), "scores": self.scores.to_plain(), "cost": dict(self.cost), "members": members,
-            "cost_notes": list(self.cost_notes),
+            "cost_notes": list(self.cost_notes), "majority": dict(self.majority),
         }  # fmt: skip
 
     @staticmethod
@@ -171,6 +189,11 @@ def teacher_score(teachers: Sequence[Teacher], part: Part = "dev", group: Group 
     if best:
         return sum(best.values()) / len(best)
     return max((score.mean for score in scores), default=None)
+
+
+def majority_score(teachers: Sequence[Teacher]) -> float | None:
+    """The dev score of the most frequent label; None where it is not known."""
+    return max((each.majority_score for each in teachers if each.majority_score is not None), default=None)
 
 
 def section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from raykd.errors import (
     SpecError,
     StoreError,
     TrackingError,
+    UnlearntError,
 )
 
 EXAMPLES = [
@@ -29,6 +30,7 @@ EXAMPLES = [
     PlacementError("2 × 1 CPU > 1 CPU"),
     TrackingError("no answer"),
     RunError("out of memory"),
+    UnlearntError("bilstm_crf (en dev F1 0.0)", "36 optimiser steps", True),
     ExportError("no such graph"),
 ]
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,10 +18,12 @@ from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, docu
 from raykd.corpora import CorpusConfig
 from raykd.corpora.glance import glance
 from raykd.counted import counted
-from raykd.errors import SpecError, StoreError
-from raykd.layers.checkpoint import refuse_misspelled
+from raykd.errors import SpecError
 from raykd.redact import redacted
-from raykd.spec import Document, covering, grid_size
+from raykd.spec import SMALL, Document, covering, grid_size
+from raykd.sweep.given_files import look_at_given_files
+from raykd.sweep.slow_precision import slow_precision
+from raykd.sweep.small_variant import larger_settings
 from raykd.sweep.spec import plain_sweep
 from raykd.sweep.sweep_faults import check_sweep
 
@@ -45,7 +48,12 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     shown = as_yaml(plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json"))
     stdout.print(Syntax(redacted(shown), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
-    for note in (*notes, *_missing_folders(loaded)):
+    notes += [
+        *look_at_given_files(loaded),
+        *slow_precision(loaded),
+        *_larger(loaded, file, set_, variant, small),
+    ]
+    for note in notes:
         stderr.print(marked("warning", note), highlight=False, soft_wrap=True)
     if files:
         stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read", highlight=False)
@@ -86,18 +94,14 @@ def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
     )
 
 
-def _missing_folders(loaded: Document) -> list[str]:
-    """Folders of checkpoints that are not there, of any alternative. Another sweep may have to write them first."""
-    found: dict[str, None] = {}
-    for recipe in (plain_sweep(plain.tree) for plain in covering(loaded.tree)):
-        seeds = [recipe.of_seed(offset).scoped_student for offset in range(recipe.search.runs_per_setting)]
-        for section, config in (("teachers", recipe.teachers), *(("student", each) for each in seeds)):
-            path = getattr(config, "path", None)
-            try:
-                refuse_misspelled(path or ".")
-            except StoreError as error:
-                found[f"{section}.path: {error}"] = None
-    return list(found)
+def _larger(
+    loaded: Document, file: Path, set_: list[str] | None, variants: list[str] | None, small: bool
+) -> list[str]:
+    """What the file's variant `small` does not shrink. With other variants and overrides it may be of another sweep."""
+    if set_ or variants or small or SMALL not in loaded.variants:
+        return []
+    larger = larger_settings(loaded, document(file, None, [SMALL]))
+    return [f"variants.{SMALL} is larger than the file: {'; '.join(larger)}"] if larger else []
 
 
 def _check_variant(loaded: Document, name: str) -> None:

@@ -14,8 +14,10 @@ from raykd.errors import RunError
 from raykd.runs.cluster import connected
 from raykd.runs.topology import Topology
 from raykd.sweep.exposed import Exposed
+from raykd.sweep.given_files import placed
 from raykd.sweep.monitor import Monitor
-from raykd.sweep.sweep import Sweep, placed
+from raykd.sweep.slow_precision import slow_precision
+from raykd.sweep.sweep import Sweep
 
 RESTARTS = "RAYKD_RESTARTS"
 """How often this command has started again because Ray died; in the environment, which it passes on to itself."""
@@ -39,7 +41,7 @@ def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterat
             monitor.watched(),
         ):
             monitor.watchers.append(Exposed(sweep.file.name))
-            for warning in warnings:
+            for warning in (*warnings, *slow_precision(sweep.document)):
                 monitor.warn(warning)
             sweep.nodes.warn = monitor.warn
             if len(cluster.nodes) > 1:

@@ -15,7 +15,8 @@ from raykd.corpora import PARTS, Corpus, read_corpus
 from raykd.corpora.describe import describe, examples
 from raykd.corpora.detect import Detected, detect
 from raykd.errors import CorpusError
-from raykd.sweep.draft import draft, task_of
+from raykd.sweep.draft import draft, fitting_tasks
+from raykd.tasks import TASKS
 
 MOST_LABELS, MOST_UNUSED = 8, 4
 
@@ -25,6 +26,12 @@ def init(
         str, typer.Argument(metavar="DIR", help="The folder of a corpus, or its URI.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="The sweep file that is written.")] = Path("sweep.yaml"),
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="What is predicted, where the labels fit several tasks: parsing, of a treebank; aspect."
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Look at the corpus in DIR and write a first sweep file for it: format, columns, languages, parts are found."""
@@ -33,17 +40,28 @@ def init(
     found = detect(folder)
     languages = ", ".join(found.settings["languages"])
     stdout.print(f"init: reading {languages} from {folder}", highlight=False, soft_wrap=True)
+    if task is not None and found.tree_settings and TASKS.get(task, TASKS["pos"]).structure == "trees":
+        found = found.with_trees()
     found, corpus = _read(found)
     figures = describe(corpus)
+    task = _fitting(task, fitting_tasks(found, figures), folder)
     stdout.print(corpus_table(found, figures))
     _say(found, figures, examples(corpus))
-    out.write_text(draft(found, figures, shlex.quote(str(out))), encoding="utf-8")
+    out.write_text(draft(found, figures, shlex.quote(str(out)), task), encoding="utf-8")
     file = shlex.quote(str(out))
     stdout.print(
-        f"init: {out} is written, task {task_of(figures)}. Look at it, then: raykd check {file}, "
+        f"init: {out} is written, task {task}. Look at it, then: raykd check {file}, "
         f"raykd plan {file} --small, raykd sweep {file} --small",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def _fitting(asked: str | None, tasks: tuple[str, ...], folder: str) -> str:
+    """The task of the sweep file. Raises CorpusError where the corpus has no labels of the one that was asked for."""
+    if asked is None or asked in tasks:
+        return asked or tasks[0]
+    hint = f"give --task {' or '.join(tasks)}, or leave it out"
+    raise CorpusError(folder, None, f"its labels are not of task {asked!r}", hint)
 
 
 def _read(found: Detected) -> tuple[Detected, Corpus]:

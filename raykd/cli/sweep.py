@@ -25,7 +25,7 @@ from raykd.cli.options import (
 )
 from raykd.cli.pages import page_kept, report_files
 from raykd.counted import counted
-from raykd.errors import RaykdError
+from raykd.errors import RaykdError, UnlearntError
 from raykd.figures import latency_searched
 from raykd.front import front_of
 from raykd.redact import redacted
@@ -65,7 +65,7 @@ def sweep(
     """Train teachers, precompute their signals once, search students, and show the Pareto front."""
     planned = Sweep(document(file, set_, variant, small))
     objectives = planned.file.objectives
-    command = f"raykd sweep {again(file, variant, small, set_)}{f' --address {address}' if address else ''} --resume"
+    command = _resume(file, variant, small, set_, address)
     # Whatever can refuse the sweep comes before anything is computed, stored or logged, what is quick first.
     planned.refuse(resume=resume)
     check_tracking(planned.file.tracking.uri)
@@ -73,7 +73,8 @@ def sweep(
         trials, teachers, judged, tracker = _swept(planned, address, resume=resume, plain=plain)
     except RaykdError as error:
         if planned.records.lease is not None:
-            error.goes_on = command
+            anyway = ["teachers_must_learn=false"] if isinstance(error, UnlearntError) else []
+            error.goes_on = _resume(file, variant, small, [*(set_ or ()), *anyway], address)
         raise
     show_front(trials, teachers, judged, sweep=planned.file.name, objectives=objectives)
     stdout.print(
@@ -103,6 +104,14 @@ def sweep(
         raise typer.Exit(NO_FRONT)
     if failed:
         raise typer.Exit(GAPS)
+
+
+def _resume(
+    file: Path, variants: list[str] | None, small: bool, overrides: list[str] | None, address: str | None
+) -> str:
+    """The command that goes on with the sweep."""
+    where = f" --address {address}" if address else ""
+    return f"raykd sweep {again(file, variants, small, overrides)}{where} --resume"
 
 
 def _swept(

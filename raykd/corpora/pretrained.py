@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,11 +14,22 @@ from tokenizers import Tokenizer
 from raykd.corpora.pieces import Special, split_words
 from raykd.corpora.pruning import prune as pruned_tokenizer
 from raykd.corpora.ragged import Ragged, offsets_of
-from raykd.errors import CorpusError
+from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import UTTERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
+
+
+def refuse_no_tokenizer(path: str) -> None:
+    """Raise StoreError for a folder without the files of a tokenizer; a name on the Hub is not looked at."""
+    folder = Path(path)
+    if folder.is_dir() and not any(any(folder.glob(pattern)) for pattern in _TOKENIZERS):
+        raise StoreError(
+            path, "has no tokenizer (tokenizer.json)", "copy the files of the checkpoint's tokenizer into it"
+        )
 
 
 @dataclass(frozen=True)

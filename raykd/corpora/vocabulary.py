@@ -22,7 +22,7 @@ from pydantic import Field
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from raykd.corpora.pieces import CONTINUING, Special, Vocabulary, split_words
-from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.pretrained import HFVocabulary, refuse_no_tokenizer
 from raykd.corpora.ragged import Ragged, flatten_lists, offsets_of, table_column
 from raykd.corpora.sentence import SEPARATOR
 from raykd.spec import Frozen
@@ -338,6 +338,10 @@ class PretrainedConfig(Frozen):
     pruned: bool = False
     """Keep only the pieces of the training and unlabelled text, which is split as before; other text is split into
     these pieces."""
+
+    def refuse_unreadable(self, languages: Sequence[str]) -> None:
+        """Raise StoreError where it is a folder without a tokenizer."""
+        refuse_no_tokenizer(self.path)
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
         """The checkpoint's vocabulary, pruned to the pieces of these words if it is to be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -13,8 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from raykd.corpora.pretrained import refuse_no_tokenizer
 from raykd.digests import path_sha256
-from raykd.errors import StoreError
+from raykd.errors import MissingError, StoreError
 
 # Transformers writes this where a tokenizer states no limit.
 _NO_LIMIT = 10**6
@@ -25,6 +27,10 @@ SAFE = {"use_safetensors": True, "trust_remote_code": False}
 """How Transformers loads a checkpoint: no pickle, and no code that comes with it."""
 _SETTINGS = ("config.json", "tokenizer*.json", "vocab.*", "merges.txt", "special_tokens_map.json")
 _SETTINGS += ("added_tokens.json", "*.model")
+_SPACY = ("config.cfg", "meta.json")
+_EXPECTED = (
+    "give a folder with config.json, weights in safetensors and a tokenizer, as save_pretrained writes it"
+)
 
 
 def checkpoint_folder(path: str) -> Path:
@@ -48,7 +54,7 @@ def checkpoint_folder(path: str) -> Path:
 
 
 def refuse_misspelled(path: str) -> None:
-    """Raise StoreError for what is no name on the Hub, and no folder either, without asking the Hub."""
+    """Raise MissingError for what is no name on the Hub, and no folder either, without asking the Hub."""
     place = Path(path)
     if place.is_dir():
         return
@@ -62,7 +68,49 @@ def refuse_misspelled(path: str) -> None:
     near = get_close_matches(place.name, there, n=1)
     hint = f"did you mean {place.parent / near[0]}?" if near else "give the folder of a checkpoint"
     shown = f"; {place.parent} has {', '.join(there[:8])}" if there and not near else ""
-    raise StoreError(path, f"is no folder{shown}", hint)
+    raise MissingError(path, f"is no folder{shown}", hint)
+
+
+def refuse_unreadable(path: str, *, head: str = "") -> None:
+    """Look at a checkpoint without loading it. Of a name on the Hub nothing is looked at.
+
+    Args:
+        path: its folder, or its name on the Hub.
+        head: how the class of a checkpoint ends that has a trained head, such as `ForTokenClassification`.
+
+    Raises:
+        MissingError: there is no such folder, and no such name.
+        StoreError: the folder holds no checkpoint that Transformers reads, or one without that head.
+    """
+    refuse_misspelled(path)
+    folder = Path(path)
+    if not folder.is_dir():
+        return
+    settings = _settings(path)
+    classes = settings.get("architectures") or ()
+    if head and classes and not any(str(name).endswith(head) for name in classes):
+        raise StoreError(
+            path, f"has no trained head: it is a {classes[0]}, not {head}", "set fine_tune: true"
+        )
+    _weight_files(folder)
+    refuse_no_tokenizer(path)
+
+
+def _settings(path: str) -> dict[str, Any]:
+    """The configuration of the checkpoint in the folder `path`."""
+    folder = Path(path)
+    if not (folder / "config.json").is_file():
+        _refuse_spacy(path)
+        raise StoreError(path, "has no config.json", _EXPECTED)
+    try:
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(path, f"its config.json cannot be read ({error})", _EXPECTED) from error
+    if not isinstance(settings, dict) or not settings.get("model_type"):
+        raise StoreError(
+            path, "its config.json names no model_type, as a checkpoint of Transformers does", _EXPECTED
+        )
+    return settings
 
 
 def weights_checksum(path: str) -> str:
@@ -157,9 +205,15 @@ def quietly() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
+def _refuse_spacy(path: str) -> None:
+    if all((Path(path) / name).is_file() for name in _SPACY):
+        raise StoreError(path, "is a pipeline of spaCy, no checkpoint of Transformers", _EXPECTED)
+
+
 def _weight_files(folder: Path) -> list[Path]:
     if files := _files(folder, (_WEIGHTS,)):
         return files
+    _refuse_spacy(str(folder))
     hint = (
         f"a checkpoint has {_WEIGHTS} next to its config.json; one with pytorch_model.bin, which is a pickle and may "
         "run code, is loaded by Transformers where you trust it, and stored again by its save_pretrained"

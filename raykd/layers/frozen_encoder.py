@@ -25,6 +25,7 @@ from raykd.layers.checkpoint import (
     checkpoint_folder,
     quietly,
     reading_limit,
+    refuse_unreadable,
     weights_checksum,
 )
 from raykd.layers.pieces import first_of_pieces, in_half, mean_of_pieces
@@ -49,6 +50,10 @@ class EncoderConfig(Frozen):
     """A word's vector: the mean of its pieces, or its first piece."""
     checksum: str | None = None
     """Checksum of the checkpoint's files (raykd sets it); a checkpoint that changed is refused."""
+
+    def refuse_unreadable(self, languages: Sequence[str]) -> None:
+        """Raise StoreError where there is no such checkpoint; MissingError where there is nothing."""
+        refuse_unreadable(self.path)
 
     def pinned(self, language: str | None = None) -> EncoderConfig:
         """The same encoder with its checksum, which makes its identity that of the weights, and its whole path: Ray's

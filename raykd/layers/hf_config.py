@@ -17,6 +17,7 @@ from raykd.layers.checkpoint import (
     embedding_dim,
     quietly,
     reading_limit,
+    refuse_unreadable,
     weights_checksum,
 )
 from raykd.layers.model import checked_layer
@@ -45,6 +46,10 @@ class HFConfig(Frozen):
     def tokenizer(self) -> PretrainedConfig:
         """The checkpoint's own."""
         return PretrainedConfig(kind="pretrained", path=self.path, pruned=self.vocabulary == "pruned")
+
+    def refuse_unreadable(self, languages: Sequence[str]) -> None:
+        """Raise StoreError where there is no such checkpoint; MissingError where there is nothing."""
+        refuse_unreadable(self.path)
 
     def pinned(self, language: str | None = None) -> Self:
         """The same with its checkpoint's checksum, which makes its identity that of the weights."""

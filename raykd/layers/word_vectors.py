@@ -51,6 +51,14 @@ class WordVectorsConfig(Frozen):
     checksum: str | None = None
     """Checksum of the file (raykd sets it); a file that changed is refused."""
 
+    def refuse_unreadable(self, languages: Sequence[str]) -> None:
+        """Raise StoreError where a file is missing or begins with no word and its components. Of a URI nothing is
+        looked at: the file would have to be copied."""
+        files = dict.fromkeys(self.vectors.replace(LANGUAGE, language) for language in languages)
+        for file in (each for each in files if "://" not in each):
+            with _refused(file, "cannot be read"), _opened(Path(file)) as stream:
+                _components(file, stream.readline().split())
+
     def pinned(self, language: str | None = None) -> WordVectorsConfig:
         """The same vectors with their checksum and the language's file.
 
@@ -165,12 +173,16 @@ def _sizes(file: str, checksum: str) -> tuple[int, int]:
     """Words and components, by the first line; where it does not say them, every line is a word."""
     with _refused(file, "cannot be read"), _opened(_path(file)) as stream:
         cells = stream.readline().split()
-        if _is_header(cells):
-            return int(cells[0]), int(cells[1])
-        words = sum(1 for line in stream if line.strip()) + 1
+        size = _components(file, cells)
+        words = int(cells[0]) if _is_header(cells) else sum(1 for line in stream if line.strip()) + 1
+    return words, size
+
+
+def _components(file: str, cells: Sequence[bytes]) -> int:
+    """Components of a vector, by the cells of the file's first line."""
     if len(cells) < 2:
         raise StoreError(file, "its first line is no word with its components", _HINT)
-    return words, len(cells) - 1
+    return int(cells[1]) if _is_header(cells) else len(cells) - 1
 
 
 def _is_header(cells: Sequence[bytes]) -> bool:

@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+from raykd.corpora.detect.names import UNKNOWN as NO_LANGUAGE
 from raykd.figures import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, scores_of
 from raykd.front import gold_twin
 from raykd.report.form import FORMS, gain, in_words, percent, size, spread
@@ -67,7 +68,7 @@ def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> 
     # Each value as JSON, which is YAML: `no` stays a language for readers of YAML 1.1.
     run, task = exported.run, TASKS[exported.run.task]
     # Hugging Face takes codes of two or three letters.
-    if languages := [each for each in exported.languages if re.fullmatch("[a-z]{2,3}", each)]:
+    if languages := [each for each in _languages(exported) if re.fullmatch("[a-z]{2,3}", each)]:
         yield "language", languages
     yield "license", stated.license or UNKNOWN
     yield "library_name", "raykd"
@@ -81,7 +82,7 @@ def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> 
     values = [
         {
             "type": task.score_name,
-            "name": f"test {task.score_label} {language}",
+            "name": f"test {task.score_label} {_language(language)}",
             "value": round(100 * value, 2),
         }
         for language, value in _by_language(exported.result.scores, "test").items()
@@ -92,6 +93,16 @@ def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> 
         "metrics": values,
     }
     yield "model-index", [{"name": _name(exported, origin), "results": [result] if values else []}]
+
+
+def _languages(exported: Exported) -> list[str]:
+    """The languages that the corpus names."""
+    return [each for each in exported.languages if each != NO_LANGUAGE]
+
+
+def _language(name: str) -> str:
+    """A language as tables show it."""
+    return "not stated" if name == NO_LANGUAGE else name
 
 
 def _name(exported: Exported, origin: Origin | None) -> str:
@@ -110,7 +121,7 @@ def _summary(exported: Exported, origin: Origin | None) -> str:
     label = "labels each pair of texts" if task.pairs else label
     if exported.trees is not None:
         label = "finds the head of each word and its relation"
-    languages = ", ".join(exported.languages)
+    languages = ", ".join(_languages(exported))
     return f"A {kind} that {label} ({run.task}) in {languages or 'text'}, made by raykd.{where}"
 
 
@@ -130,7 +141,8 @@ def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
     if len(rows) == 2:
         rows = rows[:1]  # of one language it is its mean
     yield from _table(
-        ["language", *cells], [[name, *(percent(own.get(name)) for own in cells.values())] for name in rows]
+        ["language", *cells],
+        [[_language(name), *(percent(own.get(name)) for own in cells.values())] for name in rows],
     )
     yield f"In percent. Dev selected the {exported.run.role}, test is only reported."
     if origin is not None:
@@ -193,7 +205,7 @@ def _data(exported: Exported) -> Iterator[str]:
     yield ""
     yield from _table(
         ["language", *used],
-        [[name, *(f"{parts[part].get(name, 0):,}" for part in used)] for name in names],
+        [[_language(name), *(f"{parts[part].get(name, 0):,}" for part in used)] for name in names],
     )
     yield from (f"- {message}" for message in exported.corpus.parts_of_speech())
     # Raw text does not show such words, and the model learnt them.

@@ -146,11 +146,12 @@ def _of_teachers(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
         if teacher.scores.mean("dev") == 0.0:
             text = f"the teacher {teacher.name} predicts nothing (dev {label} 0.0); train it longer, or otherwise"
             yield Finding(text, blocks=True)
-        elif teacher.majority is not None and (teacher.scores.mean("dev") or 0.0) <= teacher.majority:
-            most = f"the most frequent label (dev {label} {percent(teacher.majority)})"
-            yield Finding(
-                f"the teacher {teacher.name} is no better than {most}; train it longer", blocks=True
-            )
+        elif (most := teacher.majority_score) is not None and (teacher.scores.mean("dev") or 0.0) <= most:
+            text = f"is no better than the most frequent label (dev {label} {percent(most)}); train it longer"
+            yield Finding(f"the teacher {teacher.name} {text}", blocks=True)
+        elif teacher.unlearnt:
+            text = f"predicts no more than the most frequent label in {', '.join(teacher.unlearnt)}"
+            yield Finding(f"the teacher {teacher.name} {text}")
         if teacher.still_rises:
             yield Finding(
                 f"the teacher {teacher.name} was best in its last epoch; raise teachers.epochs or teachers.max_steps"

@@ -9,7 +9,7 @@ from raykd.counted import counted
 from raykd.figures import COMPRESSION, LATENCY, SPEEDUP
 from raykd.front import GOLD, confirmed
 from raykd.report.form import apart, costs_in_words, percent
-from raykd.trial import Teacher, Trial, score_label_of, teacher_score
+from raykd.trial import Teacher, Trial, majority_score, score_label_of, teacher_score
 
 GOOD_ENOUGH = 0.95
 """The share of the teacher's dev score that a student to ship keeps, where nothing else is asked for."""
@@ -65,11 +65,6 @@ def weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev_labels:
     return (
         f"The teacher is weak: dev {label} {percent(score)}, and {' and '.join(reasons)}." if reasons else ""
     )
-
-
-def majority_score(teachers: Sequence[Teacher]) -> float | None:
-    """The dev score of the most frequent label; None where it is not known."""
-    return max((teacher.majority for teacher in teachers if teacher.majority is not None), default=None)
 
 
 def best_alone(

@@ -19,16 +19,14 @@ from raykd.corpora.sources import find_corpus, restricted_corpus
 from raykd.corpora.tags import CONSTRAINED
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
 from raykd.layers.heads import DECODERS
-from raykd.layout import RESULT
 from raykd.needs import read_live, to_store
 from raykd.objectives import Gold
 from raykd.redact import redacted
-from raykd.results import RunResult
 from raykd.runs.embeddings import embeddings_from
 from raykd.runs.labels import store_labels
 from raykd.runs.models import signals_id
 from raykd.runs.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
-from raykd.runs.run import Run, Source
+from raykd.runs.run import Run, Source, find_start
 from raykd.runs.vocabularies import open_vocabulary, store_vocabulary
 from raykd.signals import Need, Sizes
 from raykd.storage import Storage
@@ -311,12 +309,11 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
     """Where the weights are that training starts from, and their checksum."""
     if recipe.start_from is None:
         return None
-    is_id = recipe.start_from.startswith("run-") and "/" not in recipe.start_from
-    folder = storage.child("runs", recipe.start_from) if is_id else Storage(recipe.start_from)
-    result = folder.find_json(RESULT, RunResult.from_plain)
-    if result is None:
+    found = find_start(recipe.start_from, storage)
+    if found is None:
         hint = "set start_from to the id of a finished run (run-…), or to its folder"
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)
+    folder, result = found
     return {"folder": folder.uri, "weights_sha256": result.weights_sha256}
 
 

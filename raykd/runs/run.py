@@ -12,6 +12,8 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from raykd.identity import identity
+from raykd.results import RunResult
+from raykd.storage import Storage
 
 FORMAT = 3
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -192,3 +194,14 @@ def validated(model: Any, plain: dict[str, Any]) -> Any:
 @lru_cache(maxsize=32)
 def _adapter(model: Any) -> TypeAdapter:
     return TypeAdapter(model)
+
+
+def find_start(name: str, storage: Storage) -> tuple[Storage, RunResult] | None:
+    """Return the folder and the result of the run that `start_from` names: by its id in the store, or by its folder.
+
+    None where there is no finished run.
+    """
+    is_id = name.startswith("run-") and "/" not in name
+    folder = storage.child("runs", name) if is_id else Storage(name)
+    result = folder.find_json(RESULT, RunResult.from_plain)
+    return None if result is None else (folder, result)

@@ -13,6 +13,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ MAX_TEXTS, MAX_CHARACTERS, MAX_TOGETHER, MAX_BODY = 1000, 20_000, 200_000, 4 * 2
 NEEDS_POS = (
     "the model reads parts of speech: send tokens with pos, or start the server with a model of them (--pos)"
 )
+FORM = 'send {"texts": ["…"]} or {"tokens": [["…"]]}'
 EXAMPLE: dict[str, Any] = {"texts": ["Ada Lovelace lives in London."]}
 
 
@@ -230,8 +232,12 @@ def _sentence(fault: dict[str, Any]) -> str:
         return f"the body is not JSON ({fault['ctx']['error']})"
     where = ".".join(map(str, fault["loc"][1:]))
     if not where and fault["type"] != "value_error":
-        return 'send {"texts": ["…"]} or {"tokens": [["…"]]} with the header Content-Type: application/json'
+        return f"{FORM} with the header Content-Type: application/json"
+    if fault["type"] == "extra_forbidden":
+        near = get_close_matches(where, Texts.model_fields, n=1)
+        return f"{where}: unknown key; {f'did you mean {near[0]}? ' if near else ''}{FORM}"
     message = fault["msg"].removeprefix("Value error, ")
+    message += f"; {FORM}" if fault["type"] in ("list_type", "string_type") else ""
     return f"{where}: {message}" if where else message
 
 

@@ -13,6 +13,8 @@ from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
 
@@ -110,6 +112,10 @@ class VectorEmbeddings(Frozen):
     def vectors(self) -> WordVectorsConfig:
         """The file."""
         return WordVectorsConfig(vectors=self.path, checksum=self.checksum)
+
+    def refuse_unreadable(self, languages: Sequence[str]) -> None:
+        """Raise StoreError where a file is missing or holds no word vectors."""
+        self.vectors.refuse_unreadable(languages)
 
     def pinned(self, language: str | None) -> VectorEmbeddings:
         """The same vectors with their checksum and the language's file. Raises StoreError where there is none."""

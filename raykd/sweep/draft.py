@@ -18,7 +18,12 @@ WIDTH = 44
 """The column in which comments begin."""
 SENTENCES, HELD_OUT = 20_000, 5_000
 """Most sentences (of 15 words) that a first search trains on, and that dev has: minutes on two cores."""
+PIECES = 25
+"""Pieces of a sentence of 15 words in a multilingual checkpoint, special ones included."""
+LEAST_STEPS = 600
+"""Optimiser steps in which a checkpoint learns a new head: fewer, and its labels are the most frequent one alone."""
 POLARITY = frozenset(("POS", "NEG", "NEU", "POSITIVE", "NEGATIVE", "NEUTRAL", "CONFLICT"))
+SCOPES = "one for each language (language), or one for all (all)"
 RELATIVE = "relative to the folder in which raykd is called"
 PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 
@@ -47,24 +52,36 @@ def task_of(figures: Mapping[str, Any]) -> str:
     return "aspect" if labels <= POLARITY else "ner"
 
 
-def draft(found: Detected, figures: Mapping[str, Any], file: str) -> str:
-    """The text of a sweep file for the corpus that was found, with the variant `small`.
+def fitting_tasks(found: Detected, figures: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tasks that the labels of a corpus may be of, the one that they look like first."""
+    guess = task_of(figures)
+    same = (name for name in ("ner", "aspect") if guess in ("ner", "aspect"))
+    trees = (name for name, task in TASKS.items() if task.structure == "trees" and found.tree_settings)
+    return tuple(dict.fromkeys((guess, *same, *trees)))
 
-    `figures` are those of the whole corpus (`describe`), `file` is what the commands in its comments name.
+
+def draft(found: Detected, figures: Mapping[str, Any], file: str, task: str) -> str:
+    """Return the text of a sweep file for the corpus that was found, with the variant `small`.
+
+    Args:
+        found: the corpus.
+        figures: those of the whole corpus (`describe`).
+        file: what the commands in its comments name.
+        task: one of `fitting_tasks`.
     """
-    task, sizes = task_of(figures), _sizes(figures)
-    teacher, student = _models(task, sizes)
+    sizes = _sizes(figures)
+    teacher, student = _parsers(sizes) if TASKS[task].structure == "trees" else _models(task, sizes)
     score = TASKS[task].score_name
     sections = [
         _head(found.root, file, _name(found.root)),
         f"name: {_flow(_name(found.root))}",
-        _line(f"task: {task}", f"the score is {TASKS[task].score_label}; others: {_others(task)}"),
+        _line(f"task: {task}", f"the score is {TASKS[task].score_label}{_others(task, found, figures)}"),
         _corpus(found, figures, sizes),
         teacher,
-        _checkpoint(task),
+        _checkpoint(task, sizes),
         student,
         _search(task, score, sizes),
-        _small(found, sizes),
+        _small(found, figures, task, sizes),
     ]
     return "\n".join(sections) + "\n"
 
@@ -89,6 +106,8 @@ def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
         "split": "shares of train that become train, dev and test"
         + ("; test is read" if settings.get("split", {}).get("test") == 0 else ""),
         "scheme": "" if settings.get("scheme") == "flat" else "how the files write spans",
+        "tag": "heads and relations" if settings.get("tag") == "tree" else "",
+        "pos": "the column of parts of speech, which students read",
         "unlabelled_languages": "without labels: their text is read, and their test",
         "zero_shot_languages": "of these only the test is read",
         "encoding": "guessed",
@@ -138,17 +157,15 @@ def _models(task: str, sizes: Sizes) -> tuple[str, str]:
     """The sections of teachers and student."""
     sentence = TASKS[task].unit == "sentence"
     kind, decoder = ("bilstm_maxent", "maxent") if sentence else ("bilstm_crf", "{choice: [crf, maxent]}")
-    scope = "language" if 1 < sizes.languages <= 4 and not sizes.targets and not sentence else "all"
-    epochs = min(40, max(10, 80_000 // sizes.train))
     characters = "\n  character_dim: 0" if sentence else ""
     vocabulary = 4000 if sizes.train < 4000 else 8000 if sizes.languages <= 4 else 16000
     teacher = f"""\
 teachers:                                   # large and accurate; they label text for the students
   kind: {kind}
-{_line(f"  scope: {scope}", "one for each language (language), or one for all (all)")}
+{_line(f"  scope: {_scope(sizes, alone=sentence)}", SCOPES)}
   embedding_dim: 100
   hidden_dim: 128{characters}
-  epochs: {epochs}
+  epochs: {_teacher_epochs(sizes)}
   training: {{optimiser: adam, learning_rate: 2e-3, batch_tokens: 1000, dropout: 0.3}}"""
     student = f"""\
 student:                                    # small and fast; every {{choice: …}} is searched
@@ -160,8 +177,55 @@ student:                                    # small and fast; every {{choice: �
     return teacher, student
 
 
-def _checkpoint(task: str) -> str:
+def _parsers(sizes: Sizes) -> tuple[str, str]:
+    """The sections of teachers and student that parse."""
+    teacher = f"""\
+teachers:                                   # large and accurate; they parse text for the students
+  kind: biaffine_parser
+{_line(f"  scope: {_scope(sizes)}", SCOPES)}
+  embedding_dim: 50
+  hidden_dim: 128
+  layers: 2
+  character_dim: 32
+  character_hidden: 32
+  arc_dim: 128
+  relation_dim: 64
+  epochs: {_teacher_epochs(sizes)}
+  training: {{optimiser: adam, learning_rate: 2e-3, batch_tokens: 1000}}"""
+    student = f"""\
+student:                                    # small and fast; every {{choice: …}} is searched
+  kind: bilstm
+{_line("  embedding_dim: {choice: [32, 64]}", "E")}
+{_line("  hidden_dim: {choice: [64, 128]}", "H, per direction")}
+  character_dim: 32
+  character_hidden: 32
+  decoder: maxent
+{_line("  encoding: relative_pos", "each head as a label: the second NOUN to the left, …")}
+  vocabulary: {{kind: word, min_count: 2}}"""
+    return teacher, student
+
+
+def _scope(sizes: Sizes, *, alone: bool = False) -> str:
+    """Whether there is one teacher for each language; `alone`: never."""
+    return "language" if 1 < sizes.languages <= 4 and not sizes.targets and not alone else "all"
+
+
+def _teacher_epochs(sizes: Sizes) -> int:
+    return min(40, max(10, 80_000 // sizes.train))
+
+
+def _student_epochs(sizes: Sizes) -> int:
+    return min(40, max(8, 80_000 // sizes.train))
+
+
+def _checkpoint(task: str, sizes: Sizes) -> str:
+    """The lines, commented out, that have a Transformers checkpoint teach."""
+    if TASKS[task].structure == "trees":
+        return """\
+# The vectors of a frozen Transformers encoder make a better parser. This line among those of `teachers` above:
+#   contextual: {path: intfloat/multilingual-e5-small}   # a folder, or a name on the Hugging Face Hub"""
     kind = "hf_sequence_classifier" if TASKS[task].unit == "sentence" else "hf_token_classifier"
+    steps, batch, rate = _fine_tuning(min(sizes.train, SENTENCES))
     return f"""\
 # A Transformers checkpoint, fine-tuned on this corpus, is a better teacher. These lines in the place of `teachers`
 # above, and without `teachers` in the variant `small`:
@@ -170,26 +234,32 @@ def _checkpoint(task: str) -> str:
 #   path: bert-base-multilingual-cased      # a folder, or a name on the Hugging Face Hub
 #   fine_tune: true
 #   vocabulary: pruned                      # to the pieces of this corpus
-#   epochs: 3
-#   training: {{optimiser: adamw, learning_rate: 5e-5, learning_rate_schedule: linear, warmup: 0.1}}"""
+#   epochs: null
+{_line(f"#   max_steps: {steps}", f"a new head takes some {LEAST_STEPS}, however small the corpus")}
+#   training:
+#     {{optimiser: adamw, learning_rate: {rate}, learning_rate_schedule: linear, warmup: 0.1, batch_tokens: {batch}}}"""
+
+
+def _fine_tuning(sentences: int) -> tuple[int, int, str]:
+    """Optimiser steps, pieces of a batch, and learning rate with which a checkpoint is fine-tuned.
+
+    Batches are so small that three epochs have `LEAST_STEPS` steps, but have at least 300 pieces, below which a
+    gradient is noise, and at most 2000. Where three epochs have fewer steps, there are more epochs.
+    """
+    pieces = PIECES * sentences
+    batch = min(2000, max(300, 3 * pieces // LEAST_STEPS // 100 * 100))
+    return max(LEAST_STEPS, 3 * pieces // batch // 10 * 10), batch, "1e-4" if batch < 1000 else "5e-5"
 
 
 def _search(task: str, score: str, sizes: Sizes) -> str:
-    epochs = min(40, max(8, 80_000 // sizes.train))
-    objectives = """\
-    - {kind: top_wk, k: {int: [1, 10]}}     # the teacher's K best labellings
-    - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # its probabilities, word by word
-    - {kind: structural, temperature: {choice: [1, 2, 3]}}  # and of neighbours"""
-    if TASKS[task].unit == "sentence":
-        objectives = """\
-    - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # the teacher's probabilities
-    - {kind: logits}                        # and their logarithms"""
+    epochs = _student_epochs(sizes)
+    dropout, batch = (0.33, 500) if TASKS[task].structure == "trees" else (0.2, 2000)
     return f"""\
 objective:                                  # how a student learns from its teacher
   choice:
-{objectives}
+{_objectives(task)}
 schedule: {{epochs: {epochs}, anneal_rate: {{choice: [0.5, 1.0, 1.5]}}, anneal_horizon: {epochs}}}
-training: {{optimiser: adam, learning_rate: 2e-3, batch_tokens: 2000, dropout: 0.2, seed: 0}}
+training: {{optimiser: adam, learning_rate: 2e-3, batch_tokens: {batch}, dropout: {dropout}, seed: 0}}
 search:
   trials: 12
   sampler: tpe
@@ -203,25 +273,51 @@ search:
 {_line("tracking: {uri: sqlite:///mlflow.db}", "mlflow ui --backend-store-uri sqlite:///mlflow.db")}"""
 
 
-def _small(found: Detected, sizes: Sizes) -> str:
-    corpus = {"cap": max(500, 2000 // sizes.languages)}
-    if "split" in found.settings:
-        corpus["cap"] = corpus["cap"] * 4 // 3
-    else:
+def _objectives(task: str) -> str:
+    """The alternatives of the section `objective`, a line each."""
+    if TASKS[task].unit == "sentence":
+        return """\
+    - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # the teacher's probabilities
+    - {kind: logits}                        # and their logarithms"""
+    if TASKS[task].structure == "trees":
+        return """\
+    - {kind: top_wk, k: {int: [1, 5]}}      # the teacher's K best heads and relations
+    - {kind: structural, temperature: {choice: [1, 2, 3]}}  # the probabilities of all of them"""
+    return """\
+    - {kind: top_wk, k: {int: [1, 10]}}     # the teacher's K best labellings
+    - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # its probabilities, word by word
+    - {kind: structural, temperature: {choice: [1, 2, 3]}}  # and of neighbours"""
+
+
+def _small(found: Detected, figures: Mapping[str, Any], task: str, sizes: Sizes) -> str:
+    """The variant `small`: nothing in it is larger than in the file above."""
+    teacher, epochs = min(12, _teacher_epochs(sizes)), min(8, _student_epochs(sizes))
+    parses = TASKS[task].structure == "trees"
+    layers = "layers: 1, arc_dim: 32, relation_dim: 16, " if parses else ""
+    size, training = 32 if parses else 50, "{learning_rate: 5e-3, batch_tokens: 500}"
+    return f"""\
+variants:
+  small:                                    # raykd sweep … --small: does it all work?
+    corpus: {_flow(_small_corpus(found, figures, sizes))}
+    teachers: {{embedding_dim: {size}, hidden_dim: {size}, {layers}epochs: {teacher}, training: {training}}}
+    student: {{embedding_dim: {{choice: [16, 32]}}, hidden_dim: 32}}
+    schedule: {{epochs: {epochs}, anneal_horizon: {epochs}}}
+    training: {training}
+    search: {{trials: 3}}
+{_line("    teachers_must_learn: false", "a try goes on with what they learnt")}"""
+
+
+def _small_corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> dict[str, int]:
+    drawn = "split" in found.settings
+    corpus = {"cap": max(500, 2000 // sizes.languages) * (4 if drawn else 3) // 3}
+    if not drawn:
         corpus["dev_cap"] = 100
     if found.settings.get("split", {}).get("test", 0) == 0:
         corpus["test_cap"] = 100
     if "unlabelled" in found.settings or "unlabelled_languages" in found.settings:
         corpus["unlabelled_cap"] = 200
-    return f"""\
-variants:
-  small:                                    # raykd sweep … --small: does it all work?
-    corpus: {_flow(corpus)}
-    teachers: {{embedding_dim: 50, hidden_dim: 50, epochs: 12, training: {{learning_rate: 5e-3, batch_tokens: 500}}}}
-    student: {{embedding_dim: {{choice: [16, 32]}}, hidden_dim: 32}}
-    schedule: {{epochs: 8, anneal_horizon: 8}}
-    training: {{learning_rate: 5e-3, batch_tokens: 500}}
-    search: {{trials: 3}}"""
+    whole = {key: value for key, value, _ in _caps(found.settings, figures, sizes)}
+    return {key: min(value, whole.get(key, value)) for key, value in corpus.items()}
 
 
 def _sizes(figures: Mapping[str, Any]) -> Sizes:
@@ -233,8 +329,10 @@ def _sizes(figures: Mapping[str, Any]) -> Sizes:
     return Sizes(size("train"), size("dev"), len(figures["languages"]) - targets, targets)
 
 
-def _others(task: str) -> str:
-    return ", ".join(name for name in TASKS if name != task)
+def _others(task: str, found: Detected, figures: Mapping[str, Any]) -> str:
+    """The other tasks that the labels may be of, and how a file for one of them is written."""
+    others = [name for name in fitting_tasks(found, figures) if name != task]
+    return f"; raykd init --task writes a file for {', '.join(others)}" if others else ""
 
 
 def _name(root: str) -> str:

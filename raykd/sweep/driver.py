@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from statistics import fmean
 
-from raykd.corpora import Corpus
-from raykd.corpora.report import label_counts
 from raykd.errors import RunError
 from raykd.front import front_of
 from raykd.runs.execute import find_result, keep_place, missing_results
@@ -27,15 +24,15 @@ from raykd.sweep.budget import Budget
 from raykd.sweep.confirm import confirm_front, with_seeds
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.costs import cost_of, keep_grid, measure_costs, renew_costs
-from raykd.sweep.outcome import teacher_row
 from raykd.sweep.recorder import Recorder
-from raykd.sweep.records import Record, TrainingLabels
+from raykd.sweep.records import Record
 from raykd.sweep.scheduler import InTurn, RunList, Trials
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
+from raykd.sweep.teacher_rows import refuse_unlearnt, save_teachers
 from raykd.tracking.tracker import Tracker
-from raykd.trial import UNFINISHED, Teacher, Trial, scores_of, teacher_score
+from raykd.trial import UNFINISHED, Teacher, Trial, teacher_score
 
 
 def run_sweep(
@@ -47,7 +44,7 @@ def run_sweep(
 
     Raises:
         PlacementError: before anything starts, if a run cannot be placed.
-        RunError: if a teacher could not be trained.
+        RunError: if a teacher could not be trained, or none learnt anything.
         StoreError: if the store fails.
     """
     resources = sweep.file.resources
@@ -87,7 +84,12 @@ def before_search(
     tracker: Tracker,
     listener: Listener,
 ) -> Recorder:
-    """What comes between the teachers, of which those `trained` count for the budget, and the search."""
+    """What comes between the teachers, of which those `trained` count for the budget, and the search.
+
+    Raises:
+        UnlearntError: no teacher learnt anything.
+    """
+    refuse_unlearnt(sweep, listener)
     compute_transfer(sweep.transfer(), sweep.file.resources, cluster, listener, sweep.nodes)
     for _, run in trained:
         result = find_result(sweep.storage, run)
@@ -117,6 +119,7 @@ def teach(sweep: Sweep, cluster: Topology, listener: Listener) -> Precomputed | 
     preflight(resources, cluster)
     compute_teacher_features(sweep, cluster, listener)
     train_teachers(sweep, cluster, listener)
+    refuse_unlearnt(sweep, listener)
     return compute_transfer(sweep.transfer(), resources, cluster, listener, sweep.nodes)
 
 
@@ -203,26 +206,6 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
         )
 
 
-def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
-    """Save and show the rows that students are compared with."""
-    rows = [replace(row, majority=_majority(sweep, row)) for row in teacher_rows(sweep)]
-    corpora = {each.preparation.corpus_id: each.preparation.corpus for each in sweep.preparations.values()}
-    counts = {
-        part: {key: _labels(corpus, part) for key, corpus in corpora.items()} for part in ("dev", "train")
-    }
-    training = [
-        TrainingLabels(each.differences, counts["train"][each.preparation.corpus_id])
-        for each in sweep.preparations.values()
-    ]
-    # What a masked language model predicts is no label of the corpus.
-    hidden = sweep.file.labels.structure == "pieces"
-    dev_labels = None if hidden else min(sum(labels.values()) for labels in counts["dev"].values())
-    sweep.records.save_teachers(rows, dev_labels=dev_labels, training=training)
-    for teacher in (each for row in rows for each in (row, *row.members)):
-        listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
-    return rows
-
-
 def log_teachers(sweep: Sweep, rows: Sequence[Teacher], tracker: Tracker) -> None:
     """Show the teachers on the tracking server, with the curves of those that were trained alone."""
     for row, (_, teachers) in zip(rows, sweep.teacher_groups, strict=True):
@@ -233,56 +216,6 @@ def log_teachers(sweep: Sweep, rows: Sequence[Teacher], tracker: Tracker) -> Non
             "+".join(each.scores.by_language("dev")) if several else "": each.epochs for each in results
         }
         tracker.log_teacher(row, epochs)
-
-
-def _labels(corpus: Corpus, part: str) -> dict[str, int]:
-    """Language → how many labels it has in a part."""
-    counts = label_counts(corpus.parts[part], corpus.tag_set)
-    return {language: sum(labels.values()) for language, labels in counts.items() if labels}
-
-
-def _majority(sweep: Sweep, row: Teacher) -> float | None:
-    """Dev accuracy of the most frequent label of each language; None of other scores."""
-    score = row.scores.get("dev")
-    if row.score_name != "accuracy" or score is None:
-        return None
-    corpus = sweep.preparation.corpus
-    counts = label_counts(corpus.parts["dev"], corpus.tag_set)
-    shares = [
-        max(labels.values()) / sum(labels.values())
-        for name in score.by_language
-        if (labels := counts.get(name))
-    ]
-    return fmean(shares) if shares else None
-
-
-def teacher_rows(sweep: Sweep) -> list[Teacher]:
-    """One row for all teachers of an alternative, with a row for each seed of an ensemble below it."""
-    rows = []
-    for title, teachers in sweep.teacher_groups:
-        members = [
-            _row(sweep, f"{seed[0].model['kind']} seed {seed[0].training['seed']}", seed, costs=False)
-            for seed in zip(*(teacher.run.members for teacher in teachers), strict=True)
-        ]
-        rows.append(_row(sweep, title, [teacher.run for teacher in teachers], members=members))
-    return rows
-
-
-def _row(
-    sweep: Sweep,
-    name: str,
-    runs: Sequence[Run],
-    *,
-    costs: bool = True,
-    members: Sequence[Teacher] = (),
-) -> Teacher:
-    found = (find_result(sweep.storage, run) for run in runs)
-    measured = [sweep.cost(run) for run in runs] if costs else ()
-    task = sweep.file.labels
-    return teacher_row(
-        name, [result for result in found if result is not None], measured, members=members,
-        score_name=task.score_name, score_label=task.score_label,
-    )  # fmt: skip
 
 
 def _phases(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Iterator[Trials]:

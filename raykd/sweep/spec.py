@@ -18,13 +18,13 @@ from raykd.objectives import Top1
 from raykd.redact import redacted
 from raykd.runs.recipe import Recipe
 from raykd.runs.stated import CardConfig
-from raykd.spec import Document, Frozen, KeyPath, assignments, dotted
+from raykd.spec import Document, Frozen, KeyPath, assignments, dotted, grid_size
 from raykd.sweep.records import NAME
 from raykd.sweep.stopping import StoppingConfig
 from raykd.tracking.config import TrackingConfig
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
-FREE = frozenset({"budget", "resources", "tracking", "store", "baseline", "card"})
+FREE = frozenset({"budget", "resources", "tracking", "store", "baseline", "card", "teachers_must_learn"})
 LATER = ("trials", "confirm")
 """What of `search` may be other when a sweep is resumed."""
 NOT_STORED = (("store",), ("tracking", "uri"))
@@ -107,6 +107,11 @@ class SweepFile(Recipe):
     baseline: Literal["gold", "top_1", "none"] = "none"
     """The front's students, and each objective's best, are trained on labels alone as well, for as many optimiser
     steps: `gold` on the labelled text, `top_1` also on the unlabelled text with the teacher's best labels."""
+    teachers_must_learn: bool = True
+    """Whether the sweep stops, before anything is computed from the teachers, where none of them predicts more than the
+    most frequent label of its language: a dev score of 0, or an accuracy no higher than that label's share. `false`:
+    it goes on with a warning. Where only some are so bad (one language of several), or dev has fewer than 20 labels,
+    it always goes on with a warning."""
     budget: BudgetConfig = BudgetConfig()
     tracking: TrackingConfig = TrackingConfig()
     card: CardConfig = CardConfig()
@@ -187,3 +192,8 @@ def _differing(one: Any, other: Any, path: KeyPath) -> Iterator[KeyPath]:
             yield from _differing(one[key], other[key], (*path, key))
         else:
             yield (*path, key)
+
+
+def planned_trials(tree: Mapping[str, Any], search: SearchConfig, most: int | None = None) -> int:
+    """Return how many trials a sweep has: no more than its space has settings, or than its budget has (`most`)."""
+    return min(each for each in (search.trials, grid_size(tree), most) if each is not None)

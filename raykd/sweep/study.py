@@ -14,7 +14,7 @@ from optuna.distributions import distribution_to_json, json_to_distribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from raykd.figures import OBJECTIVES, objective_values
-from raykd.spec import FloatRange, IntRange, assignments, grid_size, resolve
+from raykd.spec import FloatRange, IntRange, assignments, resolve
 from raykd.sweep.records import Record
 from raykd.sweep.spec import SearchConfig
 from raykd.trial import Trial
@@ -101,11 +101,6 @@ class Study:
 
 _STATES = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED}
 """What failed is tried again, and says nothing until then."""
-
-
-def planned_trials(tree: dict[str, Any], search: SearchConfig, most: int | None = None) -> int:
-    """How many trials a sweep has: never more than its space has settings, or than its budget has (`most`)."""
-    return min(each for each in (search.trials, grid_size(tree), most) if each is not None)
 
 
 class _Suggest:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
-from raykd.errors import SpecError, StoreError
 from raykd.identity import identity
 from raykd.results import Cost
 from raykd.runs.cost import shape_key
@@ -25,10 +21,17 @@ from raykd.storage import Storage
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
-from raykd.sweep.spec import SweepFile, differing_keys, plain_sweep, search_identity, searched_tree
+from raykd.sweep.spec import (
+    SweepFile,
+    differing_keys,
+    plain_sweep,
+    planned_trials,
+    search_identity,
+    searched_tree,
+)
 from raykd.sweep.starts import Starts, starts_of
-from raykd.sweep.study import planned_trials
-from raykd.sweep.sweep_faults import check_sweep, leaves
+from raykd.sweep.sweep_faults import check_sweep
+from raykd.tasks.majority import majority_scores
 from raykd.transfer import Text
 from raykd.trial import UNFINISHED
 
@@ -120,6 +123,12 @@ class Sweep:
         """Name and run of each teacher."""
         return self._distinct(lambda one: [(each.name, each.run) for each in one.teachers], _id)
 
+    @cached_property
+    def majority(self) -> dict[str, float]:
+        """Language → dev score of its most frequent label; empty of tasks without such labels."""
+        corpus = self.preparation.corpus
+        return majority_scores(self.file.labels, corpus.parts["dev"], corpus.tag_set)
+
     @property
     def members(self) -> list[tuple[str, Run]]:
         """Name and run of each teacher that is trained: those of `teachers`, or the members of an ensemble."""
@@ -204,31 +213,6 @@ class Sweep:
                 for teacher in each.preparation.teachers
             ],
         )
-
-
-@contextmanager
-def placed(document: Document) -> Iterator[None]:
-    """A missing or damaged file that the sweep file names becomes a fault at the key that names it.
-
-    Raises:
-        SpecError: in the place of such a StoreError.
-    """
-    try:
-        yield
-    except StoreError as error:
-        paths = [path for path, value in leaves(document.tree) if _names(value, error.name)]
-        if not paths or error.passing:
-            raise
-        message = f"{error.name} {error.problem}; {error.hint}"
-        raise SpecError(document.ordered(document.fault(path, message) for path in paths)) from error
-
-
-def _names(value: Any, file: str) -> bool:
-    """Whether a value of a sweep file names this file: as it is, by its absolute path, or for one of its languages."""
-    if not isinstance(value, str) or not value:
-        return False
-    spellings = {value, value if "://" in value else str(Path(value).absolute())}
-    return any(re.fullmatch(re.escape(each).replace(r"\{lang\}", ".+"), file) for each in spellings)
 
 
 def _id(run: Run) -> str:

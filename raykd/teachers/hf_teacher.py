@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.layers.hf_classifier import classifier, rebuilt
+from raykd.layers.checkpoint import refuse_unreadable
+from raykd.layers.hf_classifier import CLASSES, classifier, rebuilt
 from raykd.layers.hf_config import HFConfig
 from raykd.teachers.ensemble import Seeded
 from raykd.training import Duration, TrainingConfig
@@ -32,7 +33,8 @@ class HFTeacher(HFConfig, Seeded, Duration):
     labels: dict[str, str | None] = Field(default_factory=dict)
     """Other names for the checkpoint's labels; null leaves a label out."""
     epochs: Annotated[int, Field(ge=1)] | None = 3
-    """Passes over its text at most, of which the best is kept."""
+    """Passes over its text at most, of which the best is kept. A new head takes some 600 optimiser steps: of fewer than
+    10,000 sentences set `epochs: null`, `max_steps: 600` and smaller batches, as `raykd init` proposes."""
     training: TrainingConfig = TrainingConfig(
         optimiser="adamw", learning_rate=5e-5, learning_rate_schedule="linear", warmup=0.1
     )
@@ -62,6 +64,12 @@ class HFTeacher(HFConfig, Seeded, Duration):
     def trained(self) -> bool:
         """Whether raykd trains it."""
         return self.fine_tune
+
+    def refuse_unreadable(self, languages: Sequence[str]) -> None:
+        """Raise StoreError where there is no such checkpoint, or it is taken as it is and has no trained head."""
+        refuse_unreadable(
+            self.path, head="" if self.fine_tune else CLASSES[self.pools].removeprefix("AutoModel")
+        )
 
     def build(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from raykd.corpora.glance import FIRST
@@ -104,22 +107,108 @@ def test_what_the_file_resolves_to_is_a_page_and_the_same_file(file, tmp_path, c
     assert plain_sweep(again.tree) == plain_sweep(first.tree)
 
 
-def test_folders_of_checkpoints_that_are_not_there_are_named(tmp_path, capsys):
-    """As a warning: another sweep may have to write them first."""
-    for name in ("teacher", "small-3"):
-        (tmp_path / name).mkdir()
-    path = tmp_path / "checked.yaml"
-    path.write_text(f"""
+GIVEN = """
 name: checked
 corpus: {{source: builtin, languages: [en]}}
-teachers: {{kind: hf_token_classifier, path: "{tmp_path}/techer", fine_tune: true}}
-student: {{kind: pretrained, path: "{tmp_path}/small-{{seed}}"}}
+teachers: {teachers}
+student: {student}
 objective: {{kind: posterior}}
 training: {{seed: 3}}
 search: {{trials: 1, runs_per_setting: 2}}
-""")
-    call("check", str(path))
+"""
+BILSTM = "{kind: bilstm, embedding_dim: 4, hidden_dim: 4}"
+
+
+def given(tmp_path, teachers="{kind: bilstm_maxent}", student=BILSTM):
+    path = tmp_path / "checked.yaml"
+    path.write_text(GIVEN.format(teachers=teachers, student=student))
+    return str(path)
+
+
+def checkpoint(folder, **settings):
+    """The files by which a checkpoint is known."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", **settings}))
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).write_text("")
+    return folder
+
+
+def test_folders_of_checkpoints_that_are_not_there_are_named(tmp_path, capsys):
+    """As a warning: another sweep may have to write them first."""
+    (tmp_path / "teacher").mkdir()
+    checkpoint(tmp_path / "small-3")
+    teachers = f"{{kind: hf_token_classifier, path: {tmp_path}/techer, fine_tune: true}}"
+    call("check", given(tmp_path, teachers, f'{{kind: pretrained, path: "{tmp_path}/small-{{seed}}"}}'))
     shown = " ".join(capsys.readouterr().err.split())
     assert f"teachers.path: {tmp_path}/techer: is no folder; did you mean {tmp_path}/teacher?" in shown
     assert f"student.path: {tmp_path}/small-4: is no folder; did you mean {tmp_path}/small-3?" in shown
     assert "small-3: is no folder" not in shown
+
+
+def of_spacy(folder):
+    folder.mkdir()
+    for name in ("config.cfg", "meta.json", "tokenizer"):
+        (folder / name).write_text("{}")
+
+
+def without_weights(folder):
+    (checkpoint(folder) / "model.safetensors").unlink()
+
+
+def without_tokenizer(folder):
+    (checkpoint(folder) / "tokenizer.json").unlink()
+
+
+def without_type(folder):
+    checkpoint(folder, model_type=None)
+
+
+def of_encoder(folder):
+    checkpoint(folder, architectures=["BertModel"])
+
+
+@pytest.mark.parametrize(("make", "problem"), [
+    (of_spacy, "is a pipeline of spaCy, no checkpoint of Transformers; give a folder with config.json"),
+    (Path.mkdir, "has no config.json; give a folder"),
+    (without_type, "its config.json names no model_type"),
+    (without_weights, "holds no weights in safetensors"),
+    (without_tokenizer, "has no tokenizer (tokenizer.json)"),
+    (of_encoder, "has no trained head: it is a BertModel, not ForTokenClassification; set fine_tune: true"),
+])  # fmt: skip
+def test_what_is_given_to_a_teacher_is_opened(tmp_path, capsys, make, problem):
+    make(tmp_path / "given")
+    file = given(tmp_path, f"{{kind: hf_token_classifier, path: {tmp_path}/given}}")
+    assert code_of("check", file) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert f"{file}:4 teachers.path: {tmp_path}/given {problem}" in shown
+
+
+def test_a_checkpoint_that_can_be_fine_tuned_is_valid(tmp_path, capsys):
+    of_encoder(tmp_path / "given")
+    call("check", given(tmp_path, f"{{kind: hf_token_classifier, path: {tmp_path}/given, fine_tune: true}}"))
+    assert "given" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("student", "key", "problem"), [
+    ("contextual: {path: X}", "contextual.path", "is a pipeline of spaCy"),
+    ("vocabulary: {kind: pretrained, path: X}", "vocabulary.path", "has no tokenizer"),
+    ("embeddings: {kind: vectors, path: X}", "embeddings.path", "cannot be read"),
+    ("embeddings: {kind: vectors, path: X/meta.json}", "embeddings.path", "its first line is no word with its"),
+])  # fmt: skip
+def test_what_is_given_to_a_student_is_opened(tmp_path, capsys, student, key, problem):
+    of_spacy(tmp_path / "given")
+    student = BILSTM.replace("}", f", {student.replace('X', f'{tmp_path}/given')}}}")
+    file = given(tmp_path, student=student)
+    assert code_of("check", file) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert f"{file}:5 student.{key}: {tmp_path}/given" in shown
+    assert problem in shown
+
+
+def test_a_run_to_start_from_that_is_not_there_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call("check", given(tmp_path), "--set", "start_from=run-1")
+    assert (
+        "start_from: run-1 is no finished run of the store, and no folder of one" in capsys.readouterr().err
+    )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
+from ruamel.yaml import YAML
 
+from raykd.corpora.builtin import BuiltinSource
+from raykd.corpora.detect import Detected
 from raykd.spec import load
+from raykd.sweep.draft import LEAST_STEPS, Sizes, _checkpoint, draft
+from raykd.sweep.small_variant import AMOUNTS, larger_settings
 from raykd.sweep.sweep_faults import check_sweep
+from raykd.tasks import TASKS
+from raykd.teachers import HFTokenClassifierTeacher
 from tests.corpora.test_detect import CASES, write
 from tests.sweep.in_process import call, code_of, without_ray
 
@@ -34,7 +42,36 @@ def test_the_file_is_valid_with_every_variant(folder, case):
     write(folder / "mine", CASES[case][0])
     call("init", "mine")
     check_sweep(load(folder / "sweep.yaml", ()))
-    check_sweep(load(folder / "sweep.yaml", (), variants=["small"]))
+    small = load(folder / "sweep.yaml", (), variants=["small"])
+    check_sweep(small)
+    assert larger_settings(load(folder / "sweep.yaml", ()), small) == []
+
+
+@pytest.mark.parametrize("sentences", [30, 400, 3_000, 8_000, 16_000, 200_000])
+@pytest.mark.parametrize("languages", [1, 9])
+@pytest.mark.parametrize("task", ["ner", "classification", "parsing"])
+def test_the_small_form_is_not_larger_than_the_file_of_any_corpus(tmp_path, sentences, languages, task):
+    """Of corpora that differ in size alone: the figures are given."""
+    names = [f"l{number}" for number in range(languages)]
+    row = {"sentences": sentences // languages, "tokens": 15 * sentences // languages}
+    figures = {
+        "unit": TASKS[task].unit, "scheme": TASKS[task].scheme, "pairs": False, "labels": ["PER"],
+        "languages": names, "roles": dict.fromkeys(names, "labelled"), "schemes": dict.fromkeys(names, "flat"),
+        "parts": [{**row, "part": part, "language": name} for part in ("train", "dev") for name in names],
+    }  # fmt: skip
+    settings = {"source": "conll", "languages": names} | ({"split": {"test": 0}} if languages > 1 else {})
+    found = Detected("mine", settings, BuiltinSource(source="builtin"), {}, (), (), {})
+    path = tmp_path / "sweep.yaml"
+    path.write_text(draft(found, figures, "sweep.yaml", task))
+    whole, small = load(path, ()).tree, load(path, (), variants=["small"]).tree
+    compared = [
+        (key, small[section][key], own)
+        for section in ("corpus", "teachers", "student", "schedule", "search")
+        for key, own in whole[section].items()
+        if isinstance(own, int) and key in AMOUNTS
+    ]
+    assert {"hidden_dim", "epochs", "trials"} <= {key for key, _, _ in compared}
+    assert all(least <= own for _, least, own in compared), compared
 
 
 def test_the_file_can_be_planned(folder, capsys):
@@ -84,6 +121,45 @@ def test_the_lines_for_a_checkpoint_are_valid_too(folder, case):
     (folder / "sweep.yaml").write_text(text)
     check_sweep(load(folder / "sweep.yaml", ()))
     check_sweep(load(folder / "sweep.yaml", (), variants=["small"]))
+
+
+@pytest.mark.parametrize(("sentences", "batch_tokens"), [(400, 300), (8_000, 1000), (50_000, 2000)])
+def test_a_checkpoint_is_trained_for_steps_however_few_sentences_there_are(sentences, batch_tokens):
+    lines = "\n".join(re.findall(r"^#(.*)$", _checkpoint("ner", Sizes(sentences, 100, 1, 0)), re.M)[2:])
+    teacher = YAML(typ="safe").load(lines)["teachers"]
+    config = HFTokenClassifierTeacher.model_validate_json(json.dumps(teacher))
+    assert config.epochs is None
+    assert config.training.batch_tokens == batch_tokens
+    steps = config.max_steps or 0
+    assert steps >= LEAST_STEPS
+    # Three passes or more, of some 25 pieces a sentence.
+    assert steps * batch_tokens >= 0.95 * 3 * 25 * min(sentences, 20_000)
+
+
+def test_the_file_for_a_parser_needs_no_edits(folder, capsys):
+    write(folder / "mine", CASES["treebanks"][0])
+    call("init", "mine")
+    assert "for parsers: raykd init DIR --task parsing" in shown(capsys)
+    call("init", "mine", "--task", "parsing", "--out", "parser.yaml")
+    for small in ((), ("--small",)):
+        call("check", "parser.yaml", *small)
+    tree = load(folder / "parser.yaml", ()).tree
+    assert (tree["task"], tree["corpus"]["tag"], tree["teachers"]["kind"]) == (
+        task,
+        "tree",
+        "biaffine_parser",
+    )
+    assert (tree["student"]["decoder"], tree["student"]["encoding"]) == ("maxent", "relative_pos")
+
+
+@pytest.mark.parametrize("case", ["bioes", "texts with classes"])
+def test_a_task_that_the_labels_do_not_fit_is_refused(folder, capsys, case):
+    write(folder / "mine", CASES[case][0])
+    assert code_of("init", "mine", "--task", "parsing") == 3
+    assert "mine: its labels are not of task 'parsing'; give --task " in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert not (folder / "sweep.yaml").exists()
 
 
 def test_an_existing_file_is_kept_without_a_flag(folder, capsys):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
 
 import raykd
+from raykd.corpora.report import CorpusReport
 from raykd.errors import CorpusError, StoreError
 from raykd.layout import RESULT
 from raykd.report.card import model_card
@@ -203,3 +206,19 @@ def test_the_card_says_what_the_labels_mean(folder, tmp_path):
         "test LAS", "test UAS", "(LAS ",
     ):  # fmt: skip
         assert expected in card
+
+
+def test_the_card_of_a_corpus_without_a_language_names_none(folder, tmp_path):
+    (run,) = (folder / "store/runs").iterdir()
+    done = export_run(Storage(str(run)), Storage(str(tmp_path / "out")), store=Storage(str(folder / "store")))
+    assert done.corpus is not None
+    result, corpus = (
+        json.loads(json.dumps(each.to_plain()).replace('"en"', '"und"'))
+        for each in (done.result, done.corpus)
+    )
+    unnamed = replace(done, result=RunResult.from_plain(result), corpus=CorpusReport.from_plain(corpus))
+    assert unnamed.languages == ["und"]
+    card = model_card(unnamed, stated=CardConfig())
+    assert "(parsing) in text, made by raykd." in card
+    assert "\nlanguage:" not in card
+    assert "und" not in re.findall("[a-z]+", card)

@@ -54,9 +54,9 @@ def conllu(count, first=0):
     blocks = []
     for sentence in rows(UPOS, count, first):
         lines = ["# text = none"]
-        lines += [
-            f"{place}\t{word}\t_\t{tag}\tT\t_\t0\troot\t_\t_" for place, (word, tag) in enumerate(sentence, 1)
-        ]
+        for place, (word, tag) in enumerate(sentence, 1):
+            head = ("1", "dep") if place > 1 else ("0", "root")
+            lines.append("\t".join([str(place), word, "_", tag, "T", "_", *head, "_", "_"]))
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
 

@@ -26,6 +26,8 @@ TREE: dict[str, Any] = {
     "objective": {"kind": "structural"},
     "schedule": {"epochs": 6, "anneal_horizon": 8},
     "training": {"batch_tokens": 200, "learning_rate": 0.02, "dropout": 0.2},
+    # So small a teacher may learn nothing.
+    "teachers_must_learn": False,
     "store": "store",
     # Every process of Ray imports torch first, which takes longer than what it then computes.
     "resources": {"concurrency": 1, "precompute_workers": 1},

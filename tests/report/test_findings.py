@@ -51,7 +51,14 @@ def test_nothing_is_said_of_figures_that_nothing_spoils():
     ({"teacher": replace(TEACHER, still_rises=1)}, "the teacher bilstm_crf was best in its last epoch"),
     ({"teacher": replace(TEACHER, scores=scores(0.0))}, "the teacher bilstm_crf predicts nothing (dev F1 0.0)"),
     ({"teacher": replace(TEACHER, scores=scores(0.85))}, "#04: above the teacher (dev F1 85.0)"),
-    ({"teacher": replace(TEACHER, majority=0.9)}, "the teacher bilstm_crf is no better than the most frequent label"),
+    (
+        {"teacher": replace(TEACHER, majority={"en": 0.9})},
+        "the teacher bilstm_crf is no better than the most frequent label",
+    ),
+    (
+        {"teacher": replace(TEACHER, scores=scores(score(0.9, languages={"en": 0.9, "de": 0.0})))},
+        "the teacher bilstm_crf predicts no more than the most frequent label in de",
+    ),
     ({"trials": (STUDENT, of(TWIN, 0.91, 0.91, 0.91))}, "#04: even without a teacher above it (dev F1 90.0)"),
     ({"trials": (STUDENT, of(TWIN, 0.88, 0.89, 0.90))}, "#04: below the same student on labels alone"),
     ({"trials": (STUDENT, of(TWIN, 0.855, 0.865, 0.875))}, "#04: the gain over labels alone is within the spread"),
@@ -82,7 +89,10 @@ def test_a_twin_of_as_many_epochs_is_said_to_be_one():
     ((), TEACHER, "Do not ship yet: no student is complete"),
     ((of(STUDENT, 0.82, 0.82), TWIN), TEACHER, "Do not ship yet: the best student, #04, keeps 91 %"),
     ((STUDENT,), replace(TEACHER, scores=scores(0.0)), "Do not ship #04 yet: the teacher bilstm_crf predicts nothing"),
-    ((STUDENT,), replace(TEACHER, majority=0.9), "Do not ship #04 yet: the teacher bilstm_crf is no better than the"),
+    (
+        (STUDENT,), replace(TEACHER, majority={"en": 0.9}),
+        "Do not ship #04 yet: the teacher bilstm_crf is no better than the",
+    ),
     (
         (STUDENT, of(TWIN, 0.88, 0.88), of(STUDENT, 0.89, 0.89, number=5, cost={"latency_ms": 9, "parameters": 9000})),
         TEACHER, "Do not ship #04 yet: below the same student on labels alone",
@@ -101,11 +111,11 @@ def test_what_is_not_to_be_shipped_is_said_with_what_to_do(trials, teacher, text
     ),
     ((0.85, 0.89), {}, 1000, "The teacher is weak: dev F1 90.0, and labels alone give 87.0 (#07)."),
     (
-        (0.1,), {"majority": 0.92}, 1000,
+        (0.1,), {"majority": {"en": 0.92}}, 1000,
         "The teacher is weak: dev F1 90.0, and the most frequent label gives 92.0.",
     ),
     (
-        (0.95,), {"majority": 0.92}, 1000,
+        (0.95,), {"majority": {"en": 0.92}}, 1000,
         "The teacher is weak: dev F1 90.0, and the most frequent label gives 92.0 and labels alone give 95.0 (#07).",
     ),
     # What a masked language model predicts is no label of dev: half of its score means nothing.

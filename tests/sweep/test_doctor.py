@@ -32,6 +32,7 @@ objective: {choice: [{kind: structural}, {kind: top_wk, k: 2}]}
 schedule: {epochs: 1, anneal_horizon: 2}
 training: {batch_tokens: 200}
 search: {sampler: grid}
+teachers_must_learn: false
 baseline: gold
 """
 READ = (

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from raykd.results import Score
 from raykd.runs import cost
 from raykd.runs.cost import measure_cost
 from raykd.runs.execute import find_result
@@ -18,11 +17,10 @@ from raykd.runs.topology import Topology
 from raykd.spec import assignments, load
 from raykd.sweep import costs, driver
 from raykd.sweep.costs import cost_of
-from raykd.sweep.driver import note_unused_text, run_sweep, teacher_rows, train_teachers
+from raykd.sweep.driver import note_unused_text, run_sweep, train_teachers
 from raykd.sweep.sweep import Sweep
-from raykd.trial import Teacher
+from raykd.sweep.teacher_rows import teacher_rows
 from tests.runs.small import recipe
-from tests.scores import scores
 from tests.sweep.in_process import Untracked, without_ray
 
 ENSEMBLE = """\
@@ -55,17 +53,6 @@ def test_it_is_noted_that_gold_uses_no_unlabelled_text(kinds, baseline, rows, no
     listener: Any = SimpleNamespace(note=notes.append)
     note_unused_text(sweep, listener)
     assert notes == ["gold is trained without the 20 unlabelled sentences; other objectives use them"] * noted
-
-
-@pytest.mark.parametrize(("score_name", "majority"), [("accuracy", 0.7), ("f1", None)])
-def test_a_teacher_stands_beside_the_most_frequent_label_of_each_language(monkeypatch, score_name, majority):
-    counts = {"en": {"NOUN": 6, "VERB": 4}, "de": {"NOUN": 1, "DET": 4}, "fr": {"DET": 9}}
-    monkeypatch.setattr(driver, "label_counts", lambda table, tag_set: counts)
-    corpus = SimpleNamespace(parts={"dev": None}, tag_set=None)
-    sweep: Any = SimpleNamespace(preparation=SimpleNamespace(corpus=corpus))
-    dev = Score.of({"en": 0.9, "de": 0.8})  # French is no source language
-    row = Teacher("bilstm_crf", scores(dev), score_name=score_name)
-    assert driver._majority(sweep, row) == majority
 
 
 @pytest.fixture

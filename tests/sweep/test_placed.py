@@ -4,7 +4,7 @@ import pytest
 
 from raykd.errors import SpecError, StoreError
 from raykd.spec import load
-from raykd.sweep.sweep import placed
+from raykd.sweep.given_files import placed
 from tests.sweep.in_process import code_of, without_ray
 
 TEXT = """\

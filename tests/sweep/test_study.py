@@ -13,8 +13,8 @@ from optuna.trial import TrialState
 
 from raykd.spec import assignments
 from raykd.sweep.records import Record
-from raykd.sweep.spec import SearchConfig
-from raykd.sweep.study import SAMPLERS, Study, Suggestion, planned_trials
+from raykd.sweep.spec import SearchConfig, planned_trials
+from raykd.sweep.study import SAMPLERS, Study, Suggestion
 from tests.sweep.samples import SETTINGS, TREE, ended, trial
 
 DRAWN = [name for name in SAMPLERS if name != "grid"]

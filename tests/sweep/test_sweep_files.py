@@ -18,6 +18,7 @@ from raykd.runs.prepare import student_runs
 from raykd.runs.recipe import Recipe, resolved_stage
 from raykd.spec import assignments, load
 from raykd.spec.yaml12 import parse
+from raykd.sweep.small_variant import larger_settings
 from raykd.sweep.spec import plain_sweep
 from raykd.sweep.sweep_faults import check_sweep
 from tests.corpora_root import corpora_root
@@ -86,6 +87,11 @@ def test_every_variant_is_valid(name, variant):
 @pytest.mark.parametrize("name", [name for name in SWEEPS if "/" in name])
 def test_every_file_of_a_paper_has_a_small_form(name):
     assert name in SMALL
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_small_form_is_never_larger(name):
+    assert larger_settings(load(SWEEPS[name]), load(SWEEPS[name], variants=["small"])) == []
 
 
 @pytest.fixture(scope="module")

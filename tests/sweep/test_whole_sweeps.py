@@ -36,6 +36,7 @@ student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: word
 schedule: {epochs: 2, anneal_horizon: 2}
 training: {batch_tokens: 200}
 search: {sampler: grid}
+teachers_must_learn: false
 """
 STAGES = """\
 stages:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,7 +27,7 @@ from raykd.corpora.detect.assemble import (
     text_forms,
 )
 from raykd.corpora.detect.columns import tag_columns
-from raykd.corpora.detect.look import look_at
+from raykd.corpora.detect.look import look_at, tree_settings
 from raykd.corpora.detect.names import named, no_corpus
 from raykd.corpora.detect.seen import TEXT_FILES, Seen, Unclear
 from raykd.errors import CorpusError
@@ -62,6 +63,14 @@ class Detected:
     """What is doubtful, or decided for want of something better."""
     unused: dict[str, str]
     """File → why it is not read."""
+    tree_settings: Mapping[str, str] = field(default_factory=dict)
+    """What of the settings is other where the trees of a treebank are read; empty where there are none."""
+
+    def with_trees(self) -> Detected:
+        """The same treebank, of which the trees are read and not only a column of tags."""
+        settings = {name: value for name, value in self.settings.items() if name != "scheme"}
+        settings |= self.tree_settings
+        return replace(self, settings=settings, config=_validated(self.root, settings))
 
     def skipping(self, fault: str) -> Detected:
         """The same without sentences that have faults, of which `fault` is the first."""
@@ -106,8 +115,14 @@ def detect(root: str) -> Detected:
     settings |= text_forms(parts, notes)
     return Detected(
         root, settings, _validated(root, settings), _files(parts), tuple(_guesses(parts)),
-        tuple(dict.fromkeys(notes)), dict(sorted(unused.items())),
+        tuple(dict.fromkeys(notes)), dict(sorted(unused.items())), _trees(used),
     )  # fmt: skip
+
+
+def _trees(files: list[Seen]) -> dict[str, str]:
+    """The settings by which the trees of the labelled files are read, where all of them have any, in one way."""
+    found = [tree_settings(seen.columns) for seen in files if seen.labelled and seen.format == "conllu"]
+    return found[0] if found and all(each == found[0] for each in found) else {}
 
 
 def _of_one_format(root: str, seen: list[Seen], unused: dict[str, str]) -> list[Seen]:

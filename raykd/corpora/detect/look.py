@@ -12,6 +12,7 @@ from itertools import chain, islice
 
 from raykd.corpora.column_files import DOCUMENT_START, cut_at_tabs
 from raykd.corpora.conllu import COLUMNS as CONLLU_COLUMNS
+from raykd.corpora.conllu import HEAD_COLUMN, MISSING
 from raykd.corpora.detect.columns import ALMOST, Column, Rows, columns_of, text_columns
 from raykd.corpora.detect.seen import (
     LABEL_WORDS,
@@ -174,16 +175,27 @@ def _conll(name: str, lines: Sequence[str], sentences: list[Rows], in_tabs: bool
     )
 
 
+def tree_settings(columns: Sequence[Column]) -> dict[str, str]:
+    """Return the settings by which the trees of CoNLL-U are read.
+
+    Empty where heads, relations or parts of speech are missing.
+    """
+    filled = {place for place, column in enumerate(columns) if column.examples != (MISSING[0],)}
+    pos = next((tag for tag in ("upos", "xpos") if CONLLU_COLUMNS[tag] in filled), None)
+    trees = filled.issuperset((HEAD_COLUMN, CONLLU_COLUMNS["deprel"])) and pos is not None
+    return {"tag": "tree", "pos": str(pos)} if trees else {}
+
+
 def _conllu(name: str, columns: Sequence[Column]) -> Seen:
-    have = {tag: columns[place] for tag, place in CONLLU_COLUMNS.items() if columns[place].examples != ("_",)}
+    have = {tag for tag, place in CONLLU_COLUMNS.items() if columns[place].examples != (MISSING[0],)}
     why = "ten columns between tabs and word numbers: CoNLL-U"
     if not have:
         return Seen(name=name, format="conllu", columns=tuple(columns), labelled=False, why=why)
-    tag = next(iter(have))
-    others = " and ".join(each for each in have if each != tag)
+    tag, *more = (each for each in CONLLU_COLUMNS if each in have)
+    others = " and ".join(more)
     doubts = [f"tag {tag} is taken; the files also have {others}"] if others else []
-    if "deprel" in have:
-        doubts.append("for parsers set task: parsing, tag: tree and teachers of kind biaffine_parser")
+    if tree_settings(columns):
+        doubts.append("for parsers: raykd init DIR --task parsing")
     return Seen(
         name=name, format="conllu", columns=tuple(columns), settings=(("tag", tag),), why=why,
         doubts=tuple(doubts),

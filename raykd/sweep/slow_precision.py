@@ -1,0 +1,45 @@
+"""Settings of bf16 on a processor that has no instructions for it: it computes several times slower than float32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raykd.runs.processor import lacks_bf16, processor
+from raykd.spec import Document, covering
+from raykd.sweep.spec import SweepFile, plain_sweep
+
+BF16 = "bf16"
+
+
+def slow_precision(document: Document) -> list[str]:
+    """Return a note on the settings that compute in bf16 on this machine's processor, which lacks it; else nothing.
+
+    What runs on GPUs is left out.
+    """
+    if not lacks_bf16():
+        return []
+    recipes = [plain_sweep(plain.tree) for plain in covering(document.tree)]
+    keys = dict.fromkeys(key for recipe in recipes for key in _keys(recipe))
+    if not keys:
+        return []
+    slow = (
+        f"this machine's processor ({processor()}) has no bf16, and is several times slower with it than with"
+    )
+    return [f"{', '.join(keys)}: {slow} float32; set float32, or use GPUs (resources.gpus_per_worker)"]
+
+
+def _keys(recipe: SweepFile) -> Iterator[str]:
+    """The keys of the recipe that ask for bf16 where no GPU computes."""
+    resources, teachers = recipe.resources, recipe.teachers
+    students = resources.of("students").gpus_per_worker
+    settings = [
+        ("teachers.precision", getattr(teachers, "precision", None), resources.reading.gpus_per_worker),
+        ("training.precision", recipe.training.precision, students),
+    ]
+    if teachers.trained:
+        gpus = resources.of("teachers").gpus_per_worker
+        settings.insert(0, ("teachers.training.precision", teachers.training.precision, gpus))
+    for place, stage in enumerate(recipe.all_stages):
+        if stage.training is not None and "precision" in stage.training.model_fields_set:
+            settings.append((f"stages.{place}.training.precision", stage.training.precision, students))
+    yield from (key for key, precision, gpus in settings if precision == BF16 and not gpus)

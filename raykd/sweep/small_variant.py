@@ -1,0 +1,72 @@
+"""The variant `small`: whether it shrinks the sweep in everything that takes time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from raykd.spec import Document, covering
+from raykd.sweep.spec import plain_sweep, planned_trials
+from raykd.training import Duration, with_an_end
+
+AMOUNTS = frozenset(
+    # Sentences, lengths of training, runs, sizes of models, time.
+    (
+        "cap", "cap_per_class", "unlabelled_cap", "dev_cap", "test_cap", "train", "dev", "test", "unlabelled",
+        *Duration.model_fields,
+        "runs_per_setting", "seeds", "count",
+        "embedding_dim", "hidden_dim", "layers", "character_dim", "character_hidden", "arc_dim", "relation_dim",
+        "pair_dim", "iterations", "size", "minutes", "hours", "gpu_hours",
+    )
+)  # fmt: skip
+"""Settings of which more takes longer."""
+LANGUAGES = "corpus.languages"
+
+
+def larger_settings(whole: Document, small: Document) -> list[str]:
+    """Name what is larger in the variant `small` than in the file without it.
+
+    Of a searched setting the largest value counts, of a mapping from languages its largest. Settings that only one of
+    the two has are not compared.
+
+    Args:
+        whole: the valid file without the variant.
+        small: the valid file with it.
+
+    Returns:
+        A phrase for each: `search.runs_per_setting: 2, without it 1`.
+    """
+    amounts, limits = _amounts(small), _amounts(whole)
+    return [
+        f"{name}: {amount:g}, without it {limits[name]:g}"
+        for name, amount in amounts.items()
+        if amount > limits.get(name, amount)
+    ]
+
+
+def _amounts(document: Document) -> dict[str, float]:
+    """Dotted key path → the largest value of each amount, defaults filled in."""
+    amounts: dict[str, float] = {}
+    for plain in covering(document.tree):
+        sweep = plain_sweep(plain.tree)
+        trials = planned_trials(document.tree, sweep.search, sweep.budget.trials)
+        counts = [("trials", trials), (LANGUAGES, len(sweep.corpus.languages))]
+        for name, value in [*counts, *_amounts_in(sweep.model_dump(mode="json"), "")]:
+            amounts[name] = max(value, amounts.get(name, value))
+    return amounts
+
+
+def _amounts_in(value: Any, path: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if not isinstance(value, Mapping):
+        return
+    if value.keys() >= Duration.model_fields.keys():
+        value = with_an_end(dict(value))
+    for key, inner in value.items():
+        name = f"{path}.{key}".lstrip(".")
+        numbers = list(inner.values()) if isinstance(inner, Mapping) else [inner]
+        if key in AMOUNTS and numbers and all(isinstance(each, int | float) for each in numbers):
+            yield name, max(numbers)
+        else:
+            yield from _amounts_in(inner, name)

@@ -1,0 +1,153 @@
+"""Teachers that learnt nothing: the sweep stops before anything is computed from them, or says where they did not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from raykd.errors import RunError
+from raykd.results import Score
+from raykd.runs.execute import find_result
+from raykd.runs.models import RESULT
+from raykd.runs.progress import Silent
+from raykd.runs.topology import Topology
+from raykd.spec import load
+from raykd.sweep.driver import teach, train_teachers
+from raykd.sweep.sweep import Sweep
+from raykd.sweep.teacher_rows import teacher_rows
+from raykd.trial import Teacher
+from tests.scores import scores
+from tests.sweep.in_process import code_of, without_ray
+
+# At this rate nothing is learnt in one step: every word gets the label that most words have, or one that is worse.
+TEXT = """\
+name: unlearnt
+corpus: {source: builtin, languages: [en, de], train: 16, dev: 6, test: 6, unlabelled: 8}
+teachers:
+  kind: bilstm_crf
+  scope: language
+  embedding_dim: 6
+  hidden_dim: 6
+  character_dim: 0
+  epochs: 1
+  training: {learning_rate: 1e-9}
+student: {kind: bilstm, embedding_dim: 6, hidden_dim: 6, vocabulary: {kind: wordpiece, size: 200}}
+objective: {choice: [{kind: structural}, {kind: gold}]}
+schedule: {epochs: 1, anneal_horizon: 2}
+search: {sampler: grid}
+"""
+
+
+class Warnings(Silent):
+    """Keeps the warnings."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.said.append(text)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens the sweep of this file with overrides, in a store of its own."""
+
+    def open_sweep(*overrides: str) -> Sweep:
+        (tmp_path / "sweep.yaml").write_text(TEXT)
+        return Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store", *overrides]))
+
+    with without_ray():
+        yield open_sweep
+
+
+def taught(sweep: Sweep) -> list[str]:
+    """The warnings of the phases up to the transfer sets."""
+    listener = Warnings()
+    teach(sweep, Topology.of({"CPU": 1.0}), listener)
+    return listener.said
+
+
+def give_scores(sweep: Sweep, **dev: float) -> None:
+    """Train the teachers, and have each language's result say this score on dev."""
+    train_teachers(sweep, Topology.of({"CPU": 1.0}), Silent())
+    for name, run in sweep.teachers:
+        language = name[-2:]
+        result = find_result(sweep.storage, run)
+        assert result is not None
+        own = replace(result, scores=scores(Score.of({language: dev[language]}), Score.of({language: 0.5})))
+        sweep.storage.child(*run.folder).write_json(RESULT, own.to_plain())
+
+
+def test_nothing_is_computed_from_teachers_that_learnt_nothing(opened):
+    sweep = opened()
+    give_scores(sweep, en=0.0, de=0.0)
+    with pytest.raises(RunError) as stopped:
+        taught(sweep)
+    message = str(stopped.value)
+    assert (
+        "none predicts more than the most frequent label: bilstm_crf × 2 (en dev F1 0.0, de dev F1 0.0)"
+        in message
+    )
+    assert "they were trained for at most 1 optimiser step: train them for more (teachers.epochs" in message
+    assert not sweep.storage.names("transfer/")
+
+
+def test_a_setting_goes_on_with_a_warning(opened):
+    sweep = opened("teachers_must_learn=false")
+    give_scores(sweep, en=0.0, de=0.0)
+    (said,) = taught(sweep)
+    assert said.startswith(
+        "no more than the most frequent label is predicted by bilstm_crf × 2 (en dev F1 0.0, de"
+    )
+    assert sweep.storage.names("transfer/")
+
+
+def test_one_language_of_several_is_named(opened):
+    sweep = opened()
+    give_scores(sweep, en=0.1, de=0.0)
+    (said,) = taught(sweep)
+    assert "by bilstm_crf × 2 (de dev F1 0.0)" in said
+
+
+def test_a_dev_of_few_labels_proves_nothing(opened):
+    sweep = opened("corpus.dev=2")
+    give_scores(sweep, en=0.0, de=0.0)
+    (said,) = taught(sweep)
+    assert "labels there, too few to be sure)" in said
+
+
+def test_teachers_that_nobody_reads_may_be_as_bad_as_they_are(opened):
+    sweep = opened("objective={kind: gold}")
+    give_scores(sweep, en=0.0, de=0.0)
+    assert taught(sweep) == []
+
+
+def test_good_teachers_are_not_spoken_of(opened):
+    sweep = opened()
+    give_scores(sweep, en=0.1, de=0.2)
+    assert taught(sweep) == []
+    assert [row.majority for row in teacher_rows(sweep, costs=False)] == [{"de": 0.0, "en": 0.0}]
+
+
+def test_the_command_says_how_to_go_on_all_the_same(opened, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sweep = opened()
+    give_scores(sweep, en=0.0, de=0.0)
+    words = ("sweep", "sweep.yaml", "--set", f"store={tmp_path}/store", "--plain")
+    assert code_of(*words) == RunError.exit_code
+    err = " ".join(capsys.readouterr().err.split())
+    assert "error teachers: none predicts more than the most frequent label" in err
+    assert "Go on with: raykd sweep sweep.yaml --set" in err
+    assert err.endswith("--set teachers_must_learn=false --resume")
+    assert not sweep.records.load()
+
+
+@pytest.mark.parametrize(("dev", "majority", "unlearnt"), [
+    ({"en": 0.7, "de": 0.8}, {"en": 0.7, "de": 0.7}, {"en": 0.7}),
+    ({"en": 0.0, "de": 0.1}, {}, {"en": 0.0}),
+    # Where dev has one label only, nothing can be better.
+    ({"en": 1.0}, {"en": 1.0}, {}),
+])  # fmt: skip
+def test_what_counts_as_learnt(dev, majority, unlearnt):
+    assert Teacher("t", scores(Score.of(dev)), majority=majority).unlearnt == unlearnt
