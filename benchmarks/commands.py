@@ -1,4 +1,4 @@
-"""What the command costs before it has said anything: processor seconds of each verb, and which heavy modules it imports.
+"""What the command costs before it has said anything: processor seconds of each verb, and its heavy modules.
 
     python benchmarks/commands.py                 --version, --help, and the help of each verb
     python benchmarks/commands.py "front ner"     others, in quotes

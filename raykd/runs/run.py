@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from raykd.identity import identity
+from raykd.layout import RESULT
 from raykd.results import RunResult
 from raykd.storage import Storage
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from raykd.errors import RunError
+from raykd.layout import RESULT
 from raykd.results import Score
 from raykd.runs.execute import find_result
-from raykd.runs.models import RESULT
 from raykd.runs.progress import Silent
 from raykd.runs.topology import Topology
 from raykd.spec import load
