@@ -15,7 +15,16 @@ STATUS = Status(
     seconds=754.0,
     phases=(
         PhaseStatus("teachers", 4, 4, 0, 131.0, ended=True, detail="4 trained, 0 found in the store"),
-        PhaseStatus("trials", 40, 12, 2, 600.0, detail="#14: epoch 3, dev F1 81.2, top_wk k=3 · E32 H64 crf"),
+        PhaseStatus(
+            "trials",
+            40,
+            12,
+            2,
+            600.0,
+            detail="#14: epoch 3, dev F1 81.2, top_wk k=3 · E32 H64 crf",
+            within=1.5,
+            left_s=1680.0,
+        ),
     ),
     running=tuple(RunStatus(f"#{n}", "top_wk k=3 T=2 · E32 H64 crf", 3, 12, 0.812) for n in range(14, 17)),
     trials={"search": {"COMPLETE": 9, "PRUNED": 2, "FAILED": 1, "RUNNING": 3}},
@@ -86,7 +95,7 @@ def test_a_log_has_a_line_every_few_seconds(monkeypatch, capsys):
     lines.end(replace(phase, detail="9 complete"))
     assert capsys.readouterr().out.splitlines() == [
         "trials: 12 of 40 done",
-        "trials: 5 of 40, about 1.9 h left (#14)",
+        "trials: 5 of 40, about 28 min left (#14)",
         "trials: done, 9 complete",
     ]
 
