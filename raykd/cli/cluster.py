@@ -35,7 +35,7 @@ def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterat
         monitor.begin("start", 2)
         with unit_here(monitor, "start", "corpora"):
             reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
-        monitor.advance("start", detail="starting Ray" if address is None else "joining the cluster")
+        monitor.advance("start", detail="connecting to Ray")
         tags = "tags" in sweep.file.labels.columns
         warnings = dict.fromkeys(each for report in reports for each in report.warnings(tags=tags))
         growth = sweep.file.resources.autoscale

@@ -88,7 +88,7 @@ def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[Epoch
     if found is not None:
         return found
     started, first = time.monotonic(), TRAINED if is_trained(run) else 0.0
-    report_progress(0.0, "loading")
+    report_progress(None, "loading")
     model = (_starting_model if is_trained(run) else load_model)(storage, run).to(worker.device)
     evaluate = partial(_evaluate, store_uri, run, worker)
     folder, progress = storage.child(*run.folder), Progress()

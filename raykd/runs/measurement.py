@@ -42,7 +42,7 @@ LATENCIES = tuple(
     figure.name for figure in COSTS if figure.form == "milliseconds" and not figure.name.endswith("_p90")
 )
 GROUP = "shapes"
-"""By which name shapes that are measured together say how far they are."""
+"""The name by which shapes that are measured together say how far they are."""
 NAMED = 3
 """Contradictions that are named one by one."""
 

@@ -63,7 +63,7 @@ class ReportingWriter(ShardWriter):
 
 
 def range_id(row: Row) -> str:
-    """By which name the range of a pipeline row says how far it is."""
+    """The name by which the range of a pipeline row says how far it is."""
     return f"range {row['task']}/{row['first']}"
 
 

@@ -53,9 +53,9 @@ class Unit:
     about: str = ""
     """What is done, in short; empty where the names of the parts say it."""
     counts: int = 1
-    """As how many units of the phase it counts."""
+    """The number of units of the phase that it stands for."""
     trains: bool = False
-    """Whether its parts are runs, which have epochs."""
+    """True where its parts are runs, which have epochs."""
 
 
 class Listener(Protocol):
@@ -69,9 +69,15 @@ class Listener(Protocol):
         """A unit begins."""
         ...
 
-    def within(self, part: str, done: float | None, doing: str) -> None:
-        """A part of a unit that has not ended is so far; see `raykd.progress.Hear`. Other parts are ignored. Call it
-        from any thread."""
+    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
+        """A part of a unit that has not ended is so far; other parts are ignored. Call it from any thread.
+
+        Args:
+            part: its id.
+            done: as in `raykd.progress.Hear`.
+            doing: as there.
+            first: the share that was done before: a run may go on from a checkpoint.
+        """
         ...
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:
@@ -138,7 +144,7 @@ class Silent:
     def started(self, unit: Unit) -> None:
         return None
 
-    def within(self, part: str, done: float | None, doing: str) -> None:
+    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
         return None
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:

@@ -23,8 +23,8 @@ LAST_LOOK_S = 2.0
 """So long the driver waits for a look that hangs, because Ray's head is out of reach."""
 NAMESPACE = b"raykd-progress"
 
-HearPart = Callable[[str, float | None, str], None]
-"""Takes the id of a part (that of a run, say), and what `raykd.progress.Hear` takes."""
+HearPart = Callable[[str, float | None, str, float], None]
+"""Takes the id of a part (that of a run, say), what `raykd.progress.Hear` takes, and the share with which it began."""
 
 
 class Reports:
@@ -32,14 +32,17 @@ class Reports:
 
     def __init__(self, part: str, send: Callable[[str], None], *, every_s: float = EVERY_S):
         self._part, self._send, self._every_s = part, send, every_s
+        self._first = 0.0
         self._done: float | None = None
-        self._newest = ""
+        self._doing = ""
         self._new, self._ended = threading.Event(), threading.Event()
 
     def hear(self, done: float | None, doing: str) -> None:
         """Keep a report in place of the one before."""
-        self._done = self._done if done is None else done
-        self._newest = doing
+        if done is not None:
+            self._first = done if self._done is None else self._first
+            self._done = done
+        self._doing = doing
         self._new.set()
 
     @contextmanager
@@ -57,7 +60,7 @@ class Reports:
             self._new.clear()
             # Nobody depends on it: whatever Ray raises must not reach the work.
             with suppress(Exception):
-                self._send(json.dumps([self._part, self._done, self._newest]))
+                self._send(json.dumps([self._part, self._done, self._doing, self._first]))
             self._ended.wait(self._every_s)
 
 

@@ -151,8 +151,9 @@ class ShardWriter:
             for need, entry in found.items():
                 entries[need.name] = entry
                 yield need.name, entry
-        for need in derived:
-            report_progress(LABELLED, f"computing {need.name}")
+        first = LABELLED if taken else 0.0
+        for number, need in enumerate(derived):
+            report_progress(first + (1 - first) * number / len(derived), f"computing {need.name}")
             yield need.name, self._derived(job, need, rows, entries)
 
     def _once(self, job: ShardJob, need: Need) -> ShardEntry:

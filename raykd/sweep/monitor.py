@@ -105,10 +105,8 @@ class Monitor:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """While the body runs, the watchers are called. What they cannot write they write the next time."""
-        with _repeated(self._show) as thread:
+        with _repeated(self._show, at_end=True):
             yield
-        if not thread.is_alive():
-            self._show()
 
     @contextmanager
     def moving(self) -> Iterator[None]:
@@ -148,10 +146,10 @@ class Monitor:
         with self._lock:
             self._phases[unit.phase].start(unit, self.clock())
 
-    def within(self, part: str, done: float | None, doing: str) -> None:
+    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
         with self._lock:
-            now = self.clock()
-            phase = next((own for own in self._phases.values() if own.within(part, done, doing, now)), None)
+            now, every = self.clock(), self._phases.values()
+            phase = next((phase for phase in every if phase.within(part, done, doing, now, first)), None)
             status = None if phase is None else phase.status(now)
         if status is not None:
             self.view.moved(status)
@@ -220,8 +218,8 @@ class Monitor:
 
 
 @contextmanager
-def _repeated(act: Callable[[], None]) -> Iterator[threading.Thread]:
-    """While the body runs, a thread does `act` every few seconds."""
+def _repeated(act: Callable[[], None], *, at_end: bool = False) -> Iterator[None]:
+    """While the body runs, a thread does `act` every few seconds; and `at_end` once more, unless the thread hangs."""
     ended = threading.Event()
 
     def repeat() -> None:
@@ -231,10 +229,12 @@ def _repeated(act: Callable[[], None]) -> Iterator[threading.Thread]:
     thread = threading.Thread(target=repeat, name="raykd-monitor", daemon=True)
     thread.start()
     try:
-        yield thread
+        yield
     finally:
         ended.set()
         thread.join(LAST_LOOK_S)
+        if at_end and not thread.is_alive():
+            act()
 
 
 def _run_status(unit: OpenUnit, epochs: Mapping[str, RunEpoch] | None) -> RunStatus:

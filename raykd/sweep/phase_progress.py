@@ -32,7 +32,7 @@ class OpenUnit:
     shares: dict[str, float] = field(default_factory=dict)
     """By part, the share that is done."""
     first: dict[str, float] = field(default_factory=dict)
-    """By part, the share that was done when it was first heard of: a run may go on from a checkpoint."""
+    """By part, the share that was done before it was worked on."""
     part: str = ""
     """The part that was heard last."""
     doing: str = ""
@@ -40,22 +40,29 @@ class OpenUnit:
     heard: float = -1.0
     """When."""
     since: float = 0.0
-    """When it was heard first."""
+    """When a share was heard first."""
+    done_since: float = 0.0
+    """Units of the phase that were done of it then."""
     moved: float = 0.0
     """When a share changed last."""
 
-    def hear(self, part: str, done: float | None, doing: str, now: float) -> bool:
-        """Keep what a part says; whether its share has changed, or is the first one."""
-        before = self.shares.get(part)
-        share = (before or 0.0) if done is None else done
-        if not self.shares:
-            self.since = now
-        if share != before:
-            self.moved = now
-        self.shares[part] = share
-        self.first.setdefault(part, share)
+    def hear(self, part: str, done: float | None, doing: str, now: float, first: float) -> bool:
+        """Keep what a part says. Return whether its share has changed, or it is the first that is heard of the unit."""
+        moves = done is not None and done != self.shares.get(part)
+        is_sign = moves or not self.is_heard
         self.part, self.doing, self.heard = part, doing, now
-        return share != before
+        if done is not None:
+            fresh = not self.shares
+            self.shares[part] = done
+            self.first[part] = min(first, self.first.get(part, first))
+            self.since, self.done_since = (now, self.done) if fresh else (self.since, self.done_since)
+        self.moved = now if moves else self.moved
+        return is_sign
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether one of its parts has said something."""
+        return self.heard >= 0
 
     @property
     def done(self) -> float:
@@ -64,13 +71,13 @@ class OpenUnit:
 
     @property
     def done_before(self) -> float:
-        """Those of them that were done before it was first heard of."""
+        """Those of them that were done before it was worked on."""
         return self._counted(self.first)
 
     @property
     def whole_s(self) -> float | None:
         """About how many seconds all of it takes; None where it is too early to tell."""
-        worked, worked_s = self.done - self.done_before, self.moved - self.since
+        worked, worked_s = self.done - self.done_since, self.moved - self.since
         return None if worked <= 0 or worked_s < EARLIEST_S else worked_s / worked * self.unit.counts
 
     def left_s(self, now: float, usual_s: float) -> float:
@@ -113,12 +120,12 @@ class PhaseProgress:
         """A unit begins."""
         self.units[unit.key] = OpenUnit(unit, now)
 
-    def within(self, part: str, done: float | None, doing: str, now: float) -> bool:
-        """A part says how far it is; whether it is one of this phase."""
-        unit = next((own for own in self.units.values() if part in own.unit.parts), None)
+    def within(self, part: str, done: float | None, doing: str, now: float, first: float = 0.0) -> bool:
+        """Keep what a part says, if it is a part of a unit of this phase; else return False."""
+        unit = next((unit for unit in self.units.values() if part in unit.unit.parts), None)
         if unit is None:
             return False
-        if unit.hear(part, done, redacted(doing), now):
+        if unit.hear(part, done, redacted(doing), now, first):
             self._last_sign = now
             if self._working_since is None:
                 self._working_since = now
@@ -129,9 +136,9 @@ class PhaseProgress:
         unit = self.units.pop(key, None)
         if unit is None:
             return
-        if unit.shares and unit.done_before < unit.unit.counts:
-            self._whole_s.append((now - unit.since) / (1 - unit.done_before / unit.unit.counts))
-        found = not unit.shares and now - unit.began < FOUND_S
+        if unit.shares and unit.done_since < unit.unit.counts:
+            self._whole_s.append((now - unit.since) / (1 - unit.done_since / unit.unit.counts))
+        found = not unit.is_heard and now - unit.began < FOUND_S
         self._not_worked += unit.unit.counts if found else unit.done_before
 
     def advance(self, units: int, detail: str, now: float) -> None:
@@ -192,7 +199,7 @@ class PhaseProgress:
         )  # fmt: skip
 
     def _shown(self, now: float) -> str:
-        heard = [unit for unit in self.units.values() if unit.shares]
+        heard = [unit for unit in self.units.values() if unit.is_heard]
         if self._detail and (now - self._detail_at < EVENT_S or not heard):
             return self._detail
         return str(max(heard, key=lambda unit: unit.heard)) if heard else ""

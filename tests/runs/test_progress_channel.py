@@ -34,7 +34,27 @@ def test_the_newest_report_is_sent_and_those_that_it_replaces_are_not():
         report_progress(None, "epoch 2/2, scoring dev")
         go_on.set()
         assert last.wait(PATIENCE_S)
-    assert sent == [["run-1", 0.0, "loading"], ["run-1", 0.75, "epoch 2/2, scoring dev"]]
+    assert sent == [["run-1", 0.0, "loading", 0.0], ["run-1", 0.75, "epoch 2/2, scoring dev", 0.0]]
+
+
+def test_where_a_run_went_on_is_said_with_each_report():
+    sent: list[list] = []
+    heard, again = threading.Event(), threading.Event()
+
+    def send(text: str) -> None:
+        sent.append(json.loads(text))
+        (heard if len(sent) == 1 else again).set()
+
+    reports = Reports("run-1", send, every_s=0.0)
+    with reports.sent():
+        reports.hear(None, "loading")
+        assert heard.wait(PATIENCE_S)
+        reports.hear(0.5, "epoch 2/4")
+        reports.hear(0.75, "epoch 3/4")
+        assert again.wait(PATIENCE_S)
+    assert sent[0] == ["run-1", None, "loading", 0.0]
+    assert sent[1][0] == "run-1"
+    assert sent[1][3] == 0.5
 
 
 def test_a_store_out_of_reach_is_tried_again_and_the_work_does_not_hear_of_it():
@@ -55,18 +75,18 @@ def test_a_store_out_of_reach_is_tried_again_and_the_work_does_not_hear_of_it():
 
 
 def test_a_report_is_passed_on_once():
-    below = {"job/worker-1": json.dumps(["run-1", 0.5, "epoch 1"])}
+    below = {"job/worker-1": json.dumps(["run-1", 0.5, "epoch 1", 0.0])}
     heard: list[tuple] = []
     inbox = Inbox(lambda: dict(below), lambda *report: heard.append(report))
     inbox.look()
     inbox.look()
-    assert heard == [("run-1", 0.5, "epoch 1")]
+    assert heard == [("run-1", 0.5, "epoch 1", 0.0)]
     # The worker died, and another one goes on from a checkpoint.
-    below["job/worker-2"] = json.dumps(["run-1", 0.4, "epoch 1"])
+    below["job/worker-2"] = json.dumps(["run-1", 0.4, "epoch 1", 0.4])
     inbox.look()
-    below["job/worker-2"] = json.dumps(["run-1", 0.6, "epoch 2"])
+    below["job/worker-2"] = json.dumps(["run-1", 0.6, "epoch 2", 0.4])
     inbox.look()
-    assert heard[1:] == [("run-1", 0.4, "epoch 1"), ("run-1", 0.6, "epoch 2")]
+    assert heard[1:] == [("run-1", 0.4, "epoch 1", 0.4), ("run-1", 0.6, "epoch 2", 0.4)]
 
 
 def test_without_ray_nothing_is_sent(monkeypatch):
@@ -82,8 +102,8 @@ def test_a_worker_of_ray_is_heard_while_it_works(ray_cluster):
 
     heard, enough = list[tuple](), threading.Event()
 
-    def hear(part, done, doing):
-        heard.append((part, done, doing))
+    def hear(*report):
+        heard.append(report)
         enough.set()
 
     @ray.remote(num_cpus=0)
@@ -114,5 +134,5 @@ def test_a_worker_of_ray_is_heard_while_it_works(ray_cluster):
         finally:
             ray.get(gate.open.remote())
             ray.get(task)
-    assert heard == [("run-1", 0.25, "epoch 1/4")]
+    assert heard == [("run-1", 0.25, "epoch 1/4", 0.25)]
     assert module._all_below(f"{ray.get_runtime_context().get_job_id()}/") == {}

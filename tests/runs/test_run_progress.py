@@ -59,6 +59,7 @@ def whole(tmp_path_factory) -> tuple[RunResult, Said]:
 
 def test_it_is_said_before_every_batch(whole):
     result, said = whole
+    assert said[0] == (None, "loading")
     shares = [share for share, _ in said if share is not None]
     assert all(before <= after for before, after in pairwise(shares))
     assert shares[0] == 0.0

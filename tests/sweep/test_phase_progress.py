@@ -80,10 +80,24 @@ def test_it_runs_down_while_nothing_happens_and_never_grows():
 
 def test_a_run_that_goes_on_from_its_checkpoint_was_not_trained_now():
     trials = phase(1, units=1)
-    trials.within("run-0", 0.6, "epoch 7/10", 5.0)
-    assert trials.left_s(5.0) is None
-    trials.within("run-0", 0.7, "epoch 8/10", 15.0)
+    trials.within("run-0", None, "loading", 5.0)
+    trials.within("run-0", 0.6, "epoch 7/10", 6.0, first=0.6)
+    assert trials.left_s(6.0) is None
+    trials.within("run-0", 0.7, "epoch 8/10", 15.0, first=0.6)
     assert trials.left_s(15.0) == pytest.approx(30.0)
+    assert trials.status(15.0).detail == "#0: epoch 8/10, 70 %"
+
+
+def test_units_so_short_that_they_are_heard_late_are_work_all_the_same():
+    """Ranges of two seconds, one at a time, each heard once, when half of it is done."""
+    ranges, now = phase(20, units=20), 10.0
+    ranges.within("run-0", 0.0, "", now)
+    for number in range(6):
+        ranges.within(f"run-{number}", 0.5, "", now + 1.0)
+        now += 2.0
+        ranges.end_unit(str(number), now)
+        ranges.advance(1, "", now)
+    assert ranges.left_s(now) == pytest.approx(2.0 * 14)
 
 
 def test_what_was_found_in_the_store_says_nothing_of_the_pace():
