@@ -28,7 +28,8 @@ class Page(RunningPage):
 
 def status(complete: int, running: int = 1) -> Status:
     trials = {"search": {"COMPLETE": complete, "RUNNING": running}}
-    return Status(trials=trials, phases=(PhaseStatus("trials", 40, complete, 0, 60.0),))
+    left_s = 60.0 / complete * (40 - complete) if complete else None
+    return Status(trials=trials, phases=(PhaseStatus("trials", 40, complete, 0, 60.0, left_s=left_s),))
 
 
 def test_it_is_written_when_trials_have_ended_and_takes_a_hundredth_of_the_time():
