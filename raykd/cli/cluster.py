@@ -10,8 +10,11 @@ from contextlib import contextmanager
 
 from raykd.cli.console import Lines, draws, marked, stderr, stdout
 from raykd.cli.live import Drawn
+from raykd.counted import counted
 from raykd.errors import RunError
 from raykd.runs.cluster import connected
+from raykd.runs.progress import unit_here
+from raykd.runs.progress_channel import received
 from raykd.runs.topology import Topology
 from raykd.sweep.exposed import Exposed
 from raykd.sweep.given_files import placed
@@ -30,16 +33,20 @@ def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterat
 
     `plain`: lines, also on a terminal.
     """
-    with placed(sweep.document):
-        reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
+    with placed(sweep.document), _monitor(plain=plain) as monitor, monitor.moving():
+        monitor.begin("start", 2)
+        with unit_here(monitor, "start", "corpora"):
+            reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
+        monitor.advance("start", detail="connecting to Ray")
         tags = "tags" in sweep.file.labels.columns
         warnings = dict.fromkeys(each for report in reports for each in report.warnings(tags=tags))
         growth = sweep.file.resources.autoscale
         with (
-            _monitor(plain=plain) as monitor,
             connected(address, autoscale=growth, died=start_again) as cluster,
+            received(monitor.within),
             monitor.watched(),
         ):
+            monitor.end("start", f"corpora read, {counted(len(cluster.nodes), 'node')} of Ray")
             monitor.watchers.append(Exposed(sweep.file.name))
             for warning in (*warnings, *slow_precision(sweep.document)):
                 monitor.warn(warning)

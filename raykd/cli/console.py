@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rich.console import Console
@@ -28,33 +28,49 @@ stderr = _Redacting(stderr=True, markup=False)
 SECONDS_BETWEEN_LINES = 5.0
 
 
-@dataclass
 class Lines:
     """A view for logs: a line when a phase with something to do begins, when it ends, and every few seconds between."""
 
-    printed: dict[str, float] = field(default_factory=dict)
-    """Phase → when its last line was."""
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._printed = time.monotonic()
+        """When the last line was."""
 
     def begin(self, phase: PhaseStatus) -> None:
-        self.printed[phase.name] = time.monotonic()
         if phase.total:
-            line(f"{phase.name}: {phase.done} of {phase.total} done")
+            self._print(f"{phase.name}: {phase.done} of {phase.total} done")
 
     def moved(self, phase: PhaseStatus) -> None:
-        if time.monotonic() - self.printed[phase.name] >= SECONDS_BETWEEN_LINES:
-            self.printed[phase.name] = time.monotonic()
-            left = "" if phase.left_s is None else f", about {span(phase.left_s)} left"
-            shown = f" ({phase.detail})" if phase.detail else ""
-            line(f"{phase.name}: {phase.done} of {phase.total}{left}{shown}")
+        # Workers report through a thread of their own.
+        with self._lock:
+            if time.monotonic() - self._printed < SECONDS_BETWEEN_LINES:
+                return
+            self._printed = time.monotonic()
+        line(f"{phase.name}: done, the next step is being prepared" if phase.ended else phase_line(phase))
 
     def end(self, phase: PhaseStatus) -> None:
-        line(f"{phase.name}: done" + (f", {phase.detail}" if phase.detail else ""))
+        self._print(f"{phase.name}: done" + (f", {phase.detail}" if phase.detail else ""))
 
     def note(self, text: str) -> None:
-        line(text)
+        self._print(text)
 
     def warn(self, text: str) -> None:
-        line(f"warning: {text}")
+        self._print(f"warning: {text}")
+
+    def _print(self, text: str) -> None:
+        with self._lock:
+            self._printed = time.monotonic()
+        line(text)
+
+
+def phase_line(phase: PhaseStatus) -> str:
+    """How far a phase is, as a sentence: `trials: 5 of 40, about 12 min left (#07: epoch 3/12, 20 %)`."""
+    facts = [f"{phase.done} of {phase.total}"] if phase.total else []
+    if phase.left_s is not None:
+        facts.append(f"about {span(phase.left_s)} left")
+    elif not phase.ended:
+        facts.append(f"{span(phase.seconds)} gone")
+    return f"{phase.name}: {', '.join(facts)}" + (f" ({phase.detail})" if phase.detail else "")
 
 
 def span(duration_s: float) -> str:

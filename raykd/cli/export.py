@@ -13,15 +13,16 @@ import typer
 from rich import box
 from rich.table import Table
 
-from raykd.cli.console import marked, stdout
+from raykd.cli.console import marked, stderr, stdout
 from raykd.cli.records import records_of
 from raykd.counted import counted
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.front import front_of
 from raykd.layout import MODEL, WEIGHTS
+from raykd.progress import heard_by
 from raykd.report.card import model_card, trial_card
 from raykd.report.findings import judge
-from raykd.report.form import percent, size
+from raykd.report.form import percent, share, size
 from raykd.runs.checkpoints import CHECKPOINT_FILES, export_checkpoint
 from raykd.runs.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
 from raykd.runs.run import Run
@@ -109,7 +110,7 @@ def export(
         if checkpoint or (run is not None and run.task == MASKED_LM.name):
             _checkpoint(source.folder, own)
         else:
-            _print(export_run(source.folder, own, store=source.store, card=source.card))
+            _print(_exported(source, own))
     count = counted(len(sources), "model")
     if all(target.exists(CHECKPOINT_FILES[0]) for target in targets):
         _line(
@@ -120,6 +121,18 @@ def export(
         f"export: {count} in {target.address}. Next: raykd predict {targets[0].address} FILE "
         "(or three lines of Python: docs/EXPORT.md)"
     )
+
+
+def _exported(source: _Source, target: Storage) -> Exported:
+    """Write one model, and show meanwhile what is done."""
+    name = f"{target.address}: "
+    with stderr.status(f"{name}exporting …") as status:
+
+        def show(done: float | None, doing: str) -> None:
+            status.update(f"{name}{doing}{'' if done is None else f', {share(done)}'}")
+
+        with heard_by(show):
+            return export_run(source.folder, target, store=source.store, card=source.card)
 
 
 def _checkpoint(folder: Storage, target: Storage) -> None:

@@ -15,9 +15,9 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
-from raykd.cli.console import marked, span, stdout
+from raykd.cli.console import marked, phase_line, span, stdout
 from raykd.redact import redacted
-from raykd.report.form import count, milliseconds, percent
+from raykd.report.form import count, milliseconds, percent, share
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
 MOST_ROWS = 8
@@ -60,7 +60,8 @@ class StatusView:
         )
         grid.width = width
         for phase in phases:
-            bar = ProgressBar(total=max(phase.total, 1), completed=phase.done if phase.total else 1, width=12)
+            completed = phase.done + phase.within if phase.total else float(phase.ended)
+            bar = ProgressBar(total=max(phase.total, 1), completed=completed, width=12)
             left = "" if phase.left_s is None else f"{span(phase.left_s)} left"
             detail = phase.detail if phase.ended or wide or not left else ""
             grid.add_row(
@@ -125,15 +126,12 @@ class Drawn:
 
 def in_lines(status: Status) -> Iterator[str]:
     """The same as sentences, for where nothing can be drawn."""
-    for phase in status.phases:
-        left = "" if phase.left_s is None else f", about {span(phase.left_s)} left"
-        yield f"{phase.name}: {phase.done} of {phase.total}{left}" + (
-            f" ({phase.detail})" if phase.detail else ""
-        )
+    yield from (phase_line(phase) for phase in status.phases)
     yield from _facts(status)
     for run in status.running:
-        epoch = "" if run.epoch is None else f": epoch {_of(run)}, dev {status.label} {percent(run.dev)}"
-        yield f"running {run.name} {run.about}".rstrip() + epoch
+        dev = "" if run.dev is None else f"dev {status.label} {percent(run.dev)}"
+        facts = ", ".join(filter(None, (_doing(run), _done(run), dev)))
+        yield f"running {run.name} {run.about}".rstrip() + (f": {facts}" if facts else "")
     for student in status.front[:MOST_ROWS]:
         figures = f"dev {status.label} {percent(student.dev)}, {milliseconds(student.latency_ms)} ms"
         yield f"front {student.name}: {figures}, {count(student.parameters)} parameters"
@@ -158,10 +156,10 @@ def _facts(status: Status) -> Iterator[str]:
 def _running(shown: Sequence[RunStatus], number: int, label: str, width: int) -> Iterator[RenderableType]:
     if not number:
         return
-    table = _table(width, f"running{_more(len(shown), number)}", "epoch", f"dev {label}".rstrip())
+    table = _table(width, f"running{_more(len(shown), number)}", "", "done", f"dev {label}".rstrip())
     for run in shown:
-        epoch = "" if run.epoch is None else _of(run)
-        table.add_row(f"{run.name} {run.about}".rstrip(), epoch, "" if run.dev is None else percent(run.dev))
+        dev = "" if run.dev is None else percent(run.dev)
+        table.add_row(f"{run.name} {run.about}".rstrip(), _doing(run), _done(run), dev)
     yield table
 
 
@@ -196,8 +194,15 @@ def _more(shown: int, number: int) -> str:
     return "" if shown == number else f", {shown} of {number}"
 
 
-def _of(run: RunStatus) -> str:
-    return str(run.epoch) if run.most is None else f"{run.epoch}/{run.most}"
+def _doing(run: RunStatus) -> str:
+    """What a run says that it does; else the last epoch that ended."""
+    if run.doing or run.epoch is None:
+        return run.doing
+    return f"epoch {run.epoch}" if run.most is None else f"epoch {run.epoch}/{run.most}"
+
+
+def _done(run: RunStatus) -> str:
+    return "" if run.done is None else share(run.done)
 
 
 def _right() -> Column:

@@ -134,9 +134,11 @@ def _swept(
                 listener.untracked = lambda: tracker.waiting
                 with page_kept(listener, planned.records):
                     trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=listener)
+                listener.begin("report", 1)
                 files = report_files(trials, teachers, planned.records)
                 for name, data in files.items():
                     planned.records.save_file(name, data)
+                listener.end("report", f"{counted(len(files), 'file')} in the sweep's folder")
                 labels = planned.records.dev_labels()
                 judged = judge(trials, teachers, objectives=objectives, dev_labels=labels)
                 table = front_markdown(

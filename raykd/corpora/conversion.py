@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ from raykd.corpora.tag_faults import fault_at, unknown_tags
 from raykd.corpora.tags import ReadScheme, TagSet, from_bioes, guess_scheme, is_intent, to_bioes
 from raykd.errors import CorpusError
 from raykd.metrics.spans import OUTSIDE
+from raykd.progress import report_progress
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
 TREES = pa.schema([*SCHEMA, pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16()))])
@@ -73,16 +74,25 @@ def convert(
     unit = _unit(pool, np.concatenate([*selected.values()]))
     pos = _pos(pool, by_language, selected, taggers)
     converted = Converted(_tag_set(tags, schemes), {}, schemes, unit=unit, pos=pos)
-    faults = Faults(config.on_error)
+    faults, done, total = Faults(config.on_error), 0, sum(map(len, selected.values()))
     for part, rows in selected.items():
         conversion = _Conversion(pool, part, converted, faults)
         converted.repairs[part] = {}
-        batches = conversion.batches(rows, labelled=part != "unlabelled")
+        batches = _counted_off(conversion.batches(rows, labelled=part != "unlabelled"), done, total)
+        done += len(rows)
         if taggers is not None:
             batches = taggers.filled(batches, part, converted.pos)
         converted.tables[part] = on_disk(converted.schema, batches)
     faults.refuse()
     return converted
+
+
+def _counted_off(batches: Iterable[pa.RecordBatch], done: int, total: int) -> Iterator[pa.RecordBatch]:
+    """The same batches of sentences, before which `done` of all sentences were converted."""
+    for batch in batches:
+        report_progress(done / total)
+        yield batch
+        done += len(batch)
 
 
 def _unit(pool: Pool, rows: np.ndarray) -> Unit:

@@ -29,6 +29,7 @@ from raykd.corpora.tags import TagSet
 from raykd.digests import compare, path_sha256
 from raykd.errors import CorpusError, OtherVersionError, StoreError
 from raykd.identity import identity
+from raykd.progress import part_of_work
 from raykd.sealed import DOCTOR, OTHER_VERSION
 from raykd.storage import Storage
 
@@ -36,6 +37,8 @@ FORMAT = 1
 """Of the stored corpus and of what its identity is computed over."""
 
 MANIFEST = "corpus.json"
+READ = 0.6
+"""The share of making a corpus that reading its files takes, about."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +113,15 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
     """A corpus of the sentences of `stream`, its tables mapped from temporary files; see `read_corpus`."""
     faults, taggers = Faults(config.on_error), PosTaggers.of(config)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
-        pool = read_pool(stream, Path(folder), faults)
+        with part_of_work(0.0, READ):
+            pool = read_pool(stream, Path(folder), faults)
         columns = pool.columns
         if config.on_error == "skip":
             columns = without_unknown_tags(pool, config, faults)
         selected, dropped = select(columns, config)
         _refuse_empty(pool, selected, config)
-        converted = convert(pool, selected, config, taggers)
+        with part_of_work(READ, 1.0, "converting tags"):
+            converted = convert(pool, selected, config, taggers)
         overlaps = _tally(pool, dropped.rows["overlaps"])
         if config.overlaps == "keep":
             overlaps = _tally(pool, _kept_overlaps(pool, selected))

@@ -16,6 +16,7 @@ from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import FilesConfig, Stream
 from raykd.corpora.tables import TableSource, sentences_of
 from raykd.errors import CorpusError
+from raykd.progress import with_progress
 from raykd.storage import Storage
 
 
@@ -41,7 +42,7 @@ def read(config: JsonlSource, *, most: int | None = None) -> Stream:
     found: dict[tuple[str, str], list[str]] = {}
     for part, language, name in files_of(config):
         found.setdefault((part, name), []).append(language)
-    for (part, name), languages in found.items():
+    for (part, name), languages in with_progress([*found.items()]):
         labelled = any(config.reads_tags(part, language) for language in languages)
         empty = True
         for sentence in islice(_read_file(config, storage, name, languages, labelled=labelled), most):

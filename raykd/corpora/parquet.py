@@ -20,6 +20,7 @@ from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import FilesConfig, Stream
 from raykd.corpora.tables import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError, StoreError
+from raykd.progress import with_progress
 from raykd.storage import Storage
 
 
@@ -41,7 +42,7 @@ def read(config: ParquetSource, *, most: int | None = None) -> Stream:
     Raises:
         CorpusError: a file is missing or not Parquet, a column is missing, or a row has a null or an unknown tag.
     """
-    for part, name, languages in _files(config):
+    for part, name, languages in with_progress(_files(config)):
         labelled = any(config.reads_tags(part, language) for language in languages)
         empty = True
         for sentence in islice(_read_file(config, name, languages, labelled=labelled), most):

@@ -18,6 +18,7 @@ from raykd.corpora.faults import Faults
 from raykd.corpora.hashes import distinct, sentence_hashes
 from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import Stream
+from raykd.progress import report_progress
 
 SCHEMA = pa.schema(
     {
@@ -185,10 +186,12 @@ def read_pool(stream: Stream, folder: Path, faults: Faults | None = None) -> Poo
     Raises:
         CorpusError: there are `faults`, by default any, that may not be skipped.
     """
-    reading, path = _Reading(), folder / "read.arrow"
+    reading, path, read = _Reading(), folder / "read.arrow", 0
     with pa.ipc.new_file(str(path), SCHEMA) as writer:
         for parts, sentences in _blocks((faults or Faults()).sentences(stream)):
             writer.write_batch(reading.batch(parts, sentences))
+            read += len(sentences)
+            report_progress(None, f"{read:,} sentences read")
     return reading.pool(path)
 
 

@@ -11,6 +11,7 @@ from raykd.corpora.files import files_of, place, read_lines
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language
 from raykd.errors import CorpusError
+from raykd.progress import with_progress
 from raykd.storage import Storage
 
 Parse = Callable[..., Iterator[Sentence | Faulty]]
@@ -28,7 +29,7 @@ def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None
     """Every file of `config` through `parse(config, lines, file, language, part)`, or the parser of its form, one
     after the other; of each the first `most` sentences."""
     storage = Storage(config.root)
-    for part, language, name in files_of(config):
+    for part, language, name in with_progress(files_of(config)):
         lines = read_lines(storage, name, for_language(config.encoding, language) or "utf-8")
         file = place(storage, name)
         form = for_language(config.unlabelled_form, language) if part == "unlabelled" else "same"

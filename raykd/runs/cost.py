@@ -24,6 +24,7 @@ from raykd.figures import BYTES, LATENCY, PARAMETERS, PRUNED, TORCH_BYTES, TRAIN
 from raykd.identity import identity
 from raykd.layers import Ensemble, Model, Tagger
 from raykd.layers.pointer_generator import PointerGenerator
+from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.results import Cost
 from raykd.runs.data import labels_of
 from raykd.runs.deployed import Session, float32_file, int8_file
@@ -46,6 +47,8 @@ from raykd.storage import Storage
 FORMAT = 7
 MOST_TOGETHER, MOST_BYTES = 16, 2**30
 """Models that are timed in turns, and bytes of their weights: they are all in memory at once."""
+BUILT, TRAINED = 0.3, 0.6
+"""The shares of a measurement after which models are built and their training is timed, about."""
 ENDINGS: Mapping[Runtime, str] = MappingProxyType({"onnx": "", "int8": "_int8", "torch": "_torch"})
 """How the names of a runtime's figures end."""
 
@@ -206,18 +209,22 @@ def measure_together(
     Returns:
         One cost for each of the first runs, at least for one.
     """
+    report_progress(0.0, "waiting until the machine is quiet")
     load, shapes = load_before(), list[ShapeModel]()
-    for run in runs[:MOST_TOGETHER]:
-        shape = ShapeModel(storage, run)
-        if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MOST_BYTES:
-            break
-        shapes.append(shape)
+    with part_of_work(0.0, BUILT, "exporting models"):
+        for run in with_progress(runs[:MOST_TOGETHER]):
+            shape = ShapeModel(storage, run)
+            if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MOST_BYTES:
+                break
+            shapes.append(shape)
     meter = LoadMeter()
-    trainings = [_training(shape) for shape in shapes]
+    with part_of_work(BUILT, TRAINED, "timing training steps"):
+        trainings = [_training(shape) for shape in with_progress(shapes)]
     calls = [_calls(shape, runtimes) for shape in shapes]
-    timings = time_in_turns(
-        {(place, name): call for place, named in enumerate(calls) for name, call in named.items()}
-    )
+    with part_of_work(TRAINED, 1.0, "timing labelling"):
+        timings = time_in_turns(
+            {(place, name): call for place, named in enumerate(calls) for name, call in named.items()}
+        )
     load = max(load, meter.share())
     return [
         Measured(_sizes(shape), _timed(shape, {name: timings[place, name] for name in named}, training, load))

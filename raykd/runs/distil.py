@@ -31,16 +31,20 @@ from raykd.errors import RunError
 from raykd.layers import Model
 from raykd.layers.dropout import masks_of
 from raykd.objectives import Objective
+from raykd.progress import part_of_work, report_progress
 from raykd.results import Score
 from raykd.runs.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
 from raykd.runs.data import Batch
 from raykd.runs.live import LiveTeacher, full_states
+from raykd.runs.plan_length import PlanLength, StageLength
 from raykd.runs.stages import TrainingPlan, labelled_share, split_held_out, train_only
 from raykd.signals import Sizes
 from raykd.storage import Storage
 from raykd.training import LearningRate, make_optimiser
 
 TOTAL, UNEXPRESSED = "total", "unexpressed_words"
+TRAINED = 0.9
+"""The share of an epoch that its training takes, about; the rest is the score on dev."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,12 @@ class Distiller:
         self.model, self.plan, self.worker, self.folder = model, plan, worker, folder
         self._evaluate = evaluate
         self.progress = Progress()
+        self._length = PlanLength(
+            tuple(
+                StageLength(stage.schedule.epochs, stage.schedule.max_steps, len(stage.steps(model)))
+                for stage in plan.stages
+            )
+        )
 
     def train(self, report: Callable[[EpochReport], None]) -> Progress:
         """Train to the end, from the stored checkpoint if there is one. Leaves the best weights in `model`."""
@@ -206,9 +216,24 @@ class Distiller:
             batches = self._batches(epoch)
             if (most := self.stage.schedule.max_steps) is not None:
                 batches = batches[: most - self.progress.steps]
-            self._train_epoch(epoch, batches)
+            with part_of_work(*self._shares(len(batches)), self._title(epoch)):
+                with part_of_work(0.0, TRAINED):
+                    self._train_epoch(epoch, batches)
+                with part_of_work(TRAINED, 1.0, "scoring dev"):
+                    closed = self._close_epoch(epoch, batches)
             # report() may be a barrier: every rank must reach it.
-            report(self._close_epoch(epoch, batches))
+            report(closed)
+
+    def _shares(self, steps: int) -> tuple[float, float]:
+        """Which share of the run is done before and after an epoch of so many optimiser steps."""
+        progress = self.progress
+        epochs = progress.epoch - progress.first_epoch
+        before = self._length.done(progress.stage, progress.step, epochs, progress.steps)
+        return before, self._length.done(progress.stage, progress.step, epochs + 1, progress.steps + steps)
+
+    def _title(self, epoch: int) -> str:
+        most = self._length.most_epochs
+        return f"epoch {epoch + 1}" if most is None else f"epoch {epoch + 1}/{most}"
 
     def _ended(self) -> bool:
         """Whether the step has as many epochs or optimiser steps as it may have, or is out of patience."""
@@ -253,6 +278,7 @@ class Distiller:
         self.model.train()
         started, spent = time.monotonic(), self.progress.seconds
         for number in range(self.progress.batch, len(batches)):
+            report_progress(number / len(batches))
             for name, value in self._train_batch(epoch, number, batches[number]).items():
                 self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value
             self.progress.batch = number + 1

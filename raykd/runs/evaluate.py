@@ -18,6 +18,7 @@ from raykd.corpora.step_targets import GuidedText
 from raykd.corpora.tags import TagSet
 from raykd.layers import Model, Output
 from raykd.layers.hf_tagger import HFTagger
+from raykd.progress import with_progress
 from raykd.results import Group, Score
 from raykd.runs.data import Part
 from raykd.runs.distil import Worker
@@ -45,7 +46,7 @@ def predict(
     plan = evaluation_plan(text.piece_lengths, worker.device)
     found: list[tuple[int, Any]] = []
     with torch.inference_mode(), _in_float32(model):
-        for rows in plan[worker.rank :: worker.world]:
+        for rows in with_progress(plan[worker.rank :: worker.world]):
             output = model(text.gather(rows).to(worker.device))
             found += zip(map(int, rows), decode(output, rows), strict=True)
     if worker.world > 1:

@@ -13,6 +13,7 @@ from raykd.errors import StoreError
 from raykd.layers import Model, load_weights
 from raykd.layout import CHECKPOINT
 from raykd.objectives import ObjectiveConfig, annealed
+from raykd.progress import part_of_work, report_progress
 from raykd.results import RunResult, Score, Scores
 from raykd.runs.checkpoint import Progress
 from raykd.runs.data import corpus_of, labels_of, part_of, training_data
@@ -40,6 +41,8 @@ from raykd.training import ScheduleConfig, TrainingConfig
 
 SIGN = ".sign.tmp"
 """Written into a run's folder and removed at once; named as temporary files are (`local_files.py`)."""
+TRAINED = 0.95
+"""The share of a run that its training takes, about; the rest is the scores on dev and test."""
 
 
 def find_result(storage: Storage, run: Run) -> RunResult | None:
@@ -85,7 +88,8 @@ def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[Epoch
     found = find_result(storage, run)
     if found is not None:
         return found
-    started = time.monotonic()
+    started, first = time.monotonic(), TRAINED if is_trained(run) else 0.0
+    report_progress(None, "loading")
     model = (_starting_model if is_trained(run) else load_model)(storage, run).to(worker.device)
     evaluate = partial(_evaluate, store_uri, run, worker)
     folder, progress = storage.child(*run.folder), Progress()
@@ -97,10 +101,15 @@ def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[Epoch
         distiller = Distiller(
             model, training_plan_of(store_uri, run), evaluate=on_dev, folder=folder, worker=worker
         )
-        progress = distiller.train(report)
+        with part_of_work(0.0, first):
+            progress = distiller.train(report)
+    with part_of_work(first, (first + 1) / 2, "scoring dev"):
+        dev = evaluate("dev", model).by_part
+    with part_of_work((first + 1) / 2, 1.0, "scoring test"):
+        test = evaluate("test", model).by_part
     result = RunResult(
         run_id=run.id,
-        scores=Scores({**evaluate("dev", model).by_part, **evaluate("test", model).by_part}),
+        scores=Scores({**dev, **test}),
         best_epoch=progress.best_epoch,
         epochs=tuple(progress.history),
         wall_s=round(time.monotonic() - started, 2),

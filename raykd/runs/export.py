@@ -35,6 +35,7 @@ from raykd.corpora.vocabulary import words_of
 from raykd.errors import ExportError
 from raykd.layers import Output, save_weights
 from raykd.layout import LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
+from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.results import RunResult
 from raykd.runs.data import corpus_of, languages_of
 from raykd.runs.deployed import Session, deployed
@@ -130,15 +131,20 @@ def export_run(
         ExportError: there is no ONNX graph of this kind of model, or one in float32 gives other labels than the model;
             nothing is written then.
     """
+    report_progress(0.0, "loading the model")
     tagger = load_tagger(folder.uri)
     run = folder.read_json(MODEL, Run.from_plain)
     result = folder.read_json(RESULT, RunResult.from_plain)
+    report_progress(0.1, "writing the ONNX files")
     files = deployed(tagger.model)
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
     corpus = None if store is None else _corpus(store, run)
     table = None if corpus is None else _sentences(corpus)
     try:
-        agreement = None if corpus is None or table is None else _compared(tagger, sessions, corpus, *table)
+        with part_of_work(0.4, 1.0, "comparing the files with the model"):
+            agreement = (
+                None if corpus is None or table is None else _compared(tagger, sessions, corpus, *table)
+            )
     except ExportError as error:
         raise ExportError(f"{run.id}: {error}") from error
     contents = {
@@ -225,8 +231,12 @@ def _compared(
     if table.num_rows == 0:
         return None
     text, worker = tagger.vocabulary.encode(table), Worker(device=tagger.device)
-    own = predict(tagger.model, text, lambda output, rows: best_labels(output), worker=worker)
-    found = {name: _labelled(session.labels, text, own) for name, session in sessions.items()}
+    with part_of_work(0.0, 0.4):
+        own = predict(tagger.model, text, lambda output, rows: best_labels(output), worker=worker)
+    found: dict[str, list[np.ndarray]] = {}
+    for number, (name, session) in enumerate(sessions.items()):
+        with part_of_work(0.4 + 0.3 * number, 0.7 + 0.3 * number):
+            found[name] = _labelled(session.labels, text, own)
     tied = _ties(tagger, text, own, found[ONNX])
     task: Any = tagger.task
     gold = task.targets(table, pos=corpus.pos, labels=tagger.tag_set)
@@ -299,7 +309,7 @@ def _labelled(
 ) -> list[np.ndarray]:
     """The labels of every sentence, as long as those in `like`."""
     found = list(like)
-    for rows in evaluation_plan(text.piece_lengths, torch.device("cpu")):
+    for rows in with_progress(evaluation_plan(text.piece_lengths, torch.device("cpu"))):
         for row, path in zip(rows, label(text.gather(rows)), strict=True):
             found[row] = path[: len(like[row])]
     return found

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import ray
@@ -29,6 +29,7 @@ from raykd.runs.distil import EpochReport, Worker
 from raykd.runs.execute import epoch_report, execute, find_result
 from raykd.runs.mailbox import Mailbox
 from raykd.runs.nodes import elsewhere
+from raykd.runs.progress_channel import reported
 from raykd.runs.resources import Resources, taken
 from raykd.runs.run import Run
 from raykd.storage import Storage
@@ -152,7 +153,8 @@ def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int
             raise _StoppedError
 
     try:
-        execute(store_uri, run, worker=worker, report=report)
+        with reported(run.id) if worker.rank == 0 else nullcontext():
+            execute(store_uri, run, worker=worker, report=report)
     except _StoppedError:
         return
     except Exception as error:

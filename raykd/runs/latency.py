@@ -24,6 +24,7 @@ from raykd.layers import Model
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.layers.threads import one_thread
 from raykd.objectives.labels import negative_log_likelihood
+from raykd.progress import with_progress
 from raykd.runs.processor import processor
 from raykd.runs.vocabularies import StoredVocabulary
 from raykd.structures import viterbi
@@ -79,7 +80,7 @@ def time_in_turns(calls: Mapping[Name, Callable[[], object]]) -> dict[Name, Timi
     with torch.inference_mode(), one_thread():
         for call in calls.values():
             _pass(call, WARM_UP)
-        for number in range(PASSES):
+        for number in with_progress(range(PASSES)):
             for name, call in calls.items():
                 if number >= FEWEST and spent_ms[name] > SECONDS * 1e3:
                     continue

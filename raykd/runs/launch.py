@@ -10,6 +10,7 @@ import torch
 from raykd.results import RunResult
 from raykd.runs.distil import Worker
 from raykd.runs.execute import epoch_report, execute, find_result
+from raykd.runs.progress_channel import reported
 from raykd.runs.resources import Resources
 from raykd.runs.run import Run
 from raykd.storage import Storage
@@ -47,9 +48,10 @@ class Launcher:
             torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
             gpu = resources.gpus_per_worker and torch.cuda.is_available()
             worker = Worker(device=torch.device("cuda" if gpu else "cpu"))
-            return execute(
-                store_uri, run, worker=worker, report=lambda epoch: report(epoch_report(run, epoch))
-            )
+            with reported(run.id):
+                return execute(
+                    store_uri, run, worker=worker, report=lambda epoch: report(epoch_report(run, epoch))
+                )
         if self._group is None or not self._group.lives:
             from raykd.runs.group import Group  # a single worker starts sooner without Ray Train
 

@@ -22,14 +22,15 @@ from raykd.errors import PlacementError, StoreError
 from raykd.figures import COSTS, PARAMETERS, Runtime
 from raykd.results import LOADED, Cost
 from raykd.runs.cluster import topology
-from raykd.runs.cost import Measured, find_cost, keep_cost, measure_together, note_cost
+from raykd.runs.cost import MOST_TOGETHER, Measured, find_cost, keep_cost, measure_together, note_cost
 from raykd.runs.growth import places
 from raykd.runs.latency import hardware
 from raykd.runs.machine_load import load_before
 from raykd.runs.nodes import Nodes
 from raykd.runs.placement import PROBE, check_target, latency_node
 from raykd.runs.processor import processor
-from raykd.runs.progress import Listener
+from raykd.runs.progress import Listener, Unit
+from raykd.runs.progress_channel import reported
 from raykd.runs.resources import LatencyTarget, Resources, targeted
 from raykd.runs.run import Run
 from raykd.runs.topology import Group, Node, Topology
@@ -40,6 +41,8 @@ Measure = Callable[[Sequence[Run]], Sequence[Measured]]
 LATENCIES = tuple(
     figure.name for figure in COSTS if figure.form == "milliseconds" and not figure.name.endswith("_p90")
 )
+GROUP = "shapes"
+"""The name by which shapes that are measured together say how far they are."""
 NAMED = 3
 """Contradictions that are named one by one."""
 
@@ -107,7 +110,10 @@ class Bench:
         remaining, moved = list(pending), ""
         while remaining:
             group = remaining if anchor is None else [anchor, *remaining]
+            most = min(len(remaining), MOST_TOGETHER - (anchor is not None))
+            self.listener.started(Unit("latency", GROUP, {GROUP: ""}, counts=most if counts else 0))
             measured = list(self.measure(group))
+            self.listener.ended(GROUP)
             if anchor is not None and len(measured) == 1:  # beside a large anchor nothing else has room
                 anchor = None
                 continue
@@ -271,7 +277,8 @@ def _measured_on_one(
 
 
 def _measure(store_uri: str, plain: Iterable[dict[str, Any]], runtimes: Sequence[Runtime]) -> list[Measured]:
-    return measure_together(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
+    with reported(GROUP):
+        return measure_together(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
 
 
 def _takes(target: LatencyTarget | None, node: Node) -> dict[str, float]:

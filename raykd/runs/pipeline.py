@@ -17,6 +17,7 @@ from ray.util.annotations import RayDeprecationWarning
 from raykd.errors import PlacementError, RunError
 from raykd.runs.cluster import topology
 from raykd.runs.nodes import elsewhere
+from raykd.runs.progress_channel import reported
 from raykd.runs.shard_writer import ShardJob, ShardWriter
 from raykd.runs.topology import Group
 
@@ -52,6 +53,20 @@ class Placement:
     """The ids of nodes on which no actor is to be."""
 
 
+class ReportingWriter(ShardWriter):
+    """A writer that says how far the range in hand is."""
+
+    def __call__(self, row: Row) -> Row:
+        """Write what `row` lacks, as `ShardWriter` does."""
+        with reported(range_id(row)):
+            return super().__call__(row)
+
+
+def range_id(row: Row) -> str:
+    """The name by which the range of a pipeline row says how far it is."""
+    return f"range {row['task']}/{row['first']}"
+
+
 def launch_on_ray(plan: Plan, rows: list[Row], placement: Placement) -> Iterator[Row]:
     """Run the pipeline rows through pools of actors; results come as shards finish.
 
@@ -80,7 +95,7 @@ def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) ->
     threads = max(1, int(placement.cpus_per_actor))
     with _quiet_ray_data():
         dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-            cast(Any, ShardWriter),  # Ray Data takes classes too, which its annotation does not say
+            cast(Any, ReportingWriter),  # Ray Data takes classes too, which its annotation does not say
             fn_constructor_args=(plan.store, plan.shard_jobs(), plan.token_budget, threads),
             compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
             num_cpus=0 if placement.slots_asleep else placement.cpus_per_actor,
@@ -104,7 +119,7 @@ def _failed(problem: str, error: RayError) -> RunError:
 
 @contextmanager
 def _quiet_ray_data() -> Iterator[None]:
-    """Progress is reported through `on_shard`, and errors are raised; Ray Data's own lines would be drawn over it."""
+    """Progress is reported by the writers, and errors are raised; Ray Data's own lines would be drawn over it."""
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
     bars, level = context.enable_progress_bars, logger.level
     context.enable_progress_bars = False

@@ -211,9 +211,6 @@ class Precomputed:
     largest_error: float
 
 
-Progress = Callable[[int, int, int], None]
-"""Called as `(done, total, sentences)` after each shard; `sentences` is the size of the shard just done."""
-
 Launch = Callable[[PrecomputePlan, list[Row], Placement], Iterable[Row]]
 
 
@@ -239,21 +236,27 @@ def estimate(plan: PrecomputePlan) -> Estimate:
     )
 
 
+def pending_rows(covered: Sequence[TaskCoverage]) -> list[Row]:
+    """The pipeline rows of all tasks of a plan."""
+    return [{"task": number, **row} for number, task in enumerate(covered) for row in task.rows()]
+
+
 def precompute(
     plan: PrecomputePlan,
     *,
     placement: Placement | None = None,
-    on_shard: Progress | None = None,
+    on_range: Callable[[Row], None] | None = None,
     launch: Launch | None = None,
 ) -> Precomputed:
-    """Compute what is missing of the plan's transfer sets and commit them. Ray must be running.
+    """Compute what is missing of the plan's transfer sets and commit them. Ray must be running. `on_range` is called
+    with the `task`, the `first` row and the number of `sentences` of each range that is done.
 
     Raises PlacementError before anything starts when an actor cannot be placed; StoreError, RunError and the
     other errors of an actor as they are; StoreError where a shard was computed and is not there. Shards finished
     before an error are kept: run it again for the rest.
     """
     covered = plan.coverage()
-    rows = [{"task": number, **row} for number, task in enumerate(covered) for row in task.rows()]
+    rows = pending_rows(covered)
     computed: list[Row] = []
     for task in plan.tasks:
         write_text(Storage(plan.store), task.text)
@@ -261,8 +264,8 @@ def precompute(
         for result in (launch or launch_on_ray)(plan, rows, placement or Placement()):
             raise_error(result["error"])
             computed.append(result)
-            if on_shard is not None:
-                on_shard(len(computed), len(rows), result["sentences"])
+            if on_range is not None:
+                on_range(result)
     for number, task in enumerate(covered):
         for part in task.parts:
             clean_temporaries(part.folder)

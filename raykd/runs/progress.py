@@ -1,11 +1,18 @@
-"""How phases report their progress: what is above implements this protocol, everything below only calls it."""
+"""How phases report their progress: what is above implements this protocol, everything below only calls it.
+
+A phase consists of units (runs, trials, shapes, ranges of sentences). What does a unit says how far it is
+(`raykd/progress.py`), here or in another process (`runs/progress_channel.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
+from raykd.progress import heard_by
 from raykd.trial import Trial
 
 
@@ -34,11 +41,43 @@ class RunEpoch:
         return f"{self.name}: epoch {self.number}, dev {self.label} {100 * self.dev:.1f}{after}"
 
 
+@dataclass(frozen=True)
+class Unit:
+    """Something that a phase does, before it has ended."""
+
+    phase: str
+    key: str
+    """Its id; that of a job."""
+    parts: Mapping[str, str]
+    """The id of each part, which says how far it is by this id, and what it is called."""
+    about: str = ""
+    """What is done, in short; empty where the names of the parts say it."""
+    counts: int = 1
+    """The number of units of the phase that it stands for."""
+    trains: bool = False
+    """True where its parts are runs, which have epochs."""
+
+
 class Listener(Protocol):
     """Shows the progress of phases. A phase is begun, advanced unit by unit, and ended."""
 
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
         """A phase of `total` units begins, `done` of which were done before."""
+        ...
+
+    def started(self, unit: Unit) -> None:
+        """A unit begins."""
+        ...
+
+    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
+        """A part of a unit that has not ended is so far; other parts are ignored. Call it from any thread.
+
+        Args:
+            part: its id.
+            done: as in `raykd.progress.Hear`.
+            doing: as there.
+            first: the share that was done before: a run may go on from a checkpoint.
+        """
         ...
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:
@@ -53,8 +92,8 @@ class Listener(Protocol):
         """A run of the phase finished an epoch."""
         ...
 
-    def ended(self, job: str) -> None:
-        """All runs of a job have ended."""
+    def ended(self, key: str) -> None:
+        """The unit with this key has ended; call it before `advance`."""
         ...
 
     def trial(self, trial: Trial) -> None:
@@ -82,10 +121,30 @@ class Listener(Protocol):
         ...
 
 
+@contextmanager
+def unit_here(listener: Listener, phase: str, name: str, *, counts: int = 1) -> Iterator[None]:
+    """The body is a unit of `phase`, done by this thread: what it reports of its progress is shown.
+
+    Where the body ends, `advance` says how much was done.
+    """
+    listener.started(Unit(phase, name, {name: name}, counts=counts))
+    try:
+        with heard_by(partial(listener.within, name)):
+            yield
+    finally:
+        listener.ended(name)
+
+
 class Silent:
     """A listener that shows nothing."""
 
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+        return None
+
+    def started(self, unit: Unit) -> None:
+        return None
+
+    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
         return None
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:
@@ -97,7 +156,7 @@ class Silent:
     def epoch(self, phase: str, epoch: RunEpoch) -> None:
         return None
 
-    def ended(self, job: str) -> None:
+    def ended(self, key: str) -> None:
         return None
 
     def trial(self, trial: Trial) -> None:

@@ -21,6 +21,7 @@ import torch
 from raykd import errors
 from raykd.errors import RaykdError, RunError
 from raykd.needs import CHAIN, derives
+from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.signals import SIGNALS, Column, Need, Sizes, buckets
 from raykd.storage import Storage
 from raykd.structures import LegalTransitions
@@ -58,6 +59,8 @@ class LoadedTeacher(Protocol):
 
 
 Loader = Callable[[Storage, str], LoadedTeacher]
+LABELLED = 0.7
+"""The share of a range that labelling takes, about, where other signals are derived from what it gives."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class TeacherHandle:
 
     def load(self) -> LoadedTeacher:
         """The teacher in memory."""
+        report_progress(None, "loading the model")
         loader = self.loader
         if isinstance(loader, str):
             module, _, function = loader.partition(":")
@@ -140,11 +144,16 @@ class ShardWriter:
             entries[need.name] = self._once(job, need)
             yield need.name, entries[need.name]
         taken = [need for need in pending if not (SIGNALS[need.signal].once or _is_derived(job, need))]
+        derived = [need for need in pending if _is_derived(job, need)]
         if taken:
-            for need, entry in self._taken(job, rows, taken).items():
+            with part_of_work(0.0, LABELLED if derived else 1.0, "labelling"):
+                found = self._taken(job, rows, taken)
+            for need, entry in found.items():
                 entries[need.name] = entry
                 yield need.name, entry
-        for need in [need for need in pending if _is_derived(job, need)]:
+        first = LABELLED if taken else 0.0
+        for number, need in enumerate(derived):
+            report_progress(first + (1 - first) * number / len(derived), f"computing {need.name}")
             yield need.name, self._derived(job, need, rows, entries)
 
     def _once(self, job: ShardJob, need: Need) -> ShardEntry:
@@ -194,7 +203,7 @@ class ShardWriter:
             need: [[] for _ in SIGNALS[need.signal].columns] for need in needs
         }
         layers = tuple(sorted({need.layer for need in needs if need.layer is not None}))
-        for run in buckets(lengths_N, self._token_budget):
+        for run in with_progress(buckets(lengths_N, self._token_budget)):
             sentences = text.sentences(rows_N[run])
             collected: dict[tuple[Need, int, int], np.ndarray] = {}
             for places, batch, output in self._teacher(job.teacher).outputs(

@@ -14,6 +14,7 @@ from raykd.runs.features import feature_plan, keep_reading, note_encoder, readin
 from raykd.runs.growth import places
 from raykd.runs.models import legal_of, signals_id
 from raykd.runs.nodes import Nodes
+from raykd.runs.pipeline import Row, range_id
 from raykd.runs.placement import reader_group, readers
 from raykd.runs.precompute import (
     Placement,
@@ -21,10 +22,11 @@ from raykd.runs.precompute import (
     PrecomputePlan,
     PrecomputeTask,
     estimate,
+    pending_rows,
     precompute,
 )
 from raykd.runs.prepare import PlannedTeacher, stored_of
-from raykd.runs.progress import Listener
+from raykd.runs.progress import Listener, Unit
 from raykd.runs.resources import Resources
 from raykd.runs.run import Run
 from raykd.runs.shard_writer import TeacherHandle
@@ -141,7 +143,8 @@ def _computed_once(
     nodes: Nodes | None,
 ) -> Precomputed:
     # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
-    rows = sum(len(task.rows()) for task in plan.coverage())
+    ranges = [range_id(row) for row in pending_rows(plan.coverage())]
+    rows = len(ranges)
     if nodes is not None and rows:
         nodes.ask()
         cluster = nodes.usable(cluster)
@@ -151,13 +154,15 @@ def _computed_once(
     if placement.gpus_per_actor:
         plan = replace(plan, token_budget=LABELLED_AT_ONCE["cuda"])
     listener.begin(phase, rows)
-    return precompute(
-        plan,
-        placement=placement,
-        on_shard=lambda count, total, sentences: listener.advance(
-            phase, detail=f"{sentences} sentences in the last shard", sentences=sentences
-        ),
-    )
+    for key in ranges:
+        listener.started(Unit(phase, key, {key: ""}))
+
+    def on_range(row: Row) -> None:
+        listener.ended(range_id(row))
+        sentences = row["sentences"]
+        listener.advance(phase, detail=f"{sentences} sentences in the last shard", sentences=sentences)
+
+    return precompute(plan, placement=placement, on_range=on_range)
 
 
 def _placement(

@@ -25,6 +25,7 @@ from raykd.corpora.vocabulary import (
 from raykd.identity import identity
 from raykd.layers.checkpoint import tokenizer_checksum
 from raykd.layers.contextual import parts_of
+from raykd.progress import report_progress
 from raykd.runs.run import without_added
 from raykd.storage import Storage
 
@@ -95,6 +96,7 @@ def store_vocabulary(
         )
         smoothed = config.kind in SMOOTHED and sampling_alpha != 1.0
         words = _sampled(text, sampling_alpha) if smoothed else count_words(text)
+        report_progress(None, f"making a vocabulary of {len(words):,} different words")
         pieces = config.build(words)
         letters = CharacterVocabulary.build(words) if characters else None
         plain = {

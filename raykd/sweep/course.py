@@ -8,10 +8,11 @@ step would keep: the best on dev, or the one with the lowest held-out loss where
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from raykd.objectives import ObjectiveConfig
+from raykd.runs.plan_length import PlanLength, StageLength
 from raykd.runs.progress import RunEpoch
 from raykd.runs.run import Run, validated
 from raykd.sweep.stopping import Point
@@ -26,16 +27,15 @@ class RunCourse:
         """What was reported."""
         self.done = 0.0
         """The share of the plan that is done."""
-        self._stages = [_Stage(run, stage) for stage in run.stages]
-        lengths = _lengths(self._stages)
-        self._shares = [length / sum(lengths) for length in lengths]
+        self._stages = [_Stage(stage) for stage in run.stages]
+        self._length = plan_length(run)
         self._place = (-1, -1)
 
     @property
     def plan(self) -> Hashable:
         """Equal for runs that can be compared at one share of their plans."""
         kinds = (stage.kind for stage in self._stages)
-        return tuple((kind, round(share, 3)) for kind, share in zip(kinds, self._shares, strict=True))
+        return tuple((kind, round(share, 3)) for kind, share in zip(kinds, self._length.shares, strict=True))
 
     def add(self, metrics: Mapping[str, Any]) -> None:
         """The metrics of an epoch; one that was added before changes nothing."""
@@ -51,19 +51,10 @@ class RunCourse:
         selected = metrics["dev"] if held_out is None else -held_out
         if selected > self._best:
             self._best, self._kept = selected, metrics["dev"]
-        stage = self._stages[place[0]]
-        within = (place[1] + self._within(stage, metrics)) / stage.steps
-        self.done = sum(self._shares[: place[0]]) + self._shares[place[0]] * min(1.0, within)
-        if stage.counts:
-            self.points.append(Point(self.done, self._kept))
-
-    def _within(self, stage: _Stage, metrics: Mapping[str, Any]) -> float:
-        """The share of the step that is done, by whichever limit ends it first."""
         epochs, steps = metrics["epoch"] - self._first + 1, metrics["steps"] - self._before
-        return max(
-            epochs / stage.epochs if stage.epochs else 0.0,
-            steps / stage.max_steps if stage.max_steps else 0.0,
-        )
+        self.done = self._length.done(*place, epochs, steps)
+        if self._stages[place[0]].counts:
+            self.points.append(Point(self.done, self._kept))
 
     def end(self) -> None:
         """The run is finished, by patience or as planned: it is at the end of its plan."""
@@ -72,32 +63,33 @@ class RunCourse:
 
 
 class _Stage:
-    def __init__(self, run: Run, stage: Mapping[str, Any]):
-        self.counts = validated(ObjectiveConfig, stage["objective"]).reads_scores
-        self.epochs, self.max_steps = (stage["schedule"].get(name) for name in ("epochs", "max_steps"))
-        self.steps = unfreezing_steps(run, scores=self.counts) if stage["layers"] == "unfreeze" else 1
+    def __init__(self, stage: Mapping[str, Any]):
+        self.counts = _reads_scores(stage)
         self.kind = (self.counts, json.dumps(stage["layers"]), stage["select"])
 
 
-def _lengths(stages: Sequence[_Stage]) -> list[float]:
-    """How long each stage is beside the others: by epochs, else by optimiser steps, else all the same."""
-    for limits in ([stage.epochs for stage in stages], [stage.max_steps for stage in stages]):
-        if None not in limits:
-            return [limit * stage.steps for limit, stage in zip(limits, stages, strict=True)]
-    return [1.0] * len(stages)
+def _reads_scores(stage: Mapping[str, Any]) -> bool:
+    return validated(ObjectiveConfig, stage["objective"]).reads_scores
 
 
-def most_epochs(run: Run) -> int | None:
-    """How many epochs a run may have in all; None where a stage has no such limit."""
-    stages = [_Stage(run, stage) for stage in run.stages]
-    limits = [stage.epochs and stage.epochs * stage.steps for stage in stages]
-    return None if None in limits else sum(limit for limit in limits if limit is not None)
+def plan_length(run: Run) -> PlanLength:
+    """Return how long the plan of a run is, without its model."""
+    return PlanLength(
+        tuple(
+            StageLength(
+                stage["schedule"].get("epochs"),
+                stage["schedule"].get("max_steps"),
+                unfreezing_steps(run, scores=_reads_scores(stage)) if stage["layers"] == "unfreeze" else 1,
+            )
+            for stage in run.stages
+        )
+    )
 
 
 def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: Mapping[str, Any]) -> RunEpoch:
     """What listeners are given of the `metrics` of an epoch."""
     return RunEpoch(
-        job, name, about, metrics["epoch"] + 1, most_epochs(run), metrics["dev"], label,
+        job, name, about, metrics["epoch"] + 1, plan_length(run).most_epochs, metrics["dev"], label,
         # Reported by a worker of another version, or taken up from its checkpoint.
         metrics.get("tokens", 0), metrics.get("tokens_per_second", 0.0),
     )  # fmt: skip

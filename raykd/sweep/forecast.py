@@ -45,8 +45,12 @@ RUN_S = 2.0
 """Of a run: its start, reading its text, writing its model."""
 STEP_S = 0.005
 """Of an optimiser step beside what `runs/cost.py` times: its batch is gathered, its objective computed."""
-REPORT_S = 10.0
-"""Of the end of a sweep: the front's page and the models of its students for MLflow."""
+REPORT_S = 5.0
+"""Of the end of a sweep: the front's page and files."""
+MODEL_S = 6.0
+"""Of a student of the front for MLflow: its export, compared with the model, and its upload."""
+FRONT = 6
+"""Students of a front, about, where a search has more trials."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
         **({"confirm": (seeds - runs) / runs * trials / concurrent} if confirm is not None else {}),
     }
     phases = {name: seconds and seconds + PHASE_S * (name not in KEPT) for name, seconds in phases.items()}
-    phases = {"start": START_S, **phases, "report": REPORT_S}
+    phases = {"start": START_S, **phases, "report": REPORT_S, "models": _models_s(sweep)}
     bounds = tuple(_bounds(sweep, [*todo, *chain(*every)], share))
     side_by_side = min(concurrent, sweep.file.search.runs_per_setting)
     return Forecast(phases, one / side_by_side, bounds, tuple(unread), share)
@@ -163,6 +167,12 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
         steps = unfreezing_steps(run, scores=scores) if stage["layers"] == "unfreeze" else 1
         pieces = steps * min((limit for limit in limits if limit is not None), default=ceil(one))
         yield _Training(pieces, pieces / batch, pieces / max(one, 1), objective.needs)
+
+
+def _models_s(sweep: Sweep) -> float:
+    """The students of the front as models in MLflow, as far as they can be foreseen."""
+    logged = sweep.file.tracking.models == "front" and sweep.file.labels.structure != "pieces"
+    return MODEL_S * min(FRONT, sweep.trials) if logged else 0.0
 
 
 def _live_ms(sweep: Sweep, run: Run, needs: Sequence[Need]) -> Iterator[float]:

@@ -18,6 +18,8 @@ from raykd.trial import Trial
 
 AFTER = ("trials", "confirm", "baseline")
 """The phases that a budget shortens."""
+LAST = ("report", "models")
+"""The phases after these."""
 
 
 def has_limits(sweep: Sweep) -> bool:
@@ -64,7 +66,8 @@ def trials_within(sweep: Sweep, expected: Forecast, concurrent: int) -> int | No
     if sweep.file.budget.seconds is None:
         return None
     left = sweep.trials - len(sweep.earlier())
-    free = sweep.file.budget.seconds - _before_trials(expected) - expected.phases["report"]
+    last = sum(expected.phases[name] for name in LAST)
+    free = sweep.file.budget.seconds - _before_trials(expected) - last
     whole = expected.trial_s * min(concurrent, sweep.file.search.runs_per_setting) / concurrent
     each = whole if expected.trained_share is None else whole * expected.trained_share
     return max(0, min(left, int(free / each))) if each else left
@@ -95,7 +98,7 @@ def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
 
 
 def _before_trials(expected: Forecast) -> float:
-    return sum(seconds for name, seconds in expected.phases.items() if name not in (*AFTER, "report"))
+    return sum(seconds for name, seconds in expected.phases.items() if name not in (*AFTER, *LAST))
 
 
 def _listed(sources: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -13,7 +13,8 @@ from typing import Protocol
 from raykd.errors import RaykdError
 from raykd.figures import DEV, LATENCY, PARAMETERS
 from raykd.redact import redacted
-from raykd.runs.progress import RunEpoch
+from raykd.runs.progress import RunEpoch, Unit
+from raykd.sweep.phase_progress import OpenUnit, PhaseProgress
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 from raykd.trial import Trial
@@ -37,7 +38,7 @@ class View(Protocol):
         ...
 
     def moved(self, phase: PhaseStatus) -> None:
-        """It is farther, or does something else."""
+        """It is farther, or does something else, or a few seconds have gone. It may be the last one, and done."""
         ...
 
     def end(self, phase: PhaseStatus) -> None:
@@ -54,16 +55,6 @@ class View(Protocol):
 
 
 @dataclass
-class _Phase:
-    status: PhaseStatus
-    began: float
-    ended: float | None = None
-
-    def now(self, now: float) -> PhaseStatus:
-        return replace(self.status, seconds=round((self.ended or now) - self.began, 1))
-
-
-@dataclass
 class Monitor:
     """The listener of a driver. `status` may be called from any thread."""
 
@@ -77,7 +68,7 @@ class Monitor:
     def __post_init__(self) -> None:
         self._lock, self._began = threading.Lock(), self.clock()
         self._showing = threading.Lock()
-        self._phases: dict[str, _Phase] = {}
+        self._phases: dict[str, PhaseProgress] = {}
         self._running: dict[str, dict[str, RunEpoch]] = {}
         self._trials: dict[int, Trial] = {}
         self._budget: tuple[float, float | None, float | None] = (self._began, None, None)
@@ -97,7 +88,7 @@ class Monitor:
                 untracked=self.untracked(),
                 written=Status().written,
                 seconds=round(now - self._began, 1),
-                phases=tuple(phase.now(now) for phase in self._phases.values()),
+                phases=tuple(phase.status(now) for phase in self._phases.values()),
                 running=self._now_running(),
                 trials={role: dict(own) for role, own in trials.items()},
                 tokens_per_second=round(sum(each.tokens_per_second for each in runs), 1),
@@ -106,33 +97,28 @@ class Monitor:
             )
 
     def _now_running(self) -> tuple[RunStatus, ...]:
-        epochs = {
-            job: max(own.values(), key=lambda each: each.number) for job, own in sorted(self._running.items())
-        }
-        # A trial is there from its beginning, other runs from their first epoch on.
-        begun = [trial for trial in self._trials.values() if trial.state == "RUNNING"]
-        fresh = [trial for trial in begun if str(trial.number) not in epochs]
-        shown = [RunStatus(e.name, e.about, e.number, e.most, e.dev) for e in epochs.values()]
-        return (*shown, *(RunStatus(f"#{t.number:02d}", f"{t.method} · {t.shape}") for t in fresh))
+        units = (unit for phase in self._phases.values() for unit in phase.units.values())
+        return tuple(
+            _run_status(unit, self._running.get(unit.unit.key)) for unit in units if unit.unit.trains
+        )
 
     @contextmanager
     def watched(self) -> Iterator[None]:
         """While the body runs, the watchers are called. What they cannot write they write the next time."""
-        ended = threading.Event()
-
-        def look() -> None:
-            while not ended.wait(EVERY_S):
-                self._show()
-
-        thread = threading.Thread(target=look, name="raykd-monitor", daemon=True)
-        thread.start()
-        try:
+        with _repeated(self._show, at_end=True):
             yield
-        finally:
-            ended.set()
-            thread.join(LAST_LOOK_S)
-            if not thread.is_alive():
-                self._show()
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """While the body runs, the view says every few seconds how far the sweep is, also where nothing happens. It
+        does not wait for watchers, which may hang."""
+        with _repeated(self._move_on):
+            yield
+
+    def _move_on(self) -> None:
+        phase = self.status().phase
+        if phase is not None:
+            self.view.moved(phase)
 
     @contextmanager
     def watched_by(self, watcher: Watcher) -> Iterator[None]:
@@ -152,8 +138,21 @@ class Monitor:
 
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
         with self._lock:
-            self._phases[phase] = _Phase(PhaseStatus(phase, total, done, done, 0.0), self.clock())
-        self.view.begin(self._phases[phase].status)
+            now = self.clock()
+            begun = self._phases[phase] = PhaseProgress(phase, total, done, now)
+        self.view.begin(begun.status(now))
+
+    def started(self, unit: Unit) -> None:
+        with self._lock:
+            self._phases[unit.phase].start(unit, self.clock())
+
+    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
+        with self._lock:
+            now, every = self.clock(), self._phases.values()
+            phase = next((phase for phase in every if phase.within(part, done, doing, now, first)), None)
+            status = None if phase is None else phase.status(now)
+        if status is not None:
+            self.view.moved(status)
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:
         with self._lock:
@@ -174,14 +173,16 @@ class Monitor:
 
     def _move(self, phase: str, units: int, detail: str) -> None:
         with self._lock:
-            own = self._phases[phase]
-            own.status = replace(own.status, done=own.status.done + units, detail=redacted(detail))
-            now = own.now(self.clock())
-        self.view.moved(now)
+            now = self.clock()
+            self._phases[phase].advance(units, detail, now)
+            status = self._phases[phase].status(now)
+        self.view.moved(status)
 
-    def ended(self, job: str) -> None:
+    def ended(self, key: str) -> None:
         with self._lock:
-            self._running.pop(job, None)
+            self._running.pop(key, None)
+            for phase in self._phases.values():
+                phase.end_unit(key, self.clock())
 
     def trial(self, trial: Trial) -> None:
         with self._lock:
@@ -210,10 +211,41 @@ class Monitor:
     def end(self, phase: str, summary: str = "") -> None:
         with self._lock:
             now = self.clock()
-            own = self._phases.setdefault(phase, _Phase(PhaseStatus(phase, 0, 0, 0, 0.0), now))
-            own.status = replace(own.status, ended=True, done=own.status.total, detail=redacted(summary))
-            own.ended = now
-        self.view.end(own.now(now))
+            own = self._phases.setdefault(phase, PhaseProgress(phase, 0, 0, now))
+            own.end(summary, now)
+            status = own.status(now)
+        self.view.end(status)
+
+
+@contextmanager
+def _repeated(act: Callable[[], None], *, at_end: bool = False) -> Iterator[None]:
+    """While the body runs, a thread does `act` every few seconds; and `at_end` once more, unless the thread hangs."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(EVERY_S):
+            act()
+
+    thread = threading.Thread(target=repeat, name="raykd-monitor", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(LAST_LOOK_S)
+        if at_end and not thread.is_alive():
+            act()
+
+
+def _run_status(unit: OpenUnit, epochs: Mapping[str, RunEpoch] | None) -> RunStatus:
+    """What is shown of a job; `epochs`: the last epoch of each of its runs, if one has ended."""
+    about = unit.unit.about
+    name = unit.unit.parts.get(unit.part) or next(iter(unit.unit.parts.values()))
+    done = unit.done / unit.unit.counts if unit.shares else None
+    if not epochs:
+        return RunStatus(name, about, done=done, doing=unit.doing)
+    last = max(epochs.values(), key=lambda each: each.number)
+    return RunStatus(last.name, about, last.number, last.most, last.dev, done, unit.doing)
 
 
 @contextmanager

@@ -10,7 +10,9 @@ from raykd.cost_grid import Grid
 from raykd.figures import Directions, latency_searched
 from raykd.front import front_of, hypervolume_of
 from raykd.results import Cost, RunResult
-from raykd.runs.progress import Listener
+from raykd.runs.execute import find_result
+from raykd.runs.progress import Listener, Unit
+from raykd.runs.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.course import run_epoch
 from raykd.sweep.records import Record, SweepRecords
@@ -38,17 +40,27 @@ class Recorder:
     logged: set[tuple[int, str, int]] = field(default_factory=set)
     """(trial, run, epoch) that the tracking server has."""
 
-    def start(self, record: Record) -> None:
+    def start(self, record: Record, setting: Setting) -> None:
         """A trial begins."""
+        trial = record.trial
         self.records.save(record)
-        self.tracker.start_trial(record.trial)
-        self.listener.trial(record.trial)
+        self.tracker.start_trial(trial)
+        self.listener.trial(trial)
+        names = {run.id: run_name(trial, setting, run.id) for run in self._to_do(setting)}
+        self.listener.started(Unit(self.phase, str(trial.number), names, about_trial(trial), trains=True))
+
+    def _to_do(self, setting: Setting) -> Sequence[Run]:
+        """The runs of a trial that say how far they are: with more seeds, those of the first ones are found."""
+        if len(setting.runs) == 1:
+            return setting.runs
+        storage = self.records.storage
+        return [run for run in setting.runs if find_result(storage, run) is None] or setting.runs
 
     def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
         """One of the trial's runs finished an epoch."""
         self._log(trial, setting, run_id, metrics)
-        name = f"#{trial.number:02d} {setting.run_name(run_id)}".rstrip()
-        about, run = f"{trial.method} · {trial.shape}", setting.run(run_id)
+        name, about = run_name(trial, setting, run_id), about_trial(trial)
+        run = setting.run(run_id)
         self.listener.epoch(
             self.phase, run_epoch(str(trial.number), name, about, run, trial.score_label, metrics)
         )
@@ -58,7 +70,6 @@ class Recorder:
         trial = record.trial
         self.records.save(record)
         self.log(trial, setting, results)
-        self.listener.ended(str(trial.number))
         self.log_front()
         message = f"{trial.name}: {trial.state} {trial.message}"
         if trial.state == "COMPLETE":
@@ -69,6 +80,7 @@ class Recorder:
                 message += f", {latency_ms:.2f} {figure.words}"
         if trial.state == "FAILED":
             self.listener.warn(message)
+        self.listener.ended(str(trial.number))
         self.listener.advance(self.phase, detail=message)
 
     def log(self, trial: Trial, setting: Setting, results: Sequence[RunResult]) -> None:
@@ -103,3 +115,13 @@ class Recorder:
         front = front_of(trials, self.objectives)
         self.listener.front(front, volume)
         self.tracker.log_front(len(trials), hypervolume=volume, students=len(front))
+
+
+def run_name(trial: Trial, setting: Setting, run_id: str) -> str:
+    """A run of a trial as it is shown: `#04`, `#04 seed 1`."""
+    return f"#{trial.number:02d} {setting.run_name(run_id)}".rstrip()
+
+
+def about_trial(trial: Trial) -> str:
+    """What a trial trains, in short."""
+    return f"{trial.method} · {trial.shape}"

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from raykd.runs.checkpoint import reported_epochs
 from raykd.runs.executor import Job, Outcome, Scheduler, Wait
-from raykd.runs.progress import Listener
+from raykd.runs.progress import Listener, Unit
 from raykd.runs.run import Run
 from raykd.sweep.course import run_epoch
 from raykd.sweep.giving_up import reason_to_give_up
@@ -44,7 +44,8 @@ class RunList:
         """The next run of the list."""
         if not self._todo:
             return None
-        _, run = self._todo.pop(0)
+        name, run = self._todo.pop(0)
+        self._listener.started(Unit(self._phase, run.id, {run.id: name}, trains=True))
         return Job(run.id, (run,))
 
     def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
@@ -239,7 +240,7 @@ class Trials:
         key = str(running.record.trial.number)
         self._keep(running.record)
         self._running[key] = running
-        self._recorder.start(running.record)
+        self._recorder.start(running.record, running.setting)
         if self._stopper is not None:
             # What was reported of runs that go on from a checkpoint is not reported again. The driver may have died
             # before it judged the last epoch.

@@ -12,6 +12,7 @@ from raykd.corpora import Corpus, read_corpus
 from raykd.corpora.config import CorpusConfig
 from raykd.errors import RunError
 from raykd.figures import over_models
+from raykd.progress import with_progress
 from raykd.results import Cost, RunResult, Scores
 from raykd.runs.cost import find_cost
 from raykd.runs.execute import find_result
@@ -186,7 +187,7 @@ class Settings:
         recipes = {key: [self.recipe(tree) for tree in trees] for key, trees in self.covering.items()}
         firsts = {key: own[0] for key, own in recipes.items()}
         read = _read_once()
-        own = [prepare(recipe, self._storage, read) for recipe in firsts.values()]
+        own = [prepare(recipe, self._storage, read) for recipe in with_progress([*firsts.values()])]
         preparations = dict(zip(firsts, shared_texts(own), strict=True))
         differences = _differences({key: _sections(recipe) for key, recipe in firsts.items()})
         # The baseline may read the teachers' labels.

@@ -24,14 +24,10 @@ class PhaseStatus:
     ended: bool = False
     detail: str = ""
     """What it does now; after its end, what it did."""
-
-    @property
-    def left_s(self) -> float | None:
-        """About how long it still takes, at the pace so far; None before something is done and after its end."""
-        own = self.done - self.found
-        if self.ended or own <= 0 or self.done >= self.total:
-            return None
-        return self.seconds / own * (self.total - self.done)
+    within: float = 0.0
+    """How much is done of the units that have not ended: each counts from 0 to 1."""
+    left_s: float | None = None
+    """About how long it still takes; None where nothing tells yet, and after its end."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +40,10 @@ class RunStatus:
     """The last one that ended; None before the first."""
     most: int | None = None
     dev: float | None = None
+    done: float | None = None
+    """The share of the job that is done, from 0 to 1; None where it does not say."""
+    doing: str = ""
+    """What it does now, in a few words."""
 
 
 @dataclass(frozen=True)

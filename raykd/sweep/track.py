@@ -14,7 +14,7 @@ from raykd.counted import counted
 from raykd.front import front_of, gold_twin
 from raykd.redact import redacted
 from raykd.runs.export import Exported, export_run
-from raykd.runs.progress import Listener
+from raykd.runs.progress import Listener, unit_here
 from raykd.runs.run import objective_name
 from raykd.storage import Storage
 from raykd.sweep.exports import seeds_of
@@ -71,7 +71,11 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
     except BaseException:
         tracker.close("FAILED")
         raise
-    if missing := tracker.close("COMPLETE"):
+    listener.begin("tracking", 1)
+    with unit_here(listener, "tracking", "MLflow"):
+        missing = tracker.close("COMPLETE")
+    listener.end("tracking", "not all is in MLflow" if missing else "all is in MLflow")
+    if missing:
         trouble, *runs = missing
         listener.warn(
             f"not shown in MLflow: {counted(len(runs), 'run')} or a part of them ({trouble}). "
@@ -145,7 +149,8 @@ def log_models(
         folder = scratch / str(trial.number) if trial in missing else None
         try:
             if folder is not None:
-                _export(records, trial, Storage(str(folder)), card(trial))
+                with unit_here(listener, "models", trial.name):
+                    _export(records, trial, Storage(str(folder)), card(trial))
                 exported += 1
                 listener.advance("models", detail=trial.name)
         # Whatever it is, the sweep is complete without it.

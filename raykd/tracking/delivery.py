@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from raykd.counted import counted
+from raykd.progress import report_progress
 from raykd.redact import redacted
 from raykd.tracking.record import Record
 from raykd.tracking.server import quick_requests, reachable
@@ -20,6 +22,8 @@ ANSWER_S = 20.0
 """How long one request may take; MLflow's own client would repeat it for a quarter of an hour."""
 LAST_S, LAST_PAUSE_S = 20.0, 2.0
 """For so long a sweep that has ended tries to reach a server that is away, and the seconds between two attempts."""
+LOOK_S = 0.5
+"""Seconds between two looks at how far the thread is."""
 CLOSE_S = 120.0
 """How long the end of a sweep waits for the thread, which may be in the middle of a large file."""
 
@@ -62,7 +66,22 @@ class Delivery:
         if self._thread is None:
             self.flush()
         else:
-            self._thread.join(CLOSE_S)
+            self._wait(self._thread)
+
+    def _wait(self, thread: threading.Thread) -> None:
+        """Wait until the thread has ended, for `CLOSE_S` at most."""
+        until, all_models = time.monotonic() + CLOSE_S, self._waiting_models()
+        while thread.is_alive() and (left_s := until - time.monotonic()) > 0:
+            models = self._waiting_models()
+            share = 1 - models / all_models if all_models else None
+            report_progress(
+                share, f"{counted(models, 'model')} to log" if models else "writing the last values"
+            )
+            thread.join(min(LOOK_S, left_s))
+
+    def _waiting_models(self) -> int:
+        with self._lock:
+            return sum(record.model is not None for record in self._records())
 
     def flush(self) -> None:
         """Write what waits."""

@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from rich.console import Console
@@ -9,13 +10,23 @@ from rich.console import Console
 from raykd.cli import console as module
 from raykd.cli.console import Lines, draws
 from raykd.cli.live import StatusView, in_lines
+from raykd.sweep.monitor import EVERY_S
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
 STATUS = Status(
     seconds=754.0,
     phases=(
         PhaseStatus("teachers", 4, 4, 0, 131.0, ended=True, detail="4 trained, 0 found in the store"),
-        PhaseStatus("trials", 40, 12, 2, 600.0, detail="#14: epoch 3, dev F1 81.2, top_wk k=3 · E32 H64 crf"),
+        PhaseStatus(
+            "trials",
+            40,
+            12,
+            2,
+            600.0,
+            detail="#14: epoch 3, dev F1 81.2, top_wk k=3 · E32 H64 crf",
+            within=1.5,
+            left_s=1680.0,
+        ),
     ),
     running=tuple(RunStatus(f"#{n}", "top_wk k=3 T=2 · E32 H64 crf", 3, 12, 0.812) for n in range(14, 17)),
     trials={"search": {"COMPLETE": 9, "PRUNED": 2, "FAILED": 1, "RUNNING": 3}},
@@ -86,9 +97,58 @@ def test_a_log_has_a_line_every_few_seconds(monkeypatch, capsys):
     lines.end(replace(phase, detail="9 complete"))
     assert capsys.readouterr().out.splitlines() == [
         "trials: 12 of 40 done",
-        "trials: 5 of 40, about 1.9 h left (#14)",
+        "trials: 5 of 40, about 28 min left (#14)",
         "trials: done, 9 complete",
     ]
+
+
+@pytest.mark.parametrize("moves_at", [(), (3.0,), (4.9,), (4.9, 9.8, 14.7)])
+def test_a_log_is_never_silent_for_more_than_ten_seconds(monkeypatch, capsys, moves_at):
+    """The monitor lets the view speak every few seconds, and phases move whenever they like."""
+    now, said = [0.0], [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    lines, phase = (
+        Lines(),
+        PhaseStatus("teachers", 1, 0, 0, 60.0, detail="bert en: epoch 1/3, scoring dev, 20 %"),
+    )
+    lines.begin(phase)
+    capsys.readouterr()
+    for now[0] in sorted([*moves_at, *(EVERY_S * (1 + tick) for tick in range(8))]):
+        lines.moved(phase)
+        if printed := capsys.readouterr().out:
+            assert printed == "teachers: 0 of 1, 60 s gone (bert en: epoch 1/3, scoring dev, 20 %)\n"
+            said.append(now[0])
+    assert len(said) > 4
+    assert max(after - before for before, after in pairwise(said)) <= 10.0
+
+
+def test_between_two_phases_a_log_says_that_the_next_one_comes(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    lines = Lines()
+    lines.end(STATUS.phases[0])
+    now[0] = 7.0
+    lines.moved(STATUS.phases[0])
+    assert capsys.readouterr().out.splitlines() == [
+        "teachers: done, 4 trained, 0 found in the store",
+        "teachers: done, the next step is being prepared",
+    ]
+
+
+def test_a_single_teacher_shows_its_epochs_and_the_time():
+    phase = PhaseStatus(
+        "teachers", 1, 0, 0, 252.0, detail="bert en: epoch 2/3, 43 %", within=0.43, left_s=334.0
+    )
+    status = Status(
+        phases=(phase,), running=(RunStatus("bert en", "", 1, 3, 0.7, 0.43, "epoch 2/3"),), label="F1"
+    )
+    text = "\n".join(drawn(status))
+    for part in ("0/1", "0:04:12", "6 min left", "bert en", "epoch 2/3", "43 %", "70.0"):
+        assert part in text, part
+    first = replace(status, running=(RunStatus("bert en", "", done=0.05, doing="epoch 1/3"),))
+    assert "epoch 1/3" in "\n".join(drawn(first)), "before an epoch has ended"
+    assert "running bert en: epoch 1/3, 5 %" in list(in_lines(first))
+    assert "teachers: 0 of 1, about 6 min left (bert en: epoch 2/3, 43 %)" in list(in_lines(status))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ class Page(RunningPage):
 
 def status(complete: int, running: int = 1) -> Status:
     trials = {"search": {"COMPLETE": complete, "RUNNING": running}}
-    return Status(trials=trials, phases=(PhaseStatus("trials", 40, complete, 0, 60.0),))
+    left_s = 60.0 / complete * (40 - complete) if complete else None
+    return Status(trials=trials, phases=(PhaseStatus("trials", 40, complete, 0, 60.0, left_s=left_s),))
 
 
 def test_it_is_written_when_trials_have_ended_and_takes_a_hundredth_of_the_time():
@@ -82,7 +83,7 @@ def test_after_the_body_nothing_is_written(monkeypatch):
 def test_how_far_it_is_in_words():
     trials, baseline = (
         PhaseStatus("trials", 40, 40, 0, 60.0, ended=True),
-        PhaseStatus("baseline", 7, 3, 0, 300.0),
+        PhaseStatus("baseline", 7, 3, 0, 300.0, left_s=400.0),
     )
     assert in_words(Status(phases=(trials, baseline))) == "40 of 40 trials, baseline 3 of 7, about 7 min left"
     assert in_words(Status(phases=(trials,))) == "40 of 40 trials"

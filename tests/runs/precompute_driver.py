@@ -79,16 +79,14 @@ def plan(store: Path) -> PrecomputePlan:
     return PrecomputePlan(str(store), tasks, shard_sentences=SHARD, token_budget=8)
 
 
-def run(
-    store: Path, scenario: str, *, actors: int = 2, slots_asleep: bool = False
-) -> tuple[int, list[tuple[int, int, int]]]:
-    """Rows computed by one precompute in this process, and the progress that it reported."""
+def run(store: Path, scenario: str, *, actors: int = 2, slots_asleep: bool = False) -> tuple[int, list[int]]:
+    """Rows computed by one precompute in this process, and the sentences of each range as it was reported."""
     (store.parent / "scenario").write_text(scenario)
-    reported: list[tuple[int, int, int]] = []
+    reported: list[int] = []
     done = precompute(
         plan(store),
         placement=Placement(actors=actors, cpus_per_actor=0.5, slots_asleep=slots_asleep),
-        on_shard=lambda *progress: reported.append(progress),
+        on_range=lambda row: reported.append(row["sentences"]),
     )
     return done.computed_shards, reported
 

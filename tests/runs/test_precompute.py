@@ -64,8 +64,11 @@ def opened(store: Path, *needs: Need, offers=("emissions", "transitions"), **opt
 def test_every_sentence_is_asked_once_and_the_manifests_say_what_stands(tmp_path, school):
     reported = []
     plan = school.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)
-    done = compute(plan, on_shard=lambda *progress: reported.append(progress))
-    assert reported == [(number + 1, 7, size) for number, size in enumerate((10, 10, 10, 5, 10, 10, 1))]
+    done = compute(plan, on_range=lambda row: reported.append((row["task"], row["first"], row["sentences"])))
+    assert reported == [
+        *((0, first, size) for first, size in ((0, 10), (10, 10), (20, 10), (30, 5))),
+        *((1, first, size) for first, size in ((0, 10), (10, 10), (20, 1))),
+    ]
     assert school.loaded == ["en", "de"]
     # The first one is asked once more, for what is stored once.
     every = sentences(35, seed=1)

@@ -16,6 +16,8 @@ from raykd.spec import load
 from raykd.sweep import forecast as forecast_module
 from raykd.sweep.costs import measure_costs
 from raykd.sweep.forecast import (
+    FRONT,
+    MODEL_S,
     PHASE_S,
     REPORT_S,
     RUN_S,
@@ -41,6 +43,9 @@ schedule: {epochs: 4, anneal_horizon: 2}
 training: {batch_tokens: 100}
 search: {sampler: grid, runs_per_setting: 2}
 """
+
+
+MANY = "objective: {choice: [{kind: structural}, {kind: posterior, temperature: {int: [1, 6]}}]}"
 
 
 def of(folder: Path, text: str = TEXT, concurrent: int = 1) -> tuple[Forecast, Sweep]:
@@ -91,6 +96,17 @@ def test_every_phase_is_what_it_computes_at_the_measured_speed(tmp_path):
     assert expected.phases["trials"] == pytest.approx(PHASE_S + 4 * student)
     assert expected.phases["baseline"] == 0
     assert (expected.phases["start"], expected.phases["report"]) == (START_S, REPORT_S)
+    # Its two trials may both be on the front.
+    assert expected.phases["models"] == 2 * MODEL_S
+
+
+def test_models_are_forecast_where_they_are_logged_and_for_a_front_at_most(tmp_path):
+    expected, _ = of(tmp_path, TEXT + "tracking: {models: none}\n")
+    assert expected.phases["models"] == 0
+    many = TEXT.replace("objective: {choice: [{kind: structural}, {kind: posterior}]}", MANY)
+    expected, sweep = of(tmp_path / "many", many)
+    assert sweep.trials > FRONT
+    assert expected.phases["models"] == FRONT * MODEL_S
 
 
 def test_the_pieces_of_a_word_are_counted_in_a_sample(tmp_path, monkeypatch):

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from raykd.errors import StoreError
-from raykd.runs.progress import RunEpoch
+from raykd.progress import report_progress
+from raykd.runs.progress import RunEpoch, Unit, unit_here
 from raykd.storage import Storage
 from raykd.sweep import monitor as module
 from raykd.sweep.monitor import Monitor, status_kept
@@ -78,6 +79,8 @@ def test_the_phase_that_runs_is_the_last_that_has_not_ended(monitor):
 
 def test_tokens_add_up_and_speeds_are_of_what_runs(monitor):
     monitor.begin("trials", 4)
+    monitor.started(Unit("trials", "1", {"run-1": "#1"}, "top_1 · E8", trains=True))
+    monitor.started(Unit("trials", "2", {"run-2": "#2 seed 0", "run-3": "#2 seed 1"}, trains=True))
     monitor.epoch("trials", epoch("1", 1))
     monitor.epoch("trials", epoch("1", 2, speed=30.0))
     monitor.epoch("trials", epoch("2", 1, name="#2 seed 0", speed=5.0))
@@ -102,8 +105,53 @@ def test_trials_are_counted_by_role_and_state_each_once(monitor):
     assert status.trials == {"search": {"RUNNING": 1, "PRUNED": 1}, "baseline": {"COMPLETE": 1}}
     assert status.count("search", "PRUNED") == 1
     assert status.count("confirm", "COMPLETE") == 0
-    (run,) = status.running
-    assert (run.name, run.epoch) == ("#00", None), "it runs, and has not ended an epoch"
+
+
+def test_a_job_that_has_not_ended_an_epoch_says_what_it_does(monitor, clock):
+    monitor.begin("teachers", 1)
+    monitor.started(Unit("teachers", "teacher-1", {"teacher-1": "bert en"}, trains=True))
+    assert [(run.name, run.done, run.doing) for run in monitor.status().running] == [("bert en", None, "")]
+    monitor.within("teacher-1", 0.25, "epoch 1/3")
+    (run,) = monitor.status().running
+    assert (run.name, run.epoch, run.done, run.doing) == ("bert en", None, 0.25, "epoch 1/3")
+    (phase,) = monitor.status().phases
+    assert (phase.done, phase.within, phase.detail) == (0, 0.25, "bert en: epoch 1/3, 25 %")
+    assert monitor.view.lines[-1] == ("moved", "teachers")
+    monitor.within("teacher-1", None, "epoch 1/3, scoring dev")
+    assert monitor.status().running[0].done == 0.25, "what does not say how far it is, is as far as before"
+    monitor.ended("teacher-1")
+    monitor.within("teacher-1", 0.5, "too late")
+    assert monitor.status().running == ()
+    assert monitor.status().phases[0].within == 0
+
+
+def test_work_that_this_process_does_is_heard(monitor):
+    monitor.begin("models", 2)
+    with unit_here(monitor, "models", "#03"):
+        report_progress(0.5, "writing the ONNX files")
+        (phase,) = monitor.status().phases
+        assert (phase.within, phase.detail) == (0.5, "#03: writing the ONNX files, 50 %")
+        assert monitor.status().running == (), "no run"
+    monitor.advance("models", detail="#03")
+    report_progress(0.75, "nobody listens")
+    (phase,) = monitor.status().phases
+    assert (phase.done, phase.within, phase.detail) == (1, 0.0, "#03")
+
+
+def test_the_view_hears_every_few_seconds_although_nothing_happens(monitor, monkeypatch):
+    monkeypatch.setattr(module, "EVERY_S", 0.001)
+    twice = threading.Event()
+
+    def moved(phase):
+        monitor.view.lines.append(("moved", phase.name))
+        if len(monitor.view.lines) >= 3:
+            twice.set()
+
+    monitor.view.moved = moved
+    monitor.begin("teachers", 1)
+    with monitor.moving():
+        assert twice.wait(30)
+    assert monitor.view.lines[1:3] == [("moved", "teachers")] * 2
 
 
 def test_the_front_has_the_best_on_dev_first(monitor):
@@ -139,7 +187,9 @@ def test_what_is_shown_is_said_to_the_view_without_passwords(monitor):
 
 def test_a_status_is_read_back_as_it_was_written(monitor):
     monitor.begin("trials", 40)
+    monitor.started(Unit("trials", "1", {"run-1": "#1"}, trains=True))
     monitor.epoch("trials", epoch("1", 1))
+    monitor.within("run-1", 0.25, "epoch 2/12")
     monitor.trial(Trial(1, "RUNNING"))
     monitor.front([trial for trial in fake_trials() if trial.state == "COMPLETE"][:2], 0.25)
     status = monitor.status()

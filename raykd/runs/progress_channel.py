@@ -1,0 +1,129 @@
+"""From workers to the driver: how far the units in other processes are, through the key-value store of Ray's head.
+
+What works does not wait: a thread of the worker writes its newest report about once a second, below a key of the
+worker's own, and a thread of the driver reads all of them about once a second. No process is started for it. What is
+lost is not sent again, since the next report says the same and more.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import ray
+from ray.experimental import internal_kv
+
+from raykd.progress import heard_by
+
+EVERY_S = 1.0
+"""Seconds between two reports of a worker, and between two looks of the driver."""
+LAST_LOOK_S = 2.0
+"""So long the driver waits for a look that hangs, because Ray's head is out of reach."""
+NAMESPACE = b"raykd-progress"
+
+HearPart = Callable[[str, float | None, str, float], None]
+"""Takes the id of a part (that of a run, say), what `raykd.progress.Hear` takes, and the share with which it began."""
+
+
+class Reports:
+    """Keeps the newest report of one part, and sends it from a thread while there are new ones."""
+
+    def __init__(self, part: str, send: Callable[[str], None], *, every_s: float = EVERY_S):
+        self._part, self._send, self._every_s = part, send, every_s
+        self._first = 0.0
+        self._done: float | None = None
+        self._doing = ""
+        self._new, self._ended = threading.Event(), threading.Event()
+
+    def hear(self, done: float | None, doing: str) -> None:
+        """Keep a report in place of the one before."""
+        if done is not None:
+            self._first = done if self._done is None else self._first
+            self._done = done
+        self._doing = doing
+        self._new.set()
+
+    @contextmanager
+    def sent(self) -> Iterator[None]:
+        """While the body runs, what is heard is sent."""
+        threading.Thread(target=self._work, name="raykd-progress", daemon=True).start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            self._new.set()
+
+    def _work(self) -> None:
+        while self._new.wait() and not self._ended.is_set():
+            self._new.clear()
+            # Nobody depends on it: whatever Ray raises must not reach the work.
+            with suppress(Exception):
+                self._send(json.dumps([self._part, self._done, self._doing, self._first]))
+            self._ended.wait(self._every_s)
+
+
+@contextmanager
+def reported(part: str) -> Iterator[None]:
+    """Send what the body reports of its progress to the driver, as that of `part`; without Ray to nobody."""
+    if not ray.is_initialized():
+        yield
+        return
+    context = ray.get_runtime_context()
+    key = f"{context.get_job_id()}/{context.get_worker_id()}"
+    reports = Reports(part, lambda text: _put(key, text))
+    with reports.sent(), heard_by(reports.hear):
+        yield
+
+
+@contextmanager
+def received(hear: HearPart) -> Iterator[None]:
+    """While the body runs, pass on what the workers of this driver report; without Ray nothing is."""
+    if not ray.is_initialized():
+        yield
+        return
+    prefix, ended = f"{ray.get_runtime_context().get_job_id()}/", threading.Event()
+    inbox = Inbox(lambda: _all_below(prefix), hear)
+
+    def look() -> None:
+        # As above.
+        while not ended.wait(EVERY_S):
+            with suppress(Exception):
+                inbox.look()
+        with suppress(Exception):
+            internal_kv._internal_kv_del(prefix, del_by_prefix=True, namespace=NAMESPACE)
+
+    thread = threading.Thread(target=look, name="raykd-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(LAST_LOOK_S)
+
+
+class Inbox:
+    """Passes on reports that were not there at the look before: one of a worker that died stays."""
+
+    def __init__(self, read: Callable[[], dict[str, str]], hear: HearPart):
+        self._read, self._hear = read, hear
+        self._seen: dict[str, str] = {}
+
+    def look(self) -> None:
+        """Read all reports, and pass on the new ones."""
+        reports = self._read()
+        for key, text in reports.items():
+            if self._seen.get(key) != text:
+                self._hear(*json.loads(text))
+        self._seen = reports
+
+
+def _put(key: str, text: str) -> None:
+    internal_kv._internal_kv_put(key, text, overwrite=True, namespace=NAMESPACE)
+
+
+def _all_below(prefix: str) -> dict[str, str]:
+    keys = internal_kv._internal_kv_list(prefix, namespace=NAMESPACE)
+    found = {key.decode(): internal_kv._internal_kv_get(key, namespace=NAMESPACE) for key in keys}
+    return {key: text.decode() for key, text in found.items() if text is not None}

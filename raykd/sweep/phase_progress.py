@@ -1,0 +1,205 @@
+"""How far one phase is: its units that have ended, what the others say of themselves, and how long the rest will take.
+
+The forecast is the time that was worked, for each unit of work that was done in it, times the work that is left; and at
+least as long as a unit takes that is not done at the same time as others. The time counts from the first sign of work:
+processes start once, and not for every unit. Between two signs of work the forecast runs down, and where it is used up
+there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from raykd.redact import redacted
+from raykd.runs.progress import Unit
+from raykd.sweep.status import PhaseStatus
+
+EARLIEST_S = 3.0
+"""Seconds of work after which there is a forecast before a unit has ended."""
+EVENT_S = 5.0
+"""Seconds for which an event is shown (an epoch, a unit that ended); then what units say of themselves is."""
+FOUND_S = 1.0
+"""A unit that ends sooner, and says nothing, was not computed: its result was found."""
+
+
+@dataclass
+class OpenUnit:
+    """A unit that has not ended."""
+
+    unit: Unit
+    began: float
+    shares: dict[str, float] = field(default_factory=dict)
+    """By part, the share that is done."""
+    first: dict[str, float] = field(default_factory=dict)
+    """By part, the share that was done before it was worked on."""
+    part: str = ""
+    """The part that was heard last."""
+    doing: str = ""
+    """What that part does."""
+    heard: float = -1.0
+    """When."""
+    since: float = 0.0
+    """When a share was heard first."""
+    done_since: float = 0.0
+    """Units of the phase that were done of it then."""
+    moved: float = 0.0
+    """When a share changed last."""
+
+    def hear(self, part: str, done: float | None, doing: str, now: float, first: float) -> bool:
+        """Keep what a part says. Return whether its share has changed, or it is the first that is heard of the unit."""
+        moves = done is not None and done != self.shares.get(part)
+        is_sign = moves or not self.is_heard
+        self.part, self.doing, self.heard = part, doing, now
+        if done is not None:
+            fresh = not self.shares
+            self.shares[part] = done
+            self.first[part] = min(first, self.first.get(part, first))
+            self.since, self.done_since = (now, self.done) if fresh else (self.since, self.done_since)
+        self.moved = now if moves else self.moved
+        return is_sign
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether one of its parts has said something."""
+        return self.heard >= 0
+
+    @property
+    def done(self) -> float:
+        """Units of the phase that are done of it."""
+        return self._counted(self.shares)
+
+    @property
+    def done_before(self) -> float:
+        """Those of them that were done before it was worked on."""
+        return self._counted(self.first)
+
+    @property
+    def whole_s(self) -> float | None:
+        """About how many seconds all of it takes; None where it is too early to tell."""
+        worked, worked_s = self.done - self.done_since, self.moved - self.since
+        return None if worked <= 0 or worked_s < EARLIEST_S else worked_s / worked * self.unit.counts
+
+    def left_s(self, now: float, usual_s: float) -> float:
+        """About how many seconds of it are left, below 0 where it takes longer than it seemed; where it is too early to
+        tell, as if it takes `usual_s`."""
+        whole_s = self.whole_s or usual_s
+        return whole_s * (1 - self.done / max(self.unit.counts, 1)) - (now - self.moved)
+
+    def _counted(self, shares: dict[str, float]) -> float:
+        return self.unit.counts * fmean(shares.get(part, 0.0) for part in self.unit.parts)
+
+    def __str__(self) -> str:
+        share = self.shares.get(self.part, 0.0)
+        said = ", ".join(filter(None, (self.doing, f"{100 * share:.0f} %" if share else "")))
+        return ": ".join(filter(None, (self.unit.parts.get(self.part, ""), said)))
+
+
+class PhaseProgress:
+    """Follows one phase; times are seconds of one clock."""
+
+    def __init__(self, name: str, total: int, done: int, now: float):
+        self._name, self._total, self._done, self._found = name, total, done, done
+        self._began, self._ended = now, None
+        self._working_since: float | None = None
+        self._last_sign = now
+        self._not_worked = 0.0
+        """Units that have ended, or parts of them, which were done before or found."""
+        self._whole_s: list[float] = []
+        """How long each unit took that has ended, as far as they said how far they were."""
+        self._detail, self._detail_at = "", now
+        self.units: dict[str, OpenUnit] = {}
+        """Those that have not ended, by their keys."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the phase is done."""
+        return self._ended is not None
+
+    def start(self, unit: Unit, now: float) -> None:
+        """A unit begins."""
+        self.units[unit.key] = OpenUnit(unit, now)
+
+    def within(self, part: str, done: float | None, doing: str, now: float, first: float = 0.0) -> bool:
+        """Keep what a part says, if it is a part of a unit of this phase; else return False."""
+        unit = next((unit for unit in self.units.values() if part in unit.unit.parts), None)
+        if unit is None:
+            return False
+        if unit.hear(part, done, redacted(doing), now, first):
+            self._last_sign = now
+            if self._working_since is None:
+                self._working_since = now
+        return True
+
+    def end_unit(self, key: str, now: float) -> None:
+        """A unit has ended; `advance` counts it."""
+        unit = self.units.pop(key, None)
+        if unit is None:
+            return
+        if unit.shares and unit.done_since < unit.unit.counts:
+            self._whole_s.append((now - unit.since) / (1 - unit.done_since / unit.unit.counts))
+        found = not unit.is_heard and now - unit.began < FOUND_S
+        self._not_worked += unit.unit.counts if found else unit.done_before
+
+    def advance(self, units: int, detail: str, now: float) -> None:
+        """So many units are done."""
+        self._done += units
+        self.say(detail, now)
+        if units and self._work > 0:
+            self._last_sign = now
+            if self._working_since is None:
+                self._working_since = self._began
+
+    def say(self, detail: str, now: float) -> None:
+        """Keep what has happened."""
+        self._detail, self._detail_at = redacted(detail), now
+
+    def end(self, summary: str, now: float) -> None:
+        """The phase is done."""
+        self._done, self._ended = self._total, now
+        self.units.clear()
+        self.say(summary, now)
+
+    @property
+    def _within(self) -> float:
+        return sum(unit.done for unit in self.units.values())
+
+    @property
+    def _work(self) -> float:
+        """Units of work that were done since the phase began."""
+        before = sum(unit.done_before for unit in self.units.values())
+        return self._done - self._found + self._within - before - self._not_worked
+
+    def left_s(self, now: float) -> float | None:
+        """About how many seconds the phase still takes; None where nothing tells yet, or not any more."""
+        work, left = self._work, self._total - self._done - self._within
+        if self.ended or self._working_since is None or work <= 0 or left <= 0:
+            return None
+        worked_s = self._last_sign - self._working_since
+        if self._done == self._found and worked_s < EARLIEST_S:
+            return None
+        left_s = max(worked_s / work * left - (now - self._last_sign), self._longest_s(now))
+        return left_s if left_s > 0 else None
+
+    def _longest_s(self, now: float) -> float:
+        """How many seconds the longest unit that is left takes at least, which nothing else shortens."""
+        usual_s = fmean(self._whole_s) if self._whole_s else 0.0
+        lefts = [unit.left_s(now, usual_s) for unit in self.units.values() if unit.shares]
+        waiting = self._total - self._done - sum(unit.unit.counts for unit in self.units.values())
+        soonest_s = min(lefts, default=self._last_sign - now)
+        return max([*lefts, soonest_s + (usual_s if waiting > 0 else 0.0)])
+
+    def status(self, now: float) -> PhaseStatus:
+        """What is shown of it."""
+        left_s = self.left_s(now)
+        return PhaseStatus(
+            self._name, self._total, self._done, self._found,
+            seconds=round((now if self._ended is None else self._ended) - self._began, 1), ended=self.ended,
+            detail=self._shown(now), within=round(self._within, 4), left_s=left_s and round(left_s, 1),
+        )  # fmt: skip
+
+    def _shown(self, now: float) -> str:
+        heard = [unit for unit in self.units.values() if unit.is_heard]
+        if self._detail and (now - self._detail_at < EVENT_S or not heard):
+            return self._detail
+        return str(max(heard, key=lambda unit: unit.heard)) if heard else ""
