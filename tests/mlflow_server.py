@@ -7,9 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.request import urlopen
+
+from tests.patience import until
 
 
 class MlflowServer:
@@ -32,14 +33,16 @@ class MlflowServer:
             self._process = subprocess.Popen(
                 command, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + 240  # it imports for a minute where the machine has other work
-        while True:
-            try:
-                with urlopen(f"http://{self.address}/health", timeout=2):
-                    return
-            except OSError:
-                assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
-                time.sleep(0.2)
+        until(self._answers, output=(self.folder / "server.log").read_text)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "server.log").read_text()
+        try:
+            urlopen(f"http://{self.address}/health").close()
+        except OSError:
+            return False
+        return True
 
     def hang(self) -> None:
         """From now on it takes connections and answers nothing."""

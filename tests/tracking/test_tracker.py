@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, epoch_values, flatte
 from raykd.tracking.views import VIEWS
 from raykd.tracking.writer import PAIRS_PER_BATCH
 from raykd.trial import Teacher, Trial
+from tests.patience import until
 from tests.scores import score, scores
 
 SETTINGS = {
@@ -212,6 +212,7 @@ def shown(client, name):
     }, len(found)
 
 
+@pytest.mark.slow
 def test_a_driver_killed_after_any_of_its_writes_leaves_nothing_out(database, client, name, monkeypatch):
     """The parameters of a run are written after the run is made: a kill between the two once left it without them."""
     assert not record_sweep(database, f"{name} undisturbed", monkeypatch, 10**6)
@@ -306,10 +307,7 @@ def test_close_names_what_a_dead_server_never_got(database, name):
 def test_the_thread_writes_without_being_asked(database, client, name):
     tracker = opened(database, name, flush_seconds=0.05)
     tracker.finish_trial(trial(1, scores=scores(0.5)))
-    for _ in range(400):
-        if not tracker.missing():
-            break
-        time.sleep(0.05)
+    until(lambda: not tracker.missing())
     assert points(client, runs(client, name)[1][1], "dev_f1") == [(0, 0.5)]
     assert tracker.close() == ()
 
