@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -92,6 +93,9 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(machine_load, "SAMPLE_S", 0.0)
     monkeypatch.setattr(machine_load.LoadMeter, "share", lambda meter: 0.0)
+    # Importing it takes seconds, for Ray.
+    if nodes := sys.modules.get("raykd.runs.nodes"):
+        monkeypatch.setattr(nodes, "ANSWER_S", 1200.0)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

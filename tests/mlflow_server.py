@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from tests.patience import until
 
@@ -23,7 +23,7 @@ class MlflowServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, and wait for its first answer from the database, which takes much longer than the later ones."""
         port = self.address.rpartition(":")[2]
         command = [
             sys.executable, "-m", "mlflow", "server", "--port", port, "--workers", "1", "--artifacts-destination",
@@ -38,8 +38,9 @@ class MlflowServer:
     def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.folder / "server.log").read_text()
+        search = f"http://{self.address}/api/2.0/mlflow/experiments/search"
         try:
-            urlopen(f"http://{self.address}/health").close()
+            urlopen(Request(search, b'{"max_results": 1}', {"Content-Type": "application/json"})).close()
         except OSError:
             return False
         return True

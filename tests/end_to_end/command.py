@@ -25,10 +25,13 @@ MARK = "RAYKD_TEST_MARK"
 GRACE = 40.0
 # Actors that Ray Data starts once for a whole cluster; they live as long as it.
 OF_THE_CLUSTER = ("ray::_StatsActor", "ray::ActorLocationTracker", "ray::_AutoscalingCoordinatorActor")
-# Workers of a cluster have none of this process' environment but what raykd passes on.
+# Workers of a cluster have none of this process' environment but what raykd passes on. A node that is busy for long is
+# none with a fault.
 PROGRAM = f"""
 import os
+from raykd.runs import nodes
 from raykd.runs.cluster import ENVIRONMENT
+nodes.ANSWER_S = 1200.0
 ENVIRONMENT.update({{name: os.environ[name] for name in ("{MARK}", "PYTHONPATH") if name in os.environ}})
 from raykd.cli.main import main
 main()

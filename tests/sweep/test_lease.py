@@ -51,9 +51,7 @@ class Beats:
 
 @pytest.fixture
 def fast(monkeypatch):
-    """Nobody beats by itself, and a lease that has not changed for a moment has no holder any more."""
-    monkeypatch.setattr(lease_module, "BEAT_S", 0.1)
-    monkeypatch.setattr(lease_module, "STALE_S", 0.6)
+    """A lease counts at once."""
     monkeypatch.setattr(lease_module, "SETTLE_S", 0.0)
 
 
@@ -116,7 +114,8 @@ def test_a_holder_that_ends_leaves_nothing(tmp_path, holder):
     assert not Storage(str(tmp_path)).exists(NAME)
 
 
-def test_a_lease_of_another_machine_is_taken_when_it_does_not_change(fast, folder):
+def test_a_lease_of_another_machine_is_taken_when_it_does_not_change(fast, folder, monkeypatch):
+    monkeypatch.setattr(lease_module, "STALE_S", 0.6)
     Lease(folder).take()
     elsewhere(folder)
     notes: list[str] = []

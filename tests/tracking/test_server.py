@@ -132,7 +132,8 @@ def test_a_new_database_is_made_with_its_folder(tmp_path, caplog):
 
 PROGRAM = """
 import sys
-from raykd.tracking import check
+from raykd.tracking import check, database
+database.MIGRATION_SECONDS = 1e6
 print("ready", flush=True)
 sys.stdin.readline()
 check(sys.argv[1])
