@@ -1,5 +1,5 @@
-# Three commands are the whole build: `make demo`, `make test`, `make check`. Each sets up what it needs, and so does
-# `make docs`, which builds the site of docs/.
+# Three commands are the whole build: `make demo`, `make test`, `make check`. Each sets up what it needs, and so do
+# `make test-all`, every test, and `make docs`, which builds the site of docs/.
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := raykd tests benchmarks
 
-.PHONY: venv demo test docs fuzz chaos check format clean
+.PHONY: venv demo test test-all docs fuzz chaos check format clean
 
 venv: $(READY)
 
@@ -29,9 +29,17 @@ demo: venv
 
 # On one process more than there are cores, to five, because tests of sweeps wait for other processes; each file is one
 # process' whole, and so are all tests that share one Ray cluster.
+# Both say at the end what they skipped and why.
 PROCESSES ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
+PYTEST := -m pytest -rs --numprocesses $(PROCESSES) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
+
+# Without the tests that are marked slow.
 test: venv
-	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python $(PYTEST) --quick
+
+# All of them but those of `make chaos`; continuous integration runs it.
+test-all: venv
+	$(BIN)/python $(PYTEST)
 
 # The pages of docs/ as a site; a link or an anchor that leads nowhere is an error.
 DOCS_READY := $(VENV)/.docs-ready
@@ -55,7 +63,7 @@ fuzz: venv
 # Kills, a full disk, flipped bits, two drivers, a tracking server that goes away or hangs, against real sweeps (some 15
 # minutes with nothing else running): each has to end as the undisturbed one. KILLS and SEED choose others. After them
 # the faults of nodes, on several node processes (for root alone: they have mounts of their own), and the tests that
-# `make test` leaves out for their length: with several node processes, and of rarer kills.
+# `make test-all` leaves out for their length: with several node processes, and of rarer kills.
 KILLS ?= 30
 chaos: venv
 	$(BIN)/python -m tests.chaos.faults $(SEED) $(KILLS)

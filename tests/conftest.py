@@ -1,17 +1,24 @@
 """What all tests share: annotations checked as they run, and one small Ray cluster for those that need it."""
 
 import os
+import signal
+import sys
+import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 # Before anything imports torch: its threads would compete for two cores over tensors of a few numbers.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
+import pytest_timeout
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests import shape_checks
+from tests.patience import Alarm
 
 shape_checks.install()
 
@@ -21,14 +28,15 @@ settings.load_profile("raykd")
 
 ROOT = Path(__file__).resolve().parents[1]
 
-SLOW = ("end_to_end", "runs", "sweep")
+LONGEST = ("end_to_end", "runs", "sweep")
 """Folders whose tests take longest, in this order: with several processes they are started first."""
 
 RAY_ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",  # a private cluster; no token lies on the machine that runs the tests
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",  # the last report before a crash is lost at 2 s
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
-    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "120",
+    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "1200",  # no busy machine is to be told from one that hangs
+    "RAY_worker_register_timeout_seconds": "1200",
     "RAY_TRAIN_V2_ENABLED": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -45,12 +53,37 @@ class Scheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]
-        return "ray_cluster" if "ray_cluster" in (ROOT / file).read_text() else file
+        return "ray_cluster" if _uses_cluster(ROOT / file) else file
+
+
+@cache
+def _uses_cluster(file: Path) -> bool:
+    return "ray_cluster" in file.read_text()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="skip the tests that are marked slow")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
     return Scheduling(config, log)
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_timeout_set_timer(item: Any, settings: Any) -> bool | None:
+    """The seconds of a test's timeout are those of a quiet machine."""
+    if settings.method != "signal" or threading.current_thread() is not threading.main_thread():
+        return None
+    signal.signal(signal.SIGALRM, lambda number, frame: pytest_timeout.timeout_sigalrm(item, settings))
+    item._alarm = Alarm(settings.timeout)
+
+    def cancel() -> None:
+        item._alarm.cancel()
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+    item.cancel_timeout = cancel
+    return True
 
 
 @pytest.fixture(autouse=True)
@@ -60,16 +93,23 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(machine_load, "SAMPLE_S", 0.0)
     monkeypatch.setattr(machine_load.LoadMeter, "share", lambda meter: 0.0)
+    # Importing it takes seconds, for Ray.
+    if nodes := sys.modules.get("raykd.runs.nodes"):
+        monkeypatch.setattr(nodes, "ANSWER_S", 1200.0)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest comes first, so that no process has it left at the end."""
 
     def order(item: pytest.Item) -> tuple[bool, int]:
         folder = item.path.relative_to(ROOT / "tests").parts[0]
-        return "ray_cluster" not in item.path.read_text(), (*SLOW, folder).index(folder)
+        return not _uses_cluster(item.path), (*LONGEST, folder).index(folder)
 
     items.sort(key=order)
+    if config.getoption("--quick"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: make test-all runs it"))
 
 
 @pytest.fixture(scope="session")
@@ -84,22 +124,37 @@ def ray_cluster() -> Iterator[str]:
         raise RuntimeError("a test started Ray by itself before the shared cluster; it must shut it down")
     previous = {name: os.environ.get(name) for name in RAY_ENVIRONMENT}
     os.environ.update(RAY_ENVIRONMENT)
-    ray.init(
-        address="local",  # never a cluster that happens to run here
-        num_cpus=4,
-        num_gpus=0,
-        include_dashboard=True,
-        dashboard_port=0,
-        log_to_driver=False,
-        logging_level="error",
-        object_store_memory=256 * 2**20,
-    )
+    _start_ray()
     try:
         yield ray.get_runtime_context().gcs_address
     finally:
         ray.shutdown()
         for name, value in previous.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _start_ray() -> None:
+    """Start Ray; try again where it gives up, as it does after 30 s on a busy machine."""
+    import ray
+
+    for tries_left in (3, 2, 1, 0):
+        try:
+            ray.init(
+                address="local",  # never a cluster that happens to run here
+                num_cpus=4,
+                num_gpus=0,
+                include_dashboard=True,
+                dashboard_port=0,
+                log_to_driver=False,
+                logging_level="error",
+                object_store_memory=256 * 2**20,
+            )
+            return
+        # Ray raises Exception itself where a node starts too slowly.
+        except Exception:
+            ray.shutdown()
+            if not tries_left:
+                raise
 
 
 @pytest.fixture(scope="session")

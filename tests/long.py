@@ -1,4 +1,4 @@
-"""Tests that `make test` leaves out for their length, and `make chaos` runs."""
+"""Tests that `make test` and `make test-all` leave out for their length, and `make chaos` runs."""
 
 import os
 

@@ -7,9 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
+
+from tests.patience import until
 
 
 class MlflowServer:
@@ -22,7 +23,7 @@ class MlflowServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, and wait for its first answer from the database, which takes much longer than the later ones."""
         port = self.address.rpartition(":")[2]
         command = [
             sys.executable, "-m", "mlflow", "server", "--port", port, "--workers", "1", "--artifacts-destination",
@@ -32,14 +33,17 @@ class MlflowServer:
             self._process = subprocess.Popen(
                 command, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + 240  # it imports for a minute where the machine has other work
-        while True:
-            try:
-                with urlopen(f"http://{self.address}/health", timeout=2):
-                    return
-            except OSError:
-                assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
-                time.sleep(0.2)
+        until(self._answers, output=(self.folder / "server.log").read_text)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "server.log").read_text()
+        search = f"http://{self.address}/api/2.0/mlflow/experiments/search"
+        try:
+            urlopen(Request(search, b'{"max_results": 1}', {"Content-Type": "application/json"})).close()
+        except OSError:
+            return False
+        return True
 
     def hang(self) -> None:
         """From now on it takes connections and answers nothing."""

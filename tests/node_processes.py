@@ -8,17 +8,19 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
 
+from tests.patience import comes, until
+
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "ab" * 32}
-PATIENCE = 120
+GRACE_S = 20.0
+"""Seconds after which a process that was told to end is killed."""
 
 
 def free_port() -> int:
@@ -41,9 +43,7 @@ def process(log: Path, *command: object, **environment: str) -> Iterator[subproc
         yield started
     finally:
         started.terminate()
-        try:
-            started.wait(20)
-        except subprocess.TimeoutExpired:
+        if not comes(lambda: started.poll() is not None, seconds=GRACE_S):
             os.killpg(started.pid, signal.SIGKILL)
             started.wait()
 
@@ -95,7 +95,7 @@ class NodeProcesses:
         if number == 1:
             until_open(self._port, log)
         else:
-            _until(lambda: "Ray runtime started" in log.read_text(), log)
+            until(lambda: "Ray runtime started" in log.read_text(), output=log.read_text)
         return home
 
     def pid(self, number: int) -> int:
@@ -111,7 +111,7 @@ class NodeProcesses:
                 each.kill()
             except psutil.NoSuchProcess:
                 continue
-        psutil.wait_procs(family, timeout=20)
+        psutil.wait_procs(family)
 
     def end(self) -> None:
         """End all nodes."""
@@ -133,16 +133,9 @@ def until_open(port: int, log: Path) -> None:
 
     def listens() -> bool:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
             return False
         return True
 
-    _until(listens, log)
-
-
-def _until(met: Callable[[], bool], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not met():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.2)
+    until(listens, output=log.read_text)

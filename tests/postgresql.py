@@ -9,11 +9,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.patience import until
 
 USER, PASSWORD = "raykd", "CANARY/of:the@database"
 SERVERS = "/usr/lib/postgresql/*/bin/initdb"
@@ -72,11 +73,13 @@ class PostgresServer:
                 command, cwd=self._folder, stdout=log, stderr=log, start_new_session=True, **self._as
             )
         ready = [self._programs / "pg_isready", "-q", "-h", host, "-p", port]
-        deadline = time.monotonic() + 60
-        while subprocess.run(ready).returncode:
-            assert self._process.poll() is None, self.log()
-            assert time.monotonic() < deadline, self.log()
-            time.sleep(0.1)
+        running = self._process
+
+        def takes_connections() -> bool:
+            assert running.poll() is None, self.log()
+            return subprocess.run(ready).returncode == 0
+
+        until(takes_connections, output=self.log)
 
     def log(self) -> str:
         """What it has written."""
@@ -93,7 +96,7 @@ class PostgresServer:
         """End it, with all connections to it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
-            self._process.wait(30)
+            self._process.wait()
             self._process = None
 
     def remove(self) -> None:

@@ -8,10 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
+
+from tests.patience import until
 
 REGION = "us-east-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "raykd", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": REGION}
@@ -49,15 +50,15 @@ class S3Server:
         command = [sys.executable, "-m", "moto.server", "-p", self.address.rpartition(":")[2]]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                urlopen(Request(f"http://{self.address}/raykd", method="PUT"), timeout=5).close()
-                return
-            except OSError:
-                assert self._process.poll() is None, self._log.read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+        until(self._has_bucket, output=self._log.read_text)
+
+    def _has_bucket(self) -> bool:
+        assert self._process.poll() is None, self._log.read_text()
+        try:
+            urlopen(Request(f"http://{self.address}/raykd", method="PUT")).close()
+        except OSError:
+            return False
+        return True
 
     def uri(self, name: str) -> str:
         """A folder of the bucket, as raykd takes it."""

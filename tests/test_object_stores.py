@@ -1,7 +1,6 @@
 """Object stores that do not answer, or refuse: one sentence, within seconds."""
 
 import threading
-import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -52,18 +51,16 @@ def test_a_refused_request_asks_for_credentials():
     assert not caught.value.passing
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(60)  # its client alone tries for 15 minutes
 def test_google_storage_without_an_answer_is_given_up_within_seconds(monkeypatch):
-    # No machine of Google's, and no key: its client asks both, for 15 minutes where nobody bounds it.
+    # No machine of Google's, and no key: its client asks both.
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.setenv("GCE_METADATA_ROOT", "127.0.0.1:9")
-    before = time.monotonic()
     with pytest.raises(
         StoreError, match=r"^gs://bucket/x/?: cannot be listed \(.*; set GOOGLE_APPLICATION_CRED"
     ):
         Storage("gs://bucket/x").names()
-    assert time.monotonic() - before < 40
 
 
 def test_what_a_client_says_twice_is_shown_once():

@@ -294,7 +294,6 @@ def test_a_real_limit_on_file_size_leaves_nothing(tmp_path):
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=120,
         cwd=repository(),
         check=True,
     )

@@ -34,7 +34,8 @@ STATUS = MappingProxyType(
 
 @dataclass
 class Record:
-    """One MLflow run as it should be, with what is not written yet in the collections that wait."""
+    """One MLflow run as it should be, and what the server shows of it; metrics and artifacts that are written are
+    removed."""
 
     name: str
     found_by: tuple[str, str]
@@ -49,8 +50,11 @@ class Record:
     tags: dict[str, str] = field(default_factory=dict)
     shown_tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
+    shown_params: dict[str, str] = field(default_factory=dict)
     metrics: list[Metric] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
+    shown_datasets: set[tuple[str, str]] = field(default_factory=set)
+    """Name and digest of each."""
     artifacts: dict[str, bytes] = field(default_factory=dict)
     model: StudentModel | None = None
     model_id: str | None = None
@@ -71,9 +75,9 @@ class Record:
     def waiting(self) -> int:
         """How many values, files and changes of state are still to be written."""
         parts: Iterable[Any] = (
-            self.params,
+            self.new_params,
             self.metrics,
-            self.datasets,
+            self.new_datasets,
             self.artifacts,
             self.new_tags,
         )
@@ -85,6 +89,21 @@ class Record:
     def new_tags(self) -> dict[str, str]:
         """Tags that the server does not show yet."""
         return {key: value for key, value in self.tags.items() if self.shown_tags.get(key) != value}
+
+    @property
+    def new_params(self) -> dict[str, str]:
+        """Parameters that the server does not show yet. One that it shows cannot be changed."""
+        return {key: value for key, value in self.params.items() if key not in self.shown_params}
+
+    @property
+    def new_datasets(self) -> list[Dataset]:
+        """Datasets that the server does not show yet."""
+        return [dataset for dataset in self.datasets if dataset_key(dataset) not in self.shown_datasets]
+
+
+def dataset_key(dataset: Dataset) -> tuple[str, str]:
+    """Name and digest, which make a dataset the same as another."""
+    return dataset.name, dataset.digest
 
 
 def point(metric: Metric) -> tuple[int, float | None]:

@@ -227,14 +227,13 @@ class Tracker:
         """Show the sweep file at the sweep's run: as `sweep.yaml`, and its values as parameters. Parameters cannot
         change in MLflow: of a resumed sweep the first ones stay."""
         with self._lock:
-            if not self._sweep.inherited:
-                self._sweep.params = searched_params(tree)
+            self._sweep.params = searched_params(tree)
             self._sweep.artifacts["sweep.yaml"] = data
 
     def log_corpus(
         self, name: str, corpus_id: str, *, source: str, schema: Any = None, profile: Any = None
     ) -> None:
-        """Log the corpus as the dataset of the sweep and of every trial started from now on.
+        """Log the corpus as the dataset of the sweep and of every trial recorded from now on.
 
         `source` says where it came from (a URI, "builtin"), `schema` and `profile` are JSON-able (tags;
         sentences per language and part).
@@ -249,8 +248,7 @@ class Tracker:
         )
         with self._lock:
             self._corpora.append(corpus)
-            if not self._sweep.inherited:
-                self._sweep.datasets.append(corpus)
+            self._sweep.datasets.append(corpus)
 
     def log_front(self, finished: int, *, hypervolume: float, students: int) -> None:
         """Add a point to `front/hypervolume` and `front/students`, over the number of finished trials."""
@@ -374,15 +372,17 @@ class Tracker:
         return f"{at}/{self.place}"
 
     def _record(self, trial: Trial) -> Record:
-        """The trial's record, made if it is new. Call with the lock held."""
+        """The trial's record, made if it is new, with its parameters and datasets. Call with the lock held."""
         if trial.number not in self._trials:
             started = _now_ms() - int(1000 * (trial.wall_s or 0))
             record = Record(trial.name, (TRIAL_TAG, self._trial_key(trial.number)), started_ms=started)
-            record.params = {clean(key): text(value) for key, value in trial.settings.items()}
             record.tags = {**self._common_tags, PARENT_TAG: str(self._sweep.run_id), "on_front": "false"}
-            record.datasets = list(self._corpora)
             self._trials[trial.number] = record
-        return self._trials[trial.number]
+        record = self._trials[trial.number]
+        # Of an inherited run too: its driver may have been killed after it made the run and before it wrote them.
+        record.params = {clean(key): text(value) for key, value in trial.settings.items()}
+        record.datasets = list(self._corpora)
+        return record
 
     def _tag(self, record: Record, trial: Trial, tags: Mapping[str, Any] | None) -> None:
         more = {clean(key): text(value) for key, value in (tags or {}).items() if value is not None}

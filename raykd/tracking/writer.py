@@ -23,7 +23,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.tracking.models import save_model
-from raykd.tracking.record import CURVES, Record, point
+from raykd.tracking.record import CURVES, Record, dataset_key, point
 from raykd.tracking.registry import SHIP, StudentModel, register, ship
 from raykd.tracking.server import environment
 
@@ -115,13 +115,13 @@ class Writer:
 
     def _pairs(self, record: Record, run_id: str) -> None:
         with self._lock:
-            params, tags = dict(record.params), record.new_tags
+            params, tags = record.new_params, record.new_tags
         for some in _chunks(list(params.items()), PAIRS_PER_BATCH):
             self.client.log_batch(run_id, params=[Param(key, value) for key, value in some])
         for some in _chunks(list(tags.items()), PAIRS_PER_BATCH):
             self.client.log_batch(run_id, tags=[RunTag(key, value) for key, value in some])
         with self._lock:
-            record.params = {k: v for k, v in record.params.items() if k not in params}
+            record.shown_params |= params
             record.shown_tags |= tags
 
     def _points(self, record: Record, run_id: str) -> None:
@@ -142,10 +142,13 @@ class Writer:
         return point(metric) in record.shown_points[metric.key]
 
     def _inputs(self, record: Record, run_id: str) -> None:
-        if record.datasets:
-            used = [DatasetInput(d, [InputTag("mlflow.data.context", "corpus")]) for d in record.datasets]
+        with self._lock:
+            datasets = record.new_datasets
+        if datasets:
+            used = [DatasetInput(d, [InputTag("mlflow.data.context", "corpus")]) for d in datasets]
             self.client.log_inputs(run_id, datasets=used)
-            record.datasets = []
+        with self._lock:
+            record.shown_datasets |= {dataset_key(dataset) for dataset in datasets}
 
     def _files(self, record: Record, run_id: str) -> None:
         with self._lock:
@@ -208,8 +211,9 @@ def adopt(record: Record, run: MlflowRun) -> str:
     """
     record.run_id, record.inherited = run.info.run_id, True
     record.shown_tags, record.shown_status = dict(run.data.tags), run.info.status
-    record.params = {key: value for key, value in record.params.items() if key not in run.data.params}
-    record.datasets = []
+    record.shown_params = dict(run.data.params)
+    inputs = run.inputs.dataset_inputs if run.inputs else []
+    record.shown_datasets = {dataset_key(shown.dataset) for shown in inputs}
     return run.info.run_id
 
 

@@ -35,8 +35,6 @@ from tests.end_to_end.sweeps import TREE, sweep_file
 from tests.mlflow_server import MlflowServer
 from tests.stored import stored
 
-PATIENCE = 600.0
-"""Seconds that a sweep may take: the machine may have other work."""
 LONGEST_S = 18.0
 """Until the next kill, at most: half of what an undisturbed sweep takes."""
 NAME = TREE["name"]
@@ -70,7 +68,6 @@ class Tried:
     def running(self, *words: str, **environment: str) -> Iterator[Command]:
         """The sweep while it runs; none of its processes is left at the end."""
         with running(self.folder, "sweep", str(self.file), *words, **environment) as command:
-            command.patience = PATIENCE
             yield command
 
     def checked(self, ended: Ended) -> Ended:

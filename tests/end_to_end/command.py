@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,17 +17,21 @@ from pathlib import Path
 
 import psutil
 
+from tests.patience import comes, until
+
 ROOT = str(Path(__file__).parents[2])
 MARK = "RAYKD_TEST_MARK"
-PATIENCE = 240.0
 # Ray ends what it started when its driver is gone; it takes some seconds to notice.
 GRACE = 40.0
 # Actors that Ray Data starts once for a whole cluster; they live as long as it.
 OF_THE_CLUSTER = ("ray::_StatsActor", "ray::ActorLocationTracker", "ray::_AutoscalingCoordinatorActor")
-# Workers of a cluster have none of this process' environment but what raykd passes on.
+# Workers of a cluster have none of this process' environment but what raykd passes on. A node that is busy for long is
+# none with a fault.
 PROGRAM = f"""
 import os
+from raykd.runs import nodes
 from raykd.runs.cluster import ENVIRONMENT
+nodes.ANSWER_S = 1200.0
 ENVIRONMENT.update({{name: os.environ[name] for name in ("{MARK}", "PYTHONPATH") if name in os.environ}})
 from raykd.cli.main import main
 main()
@@ -52,13 +55,14 @@ class Command:
     """A running `raykd …`."""
 
     def __init__(self, folder: Path, *words: str, **environment: str):
-        self.mark, self.patience, self.grace = uuid.uuid4().hex, PATIENCE, GRACE
+        self.mark, self.grace = uuid.uuid4().hex, GRACE
         self._others = OF_THE_CLUSTER if environment.get("RAY_ADDRESS") else ()
         for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR"):
             environment.setdefault(name, "")
         usual = {
             "RAYKD_CPUS": "2",
             "OMP_NUM_THREADS": "1",
+            "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "1200",
             "COLUMNS": "140",
             MARK: self.mark,
             "PYTHONPATH": ROOT,
@@ -90,13 +94,16 @@ class Command:
         """Whether the command has not ended."""
         return self._driver.poll() is None
 
-    def until(self, met: Callable[[], object]) -> None:
-        """Wait until it is met, or fail with what the command printed."""
-        deadline = time.monotonic() + self.patience
-        while not met():
-            assert self._driver.poll() is None, f"it ended before that:\n{self._ended().output}"
-            assert time.monotonic() < deadline, f"it never came to that:\n{self._ended().output}"
-            time.sleep(0.05)
+    def until(self, event: Callable[[], object]) -> None:
+        """Wait until `event` is true, or fail with what the command printed."""
+
+        def comes_while_it_runs() -> bool:
+            runs = self.runs()
+            met = bool(event())
+            assert met or runs, f"it ended before that:\n{self.output()}"
+            return met
+
+        until(comes_while_it_runs, output=self.output)
 
     def kill(self) -> None:
         """`kill -9` of the driver alone."""
@@ -119,9 +126,9 @@ class Command:
     def end_and_left(self) -> tuple[Ended, list[str]]:
         """Wait for the end; and what was left some time after it, which is killed."""
         try:
-            self._driver.wait(self.patience)
-            _, left = psutil.wait_procs(self.family(), timeout=self.grace)
-            lines = [_line(process).strip() for process in left]
+            until(lambda: not self.runs(), output=self.output)
+            comes(lambda: not self.family(), seconds=self.grace)
+            lines = [_line(process).strip() for process in self.family()]
         finally:
             self.kill_all()
         return self._ended(), lines
@@ -133,7 +140,7 @@ class Command:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
-        self._driver.wait(10)
+        self._driver.wait()
 
     def _ended(self) -> Ended:
         out, err = (path.read_text() for path in self._output)

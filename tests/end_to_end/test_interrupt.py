@@ -19,6 +19,7 @@ from tests.long import of_make_chaos
         pytest.param(signal.SIGINT, "precompute", id="ctrl-c while slots sleep", marks=of_make_chaos),
     ],
 )
+@pytest.mark.slow
 def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, number, phase, request):
     epochs = 500 if phase == "teachers" else 1
     path = sweep_file(tmp_path, teachers={**TREE["teachers"], "epochs": epochs})

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,8 @@ from raykd.storage import Storage
 from tests.cluster.manifests import tracking_container
 from tests.end_to_end.sweeps import sweep_file
 from tests.long import of_make_chaos
-from tests.node_processes import BIN, PATIENCE, TOKEN, free_port, node_processes, process, until_open
+from tests.node_processes import BIN, TOKEN, free_port, node_processes, process, until_open
+from tests.patience import until
 from tests.postgresql import PostgresServer
 from tests.s3_server import KEYS, S3Server
 
@@ -70,14 +70,12 @@ def two_nodes(folder: Path, **environment: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{nodes.jobs_port}"
 
 
-def _until_healthy(tracking: str, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return urlopen(f"{tracking}/health", timeout=5).close()
-        except OSError:
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
+def _healthy(tracking: str) -> bool:
+    try:
+        urlopen(f"{tracking}/health").close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture
@@ -118,7 +116,7 @@ def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monk
             tracking_server(tmp_path, database, s3) as tracking,
             two_nodes(tmp_path, **TOKEN, **KEYS, **USER) as jobs,
         ):
-            _until_healthy(tracking, tmp_path / "mlflow.log")
+            until(lambda: _healthy(tracking), output=(tmp_path / "mlflow.log").read_text)
             for name, value in (KEYS | USER).items():
                 monkeypatch.setenv(name, value)
             MlflowClient(tracking).search_experiments(max_results=1)  # a server's first answer takes long
@@ -132,15 +130,18 @@ def test_a_job_on_two_nodes_that_share_nothing_but_a_bucket(tmp_path, work, monk
                 "--runtime-env-json", environment, "--", "raykd", "sweep", "tiny.yaml", "--resume",
                 "--set", f"store={store}", "--set", f"tracking.uri={tracking}",
             ]  # fmt: skip
-            output, until = NO_AGENT, time.monotonic() + 60
-            while (
-                NO_AGENT in output and time.monotonic() < until
-            ):  # the job server answers before its agents do
-                sent = subprocess.run(
-                    submit, cwd=work, env=os.environ | TOKEN, capture_output=True, text=True, timeout=300
+            sent: list[subprocess.CompletedProcess[str]] = []
+
+            def taken() -> bool:
+                answer = subprocess.run(
+                    submit, cwd=work, env=os.environ | TOKEN, capture_output=True, text=True
                 )
-                output = sent.stdout + sent.stderr
-            assert sent.returncode == 0, output
+                sent.append(answer)
+                return NO_AGENT not in answer.stdout + answer.stderr
+
+            until(taken)  # the job server answers before its agents do
+            output = sent[-1].stdout + sent[-1].stderr
+            assert sent[-1].returncode == 0, output
             assert "2 complete" in output
             _shown(tracking, commit)
             assert {"sweeps/tiny/front.html", "sweeps/tiny/teachers.json"} <= set(

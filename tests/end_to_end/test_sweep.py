@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from tests.end_to_end.sweeps import TREE, conll_corpus, sweep_file
 from tests.runs.loops import without_times
 from tests.stored import stored
 
+# Two sweeps, in a fixture that the first test waits for.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 DIVERGES = 1e37
 STARTED = ("teachers", "transfer", "costs", "corpora", "vocabularies")
 
@@ -53,7 +56,7 @@ def swept(tmp_path_factory):
     )
     store = folder / "store"
     with running(folder, "sweep", str(path)) as command:
-        command.until(lambda: states(folder)["COMPLETE"] and states(folder)["RUNNING"])
+        command.until(lambda: stopped_in_the_middle(command, folder))
         command.kill()
         killed = command.end()
     before = {"states": states(folder), "trials": trials_of(folder)}
@@ -62,6 +65,17 @@ def swept(tmp_path_factory):
         command.until(lambda: kill_workers(command, store))
         resumed = command.end()
     return {"folder": folder, "killed": killed, "before": before, "resumed": resumed}
+
+
+def stopped_in_the_middle(command: Command, folder: Path) -> bool:
+    """Stop the driver once a trial is done, and let it go on where no other is running at that moment."""
+    if not states(folder)["COMPLETE"]:
+        return False
+    command.send(signal.SIGSTOP)
+    if states(folder)["RUNNING"]:
+        return True
+    command.send(signal.SIGCONT)
+    return False
 
 
 def kill_workers(command: Command, store: Path) -> bool:

@@ -1,5 +1,5 @@
-"""Runs many damaged inputs in a process of its own, with a limit on the memory and the time of each, and counts how
-they end. `python -m tests.fuzz.cases KIND SEED CASES` prints the counts as JSON.
+"""Runs many damaged inputs in a process of its own, with a limit on the memory and the processor time of each, and
+counts how they end. `python -m tests.fuzz.cases KIND SEED CASES` prints the counts as JSON.
 
 KIND names a module of this package with `cases(seed) -> Iterator[(damage, call, harmless)]`: the name of the damage,
 what is called with it, and whether it must succeed.
@@ -24,25 +24,25 @@ from typing import Any
 from raykd.errors import RaykdError
 
 SECONDS, BYTES = 10, 2 * 2**30
-"""Of one case; the memory beside what the process has when the first case begins."""
+"""Of one case: its time on a processor; the memory beside what the process has when the first case begins."""
 
 
 class HangError(BaseException):
-    """A case took longer than its seconds. No `except Exception` catches it."""
+    """A case computed longer than its seconds. No `except Exception` catches it."""
 
 
 def main(kind: str, seed: int, cases: int) -> dict[str, Any]:
     """How the cases ended, by damage: accepted, refused; and every one that did otherwise, with its number."""
     made = importlib.import_module(f"tests.fuzz.{kind}").cases(seed)
-    signal.signal(signal.SIGALRM, _hang)
+    signal.signal(signal.SIGPROF, _hang)
     _limit_memory()
     counts: dict[str, Counter[str]] = {}
     wrong: list[dict[str, Any]] = []
     slowest = 0.0
     for number, (damage, call, harmless) in enumerate(islice(made, cases)):
-        began = time.monotonic()
+        began = time.process_time()
         ended, detail = _end_of(call)
-        slowest = max(slowest, time.monotonic() - began)
+        slowest = max(slowest, time.process_time() - began)
         counts.setdefault(damage, Counter())[ended] += 1
         if ended not in ("accepted", "refused") or (harmless and ended != "accepted"):
             wrong.append({"case": number, "damage": damage, "ended": ended, "detail": detail[-1500:]})
@@ -50,7 +50,7 @@ def main(kind: str, seed: int, cases: int) -> dict[str, Any]:
 
 
 def _end_of(call: Any) -> tuple[str, str]:
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         call()
     except RaykdError as error:
@@ -63,7 +63,7 @@ def _end_of(call: Any) -> tuple[str, str]:
     except Exception:
         return "traceback", traceback.format_exc()
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return "accepted", ""
 
 

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("kind", ["sweep_files", "corpora"])
+@pytest.mark.slow
 def test_damaged_files_are_refused_or_read(kind):
     command = [sys.executable, "-m", "tests.fuzz.cases", kind, "0", "300"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -17,7 +17,10 @@ from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import TEACHER, fake_trials
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; apt-get install chromium"),
+]
 
 LOOK = """
 const rows = [...document.querySelectorAll("tr[data-number]")], wait = ms => new Promise(done => setTimeout(done, ms));
@@ -63,7 +66,7 @@ def dumped(folder: Path, path: Path, *options: str) -> dict:
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
         "--virtual-time-budget=20000", "--window-size=1300,1000", *options, "--dump-dom", path.as_uri(),
     ]  # fmt: skip
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+    dom = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     found = re.search(r'<pre id="seen">(.*?)</pre>', dom, re.DOTALL)
     assert found, dom[-2000:]
     return json.loads(unescape(found[1]))

@@ -22,6 +22,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Preparation:
 def full_ray_cluster(ray_cluster: str) -> Iterator[str]:
     """The shared cluster while all its CPUs are held."""
     held = placement_group([{"CPU": ray.cluster_resources()["CPU"]}])
-    assert held.wait(30)
+    ray.get(held.ready())
     yield ray_cluster
     remove_placement_group(held)

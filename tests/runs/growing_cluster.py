@@ -66,7 +66,7 @@ def main() -> None:
         time.sleep(0.2)
 
     seen["places"] = places(
-        "students", Group({"CPU": 2.0}), 1, grows, said, minutes=1, autoscaler=Autoscaler(pause=come)
+        "students", Group({"CPU": 2.0}), 1, grows, said, minutes=60, autoscaler=Autoscaler(pause=come)
     )
     seen["notes"], seen["asked"], seen["left"] = said.notes, during, asked(gcs)
     node = latency_node(LatencyTarget(custom={"quiet": 1.0}), topology())

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from raykd.signals import Need
 from raykd.storage import Storage
 from raykd.transfer import Covered, TransferSet, signal_id
 from tests.long import of_make_chaos
+from tests.patience import until
 from tests.runs.precompute_driver import NEEDS, SHARD, SHARDS, TEACHERS, run, texts
 from tests.transfer.samples import Source
 
@@ -70,23 +70,20 @@ def assert_whole(store: Path) -> None:
 
 
 def kill_a_driver(store: Path, *, after: int) -> None:
-    """Start a precompute in a process of its own, kill it once `after` shards are committed, and wait for its actors
-    to end."""
+    """Start a precompute that never ends in a process of its own, kill it once `after` shards are committed, and wait
+    for its actors to end."""
     address = ray.get_runtime_context().gcs_address
     command = [sys.executable, "-m", "tests.runs.precompute_driver", address, str(store)]
     driver = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 200
     try:
-        while len(shards(store)) < after and driver.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: len(shards(store)) >= after or driver.poll() is not None)
         assert driver.poll() is None, driver.stderr.read()
         driver.send_signal(signal.SIGKILL)
     finally:
         driver.kill()
         driver.communicate()
     actors = {line["pid"] for line in log_of(store)}
-    while any(psutil.pid_exists(pid) for pid in actors) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: not any(psutil.pid_exists(pid) for pid in actors))
 
 
 @pytest.fixture
@@ -94,6 +91,7 @@ def store(tmp_path) -> Path:
     return tmp_path / "store"
 
 
+@pytest.mark.slow
 def test_after_a_killed_driver_only_missing_shards_are_computed(ray_cluster, store):
     kill_a_driver(store, after=8)
     left, before, rows = shards(store), asked(store), rows_with("emissions", store)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from urllib.request import urlopen
 
 import pytest
@@ -13,15 +12,14 @@ from raykd.runs import prometheus
 from raykd.runs.prometheus import METRICS, count, gauge
 from raykd.sweep.exposed import Exposed
 from raykd.sweep.status import PhaseStatus, Status
-
-DEADLINE_S = 90
+from tests.patience import until
 
 
 def scraped() -> dict[str, tuple[str, str, list]]:
     """Name → (kind, help, samples) of raykd's own, as the agent of the first node has them now."""
     node = ray.nodes()[0]
     address = f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics"
-    with urlopen(address, timeout=30) as answer:
+    with urlopen(address) as answer:
         families = text_string_to_metric_families(answer.read().decode())
         return {
             f.name: (f.type, f.documentation, f.samples) for f in families if f.name.startswith("ray_raykd_")
@@ -62,19 +60,19 @@ def test_what_is_exposed_is_served_by_the_agent(ray_cluster):
     }
     found: dict[str, tuple[str, str, list]] = {}
     values: dict[tuple[str, ...], list[float]] = {}
-    deadline = time.monotonic() + DEADLINE_S
-    # Every process reports to the agent every few seconds, also those that other tests left on this cluster.
-    while time.monotonic() < deadline and not all(
-        value in values.get(key, ()) for key, value in expected.items()
-    ):
-        time.sleep(1)
-        found, values = scraped(), {}
+
+    def served() -> bool:
+        found.clear(), found.update(scraped())
+        values.clear()
         for sample in (each for _, _, samples in found.values() for each in samples):
             labels = [
                 sample.labels[key] for key in ("sweep", "role", "state", "phase") if key in sample.labels
             ]
             values.setdefault((sample.name.removeprefix("ray_"), *labels), []).append(sample.value)
-    assert all(value in values.get(key, ()) for key, value in expected.items()), values
+        return all(value in values.get(key, ()) for key, value in expected.items())
+
+    # Every process reports to the agent every few seconds, also those that other tests left on this cluster.
+    until(served, output=lambda: str(values))
     # There is no front yet.
     assert ("raykd_best_dev_score_ratio", "wikiann") not in values
     for name, (kind, words, _) in found.items():

@@ -41,6 +41,7 @@ D4_2 = (
 MOMENTS = ("step 6", "report 0", "evaluation 0", "report 2", "weights")
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again(small, tmp_path):
     training = {"learning_rate_schedule": "cosine"}
     run = student_of(small, training=training, stages=(STAGES[0], {**STAGES[1], "layers": ("head",)}))

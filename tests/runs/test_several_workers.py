@@ -19,6 +19,8 @@ from tests.runs.small import prepared, recipe, student_of
 from tests.runs.workers import WORLDS, trained, work
 from tests.teachers.checkpoints import make_checkpoint
 
+pytestmark = pytest.mark.slow
+
 # SGD without clipping: Adam would hide a wrong scale of the gradient.
 EXACT = {"optimiser": "sgd", "learning_rate": 0.05, "gradient_clip": 1e9, "dropout": 0.3, "batch_tokens": 250}
 CORPUS = {"train": 7, "unlabelled": 3}

@@ -141,6 +141,7 @@ def test_what_is_no_export_is_refused(exports, tmp_path):
         own.label([["London"], []])
 
 
+@pytest.mark.slow
 def test_the_folder_runs_on_onnxruntime_and_numpy_alone(exports, tmp_path):
     """In an environment that has nothing else."""
     folders = {name: shutil.copytree(exports[name][1], tmp_path / name) for name in MODELS}

@@ -158,7 +158,7 @@ def served(app: Any) -> Iterator[str]:
 
 def get(url: str) -> str:
     """What a GET answers."""
-    with urllib.request.urlopen(url, timeout=20) as answer:
+    with urllib.request.urlopen(url) as answer:
         return answer.read().decode()
 
 
@@ -167,7 +167,7 @@ def post(url: str, body: Any) -> tuple[int, Any]:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     asked = urllib.request.Request(url, content, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(asked, timeout=60) as answer:
+        with urllib.request.urlopen(asked) as answer:
             return answer.status, json.loads(answer.read())
     except HTTPError as error:
         return error.code, json.loads(error.read())

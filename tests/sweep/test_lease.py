@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import queue
 import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -16,6 +18,7 @@ from raykd.storage import Storage
 from raykd.sweep import lease as lease_module
 from raykd.sweep.lease import NAME, Lease, held, refuse_if_held
 from raykd.sweep.records import Record, SweepRecords
+from tests.patience import until
 from tests.sweep.samples import trial
 
 HOLDER = """
@@ -28,12 +31,38 @@ with held(Storage(sys.argv[1])):
 """
 
 
+class Beats:
+    """In place of the event that ends the beats of a holder: a beat comes when the test says so."""
+
+    def __init__(self) -> None:
+        self._due: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self.ended = threading.Event()
+
+    def beat(self) -> None:
+        self._due.put(False)
+
+    def set(self) -> None:
+        self.ended.set()
+        self._due.put(True)
+
+    def wait(self, seconds: float) -> bool:
+        return self._due.get()
+
+
 @pytest.fixture
 def fast(monkeypatch):
-    """Beats of a tenth of a second."""
-    monkeypatch.setattr(lease_module, "BEAT_S", 0.1)
-    monkeypatch.setattr(lease_module, "STALE_S", 0.6)
-    monkeypatch.setattr(lease_module, "SETTLE_S", 0.05)
+    """A lease counts at once."""
+    monkeypatch.setattr(lease_module, "SETTLE_S", 0.0)
+
+
+@pytest.fixture
+def beats(monkeypatch) -> Beats:
+    """The beats of the one lease that is held."""
+    made = Beats()
+    monkeypatch.setattr(
+        lease_module, "threading", SimpleNamespace(**{**vars(threading), "Event": lambda: made})
+    )
+    return made
 
 
 @pytest.fixture(params=["local", "object store"])
@@ -66,15 +95,14 @@ def holder(tmp_path):
 def test_a_second_driver_is_refused_by_the_first_ones_name_and_takes_its_place_once_it_is_killed(
     tmp_path, holder
 ):
-    folder, started = Storage(str(tmp_path)), time.monotonic()
+    folder, notes = Storage(str(tmp_path)), list[str]()
     with pytest.raises(
         StoreError, match=rf"process {holder.pid} on \S+ works on this sweep; wait for its end"
     ):
-        Lease(folder).take()
-    assert time.monotonic() - started < 5, "its process can be seen from here"
+        Lease(folder).take(note=notes.append)
+    assert notes == [], "its process can be seen from here: no sign of it is waited for"
     holder.kill()
-    while psutil.Process(holder.pid).status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.01)
+    until(lambda: psutil.Process(holder.pid).status() == psutil.STATUS_ZOMBIE)
     with held(folder):
         assert folder.read_json(NAME)["process"] == os.getpid()
     assert not folder.exists(NAME)
@@ -86,7 +114,8 @@ def test_a_holder_that_ends_leaves_nothing(tmp_path, holder):
     assert not Storage(str(tmp_path)).exists(NAME)
 
 
-def test_a_lease_of_another_machine_is_taken_when_it_does_not_change(fast, folder):
+def test_a_lease_of_another_machine_is_taken_when_it_does_not_change(fast, folder, monkeypatch):
+    monkeypatch.setattr(lease_module, "STALE_S", 0.6)
     Lease(folder).take()
     elsewhere(folder)
     notes: list[str] = []
@@ -98,14 +127,14 @@ def test_a_lease_of_another_machine_is_taken_when_it_does_not_change(fast, folde
 def test_a_lease_of_another_machine_that_beats_is_respected(fast, folder):
     Lease(folder).take()
     elsewhere(folder)
-    threading.Timer(0.2, lambda: elsewhere(folder, beats=9)).start()
     with pytest.raises(StoreError, match="process 12 on node-7 works on this sweep"):
-        refuse_if_held(folder)
+        refuse_if_held(folder, note=lambda text: elsewhere(folder, beats=9))
 
 
 def test_of_two_that_take_it_at_once_one_has_it(fast, folder, monkeypatch):
     monkeypatch.setattr(lease_module, "refuse_if_held", lambda *_, **__: None)
-    monkeypatch.setattr(lease_module, "SETTLE_S", 1.0)  # all six have written by then, on a busy machine too
+    written = threading.Barrier(6)
+    monkeypatch.setattr(lease_module, "time", SimpleNamespace(sleep=lambda seconds: written.wait()))
     leases, refused = [Lease(folder) for _ in range(6)], []
 
     def take(lease: Lease) -> None:
@@ -124,13 +153,9 @@ def test_of_two_that_take_it_at_once_one_has_it(fast, folder, monkeypatch):
     kept.check()
 
 
-def test_a_driver_that_lost_its_lease_is_interrupted_and_writes_nothing_more(fast, folder, monkeypatch):
-    # No beat is on its way while the other takes the lease, on a busy machine too.
-    monkeypatch.setattr(lease_module, "BEAT_S", 1.0)
-    monkeypatch.setattr(lease_module, "STALE_S", 6.0)
+def test_a_driver_that_lost_its_lease_is_interrupted_and_writes_nothing_more(fast, folder, beats):
     records = SweepRecords(folder, "x")
     records.folder = folder
-    started = time.monotonic()
 
     def drive() -> None:
         with held(folder) as lease:
@@ -141,35 +166,48 @@ def test_a_driver_that_lost_its_lease_is_interrupted_and_writes_nothing_more(fas
                 records.save(Record(trial(1), {}))
             with pytest.raises(StoreError, match="lost"):
                 records.save_file("front.html", b"")
-            time.sleep(20)
+            beats.beat()
+            while True:
+                time.sleep(0.01)
 
     with pytest.raises(StoreError, match="this driver has lost the sweep to process 12 on node-7"):
         drive()
-    assert time.monotonic() - started < 10
     assert [record.trial.number for record in records.load()] == [0]
     assert folder.read_json(NAME)["token"] == "other", "the other's lease stays"
 
 
-def test_no_beat_comes_after_the_release(fast, folder):
-    for _ in range(20):
-        with held(folder):
-            time.sleep(0.1)
-        assert not folder.exists(NAME)
-    time.sleep(0.3)
+def test_no_beat_comes_after_the_release(fast, folder, beats, monkeypatch):
+    write, begun = Lease._write, threading.Event()
+
+    def slow(lease: Lease) -> None:
+        begun.set()
+        beats.ended.wait()
+        time.sleep(0.05)  # a release that does not wait for it would come first
+        write(lease)
+
+    with held(folder):
+        monkeypatch.setattr(Lease, "_write", slow)
+        beats.beat()
+        begun.wait()
+    assert not [thread for thread in threading.enumerate() if thread.name == "raykd-lease"]
     assert not folder.exists(NAME)
 
 
-def test_a_store_out_of_reach_for_a_beat_costs_nothing(fast, tmp_path, monkeypatch):
-    folder = Storage(str(tmp_path))
+def test_a_store_out_of_reach_for_a_beat_costs_nothing(fast, tmp_path, beats):
+    folder, tries = Storage(str(tmp_path)), []
+
+    def out_of_reach(*_: object, **__: object) -> None:
+        tries.append(1)
+        raise StoreError("a", "b", "c")
+
     with held(folder) as lease:
         with pytest.MonkeyPatch.context() as away:
-            away.setattr(
-                Storage, "read_json", lambda *_, **__: (_ for _ in ()).throw(StoreError("a", "b", "c"))
-            )
-            time.sleep(0.4)
-        time.sleep(0.3)
+            away.setattr(Storage, "find_json", out_of_reach)
+            beats.beat()
+            until(lambda: tries)
+        beats.beat()
+        until(lambda: folder.read_json(NAME)["beats"] == 2)
         lease.check()
-        assert folder.read_json(NAME)["beats"] > 2
 
 
 def test_a_damaged_lease_is_named(fast, tmp_path):

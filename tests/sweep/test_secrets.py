@@ -45,6 +45,7 @@ def text(path: Path) -> str:
     return path.read_bytes().decode("latin-1")
 
 
+@pytest.mark.slow
 def test_a_password_is_nowhere_but_in_its_sweep_file(tmp_path, server, capsys, monkeypatch):
     monkeypatch.setenv("PASSWORD", CANARY)
     for word in ("a", "b"):

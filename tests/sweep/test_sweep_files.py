@@ -106,6 +106,7 @@ def encoder(tmp_path_factory) -> str:
     return make_checkpoint(tmp_path_factory.mktemp("encoder"), head="masked", longest=64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_the_small_form_runs(name, store, encoder):
     folder = FOLDERS.get(Path(name).stem)

@@ -129,7 +129,7 @@ print(json.dumps(by_frame))
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder), json.dumps(TEXTS)], cwd=tmp_path, capture_output=True, text=True,
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"}, timeout=120,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     served = json.loads(done.stdout.splitlines()[-1])

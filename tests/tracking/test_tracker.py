@@ -3,18 +3,20 @@
 import json
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
+from raykd.tracking import tracker as tracker_module
 from raykd.tracking.origin import git_commit
 from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, epoch_values, flatten, text
 from raykd.tracking.tracker import Tracker
 from raykd.tracking.views import VIEWS
+from raykd.tracking.writer import PAIRS_PER_BATCH
 from raykd.trial import Teacher, Trial
+from tests.patience import until
 from tests.scores import score, scores
 
 SETTINGS = {
@@ -149,6 +151,86 @@ def test_a_resumed_sweep_finds_its_runs_again(database, client, name):
     assert {n: r.data.tags["on_front"] for n, r in children.items()} == {1: "true", 2: "true", 3: "false"}
 
 
+WRITES = ("create_run", "log_batch", "log_inputs", "log_artifact", "set_terminated", "update_run")
+
+
+class Killed(BaseException):
+    """Stands for kill -9: no code of the tracker runs after it."""
+
+
+class Mortal:
+    """A client whose driver is killed once `writes` of its requests have been answered."""
+
+    def __init__(self, client, writes):
+        self.client, self.writes = client, writes
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            if name in WRITES:
+                if self.writes == 0:
+                    raise Killed
+                self.writes -= 1
+            return getattr(self.client, name)(*args, **kwargs)
+
+        return call
+
+
+def record_sweep(database, name, monkeypatch, writes):
+    """Record a whole small sweep by a driver that makes so many `writes` at most; return whether it was killed."""
+    link = Mortal(MlflowClient(database), writes)
+    tree = {"name": "x", **{f"setting{number}": number for number in range(PAIRS_PER_BATCH)}}
+    with monkeypatch.context() as patch:
+        patch.setattr(tracker_module, "MlflowClient", lambda uri: link)
+        try:
+            tracker = opened(database, name)
+            tracker.log_corpus("wikiann", "corpus-1", source="/data")
+            tracker.log_sweep_file(tree, b"name: x")
+            tracker.log_teacher(Teacher("crf", scores=scores(0.75)))
+            tracker.start_trial(trial(1, "RUNNING"))
+            tracker.sync()
+            tracker.log_epoch(1, 0, {"loss": 2.0})
+            tracker.finish_trial(trial(1, scores=scores(0.5)))
+            assert tracker.close() == ()
+        except Killed:
+            return True
+    return False
+
+
+def shown(client, name):
+    """All that the runs of an experiment show, without identities and times."""
+    found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
+    files = {run.info.run_id: [file.path for file in client.list_artifacts(run.info.run_id)] for run in found}
+    return {
+        run.info.run_name.replace(name, ""): (
+            run.info.status,
+            run.data.params,
+            {key: points(client, run, key) for key in run.data.metrics},
+            {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")},
+            [(used.dataset.name, used.dataset.digest) for used in run.inputs.dataset_inputs],
+            files[run.info.run_id],
+        )
+        for run in found
+    }, len(found)
+
+
+@pytest.mark.slow
+def test_a_driver_killed_after_any_of_its_writes_leaves_nothing_out(database, client, name, monkeypatch):
+    """The parameters of a run are written after the run is made: a kill between the two once left it without them."""
+    assert not record_sweep(database, f"{name} undisturbed", monkeypatch, 10**6)
+    undisturbed, count = shown(client, f"{name} undisturbed")
+    assert count == len(undisturbed) == 3
+    assert all(params or run == "teacher crf" for run, (_, params, *_) in undisturbed.items())
+    writes = 0
+    while record_sweep(database, f"{name} {writes}", monkeypatch, writes):
+        assert not record_sweep(database, f"{name} {writes}", monkeypatch, 10**6)
+        resumed, count = shown(client, f"{name} {writes}")
+        assert count == 3, "a trial has two runs"
+        for run, values in undisturbed.items():
+            assert resumed[run] == values, f"killed after {writes} writes"
+        writes += 1
+    assert writes > 12
+
+
 def test_the_front_is_marked_for_trials_of_an_earlier_driver(database, client, name):
     first = opened(database, name)
     first.finish_trial(trial(1))
@@ -226,10 +308,7 @@ def test_close_names_what_a_dead_server_never_got(database, name):
 def test_the_thread_writes_without_being_asked(database, client, name):
     tracker = opened(database, name, flush_seconds=0.05)
     tracker.finish_trial(trial(1, scores=scores(0.5)))
-    for _ in range(400):
-        if not tracker.missing():
-            break
-        time.sleep(0.05)
+    until(lambda: not tracker.missing())
     assert points(client, runs(client, name)[1][1], "dev_f1") == [(0, 0.5)]
     assert tracker.close() == ()
 

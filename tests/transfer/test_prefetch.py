@@ -3,6 +3,7 @@ import threading
 import pytest
 
 from raykd.transfer.prefetch import Prefetched
+from tests.patience import until
 
 
 class Loads:
@@ -16,7 +17,7 @@ class Loads:
     def __call__(self, key: int) -> str:
         self.begun.set()
         if key in self.waits:
-            assert self.waits[key].wait(10)
+            assert self.waits[key].wait()
         self.by[key] = threading.current_thread().name
         if key < 0:
             raise OSError(f"{key} is damaged")
@@ -36,8 +37,7 @@ def test_what_is_expected_is_loaded_in_the_background_and_what_is_not_when_it_is
     (thread,) = background()
     loads.waits[3] = threading.Event()
     opened.expect([1, 2, 3])
-    while len(loads.by) < 3:
-        pass
+    until(lambda: len(loads.by) == 3)
     assert [opened.get(key) for key in (1, 2)] == ["value 1", "value 2"]
     assert loads.by[7] == threading.current_thread().name
     assert {loads.by[1], loads.by[2]} == {thread.name}
@@ -52,7 +52,7 @@ def test_what_no_thread_has_begun_is_not_waited_for():
     loads.waits[1] = threading.Event()
     opened = Prefetched(loads)
     opened.expect([1, 2])
-    assert loads.begun.wait(10)
+    assert loads.begun.wait()
     assert opened.get(2) == "value 2"
     assert loads.by[2] == threading.current_thread().name
     loads.waits[1].set()
@@ -65,8 +65,7 @@ def test_an_error_in_the_background_is_raised_where_the_thing_is_asked_for():
     loads = Loads()
     opened = Prefetched(loads)
     opened.expect([-1, 2])
-    while 2 not in loads.by:
-        pass
+    until(lambda: 2 in loads.by)
     assert opened.get(2) == "value 2"
     with pytest.raises(OSError, match="-1 is damaged"):
         opened.get(-1)
