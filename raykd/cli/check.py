@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,7 +18,7 @@ from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, docu
 from raykd.corpora import CorpusConfig
 from raykd.corpora.glance import glance
 from raykd.counted import counted
-from raykd.errors import SpecError, StoreError
+from raykd.errors import Fault, SpecError, StoreError
 from raykd.layers.checkpoint import refuse_misspelled
 from raykd.redact import redacted
 from raykd.spec import Document, covering, grid_size
@@ -33,11 +34,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     """Validate FILE, every alternative and, where none is named, every variant, look at its corpus, show the first."""
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
-    if not variant and not small:
-        # A fault in a variant is reported now, not when the variant is used. What --set says is of this one: a
-        # variant may have another corpus.
-        for name in loaded.variants:
-            _check_variant(document(file, None, [name]), name)
+    misfits = [] if variant or small else _check_variants(file, loaded)
     size = grid_size(loaded.tree)
     settings = "infinitely many settings" if size is None else counted(size, "setting")
     heading = f"check: {settings}; the first, with defaults, without what is null or empty:"
@@ -45,7 +42,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     shown = as_yaml(plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json"))
     stdout.print(Syntax(redacted(shown), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
-    for note in (*notes, *_missing_folders(loaded)):
+    for note in (*misfits, *notes, *_missing_folders(loaded)):
         stderr.print(marked("warning", note), highlight=False, soft_wrap=True)
     if files:
         stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read", highlight=False)
@@ -100,9 +97,37 @@ def _missing_folders(loaded: Document) -> list[str]:
     return list(found)
 
 
-def _check_variant(loaded: Document, name: str) -> None:
-    try:
-        check_sweep(loaded)
-    except SpecError as error:
-        faults = (replace(fault, message=f"{fault.message} (in variant {name})") for fault in error.faults)
-        raise SpecError(tuple(faults)) from None
+def _check_variants(file: Path, loaded: Document) -> list[str]:
+    """Validate the variants of a sweep file, without `--set`: a variant may have another corpus.
+
+    Returns:
+        A warning for each inherited variant that does not fit: the file may have changed what the variant was
+        written for, and need not use it.
+
+    Raises:
+        SpecError: with the faults of all variants that the file writes itself.
+    """
+    faults: list[Fault] = []
+    warnings = []
+    for name in loaded.variants:
+        try:
+            check_sweep(document(file, None, [name]))
+        except SpecError as error:
+            if loaded.inherits(name):
+                warnings.append(_misfit(name, error.faults, file))
+            else:
+                faults += (
+                    replace(each, message=f"{each.message} (in variant {name})") for each in error.faults
+                )
+    if faults:
+        raise SpecError(loaded.ordered(faults))
+    return warnings
+
+
+def _misfit(variant: str, faults: Sequence[Fault], file: Path) -> str:
+    others = f"; {counted(len(faults) - 1, 'other fault')}" if len(faults) > 1 else ""
+    command = f"raykd check {again(file, [variant], False)}"
+    return (
+        f"the inherited variant {variant} does not fit this file, and is refused when you ask for it: {faults[0]}"
+        f"{others}; {command} shows all of it. To use it, write what it lacks below variants.{variant}"
+    )
