@@ -145,6 +145,9 @@ The file is laid over the one that it extends by the rules of a variant. Variant
 same name are merged. Then come `--variant` and, last, `--set`. An extended file may extend a further one, and it may be
 incomplete: it is checked through the files that extend it.
 
+`raykd check FILE` also checks the variants. One that `FILE` writes itself must fit. One that it only inherits need not,
+for example where `FILE` has another `student.kind`: `check` warns of it, and it is refused when you ask for it.
+
 *The rest of this page is written from the configuration models by `python docs/sweep_file.py`.*
 """
 

@@ -22,6 +22,8 @@ READ = [
     str(page.relative_to(ROOT))
     for page in (
         ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "SECURITY.md",
         ROOT / "cluster" / "README.md",
         ROOT / "dashboards" / "README.md",
         *PAGES,

@@ -108,6 +108,11 @@ class TestInheritance:
         assert load("table.yaml", variants=["tiny"]).tree["search"]["trials"] == 1
         assert load("table.yaml", variants=["other"]).tree["search"]["trials"] == 3
 
+    def test_variants_that_the_file_writes_itself_are_not_inherited(self):
+        document = load("table.yaml")
+        assert [document.inherits(name) for name in document.variants] == [False, True, False]
+        assert not load("base/wikiann.yaml").inherits("tiny")
+
     def test_overrides_come_last(self):
         document = load("table.yaml", ["search.trials=7", "corpus.cap=3"], variants=["small"])
         assert document.tree["search"]["trials"] == 7

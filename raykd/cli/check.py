@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -18,7 +18,7 @@ from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, docu
 from raykd.corpora import CorpusConfig
 from raykd.corpora.glance import glance
 from raykd.counted import counted
-from raykd.errors import SpecError
+from raykd.errors import Fault, SpecError
 from raykd.redact import redacted
 from raykd.spec import SMALL, Document, covering, grid_size
 from raykd.sweep.given_files import look_at_given_files
@@ -36,11 +36,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     """Validate FILE, every alternative and, where none is named, every variant, look at its corpus, show the first."""
     loaded = document(file, set_, variant, small)
     check_sweep(loaded)
-    if not variant and not small:
-        # A fault in a variant is reported now, not when the variant is used. What --set says is of this one: a
-        # variant may have another corpus.
-        for name in loaded.variants:
-            _check_variant(document(file, None, [name]), name)
+    misfits = [] if variant or small else _check_variants(file, loaded)
     size = grid_size(loaded.tree)
     settings = "infinitely many settings" if size is None else counted(size, "setting")
     heading = f"check: {settings}; the first, with defaults, without what is null or empty:"
@@ -53,7 +49,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
         *slow_precision(loaded),
         *_larger(loaded, file, set_, variant, small),
     ]
-    for note in notes:
+    for note in (*misfits, *notes):
         stderr.print(marked("warning", note), highlight=False, soft_wrap=True)
     if files:
         stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read", highlight=False)
@@ -100,13 +96,44 @@ def _larger(
     """What the file's variant `small` does not shrink. With other variants and overrides it may be of another sweep."""
     if set_ or variants or small or SMALL not in loaded.variants:
         return []
-    larger = larger_settings(loaded, document(file, None, [SMALL]))
+    try:
+        larger = larger_settings(loaded, document(file, None, [SMALL]))
+    except SpecError:  # an inherited one that does not fit, which is said apart
+        return []
     return [f"variants.{SMALL} is larger than the file: {'; '.join(larger)}"] if larger else []
 
 
-def _check_variant(loaded: Document, name: str) -> None:
-    try:
-        check_sweep(loaded)
-    except SpecError as error:
-        faults = (replace(fault, message=f"{fault.message} (in variant {name})") for fault in error.faults)
-        raise SpecError(tuple(faults)) from None
+def _check_variants(file: Path, loaded: Document) -> list[str]:
+    """Validate the variants of a sweep file, without `--set`: a variant may have another corpus.
+
+    Returns:
+        A warning for each inherited variant that does not fit: the file may have changed what the variant was
+        written for, and need not use it.
+
+    Raises:
+        SpecError: with the faults of all variants that the file writes itself.
+    """
+    faults: list[Fault] = []
+    warnings = []
+    for name in loaded.variants:
+        try:
+            check_sweep(document(file, None, [name]))
+        except SpecError as error:
+            if loaded.inherits(name):
+                warnings.append(_misfit(name, error.faults, file))
+            else:
+                faults += (
+                    replace(each, message=f"{each.message} (in variant {name})") for each in error.faults
+                )
+    if faults:
+        raise SpecError(loaded.ordered(faults))
+    return warnings
+
+
+def _misfit(variant: str, faults: Sequence[Fault], file: Path) -> str:
+    others = f"; {counted(len(faults) - 1, 'other fault')}" if len(faults) > 1 else ""
+    command = f"raykd check {again(file, [variant], False)}"
+    return (
+        f"the inherited variant {variant} does not fit this file, and is refused when you ask for it: {faults[0]}"
+        f"{others}; {command} shows all of it. To use it, write what it lacks below variants.{variant}"
+    )

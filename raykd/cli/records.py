@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -58,9 +59,10 @@ def _instead(
     """The name of a sweep that the store has in the place of `name`, and how it is given. `others`: variants with
     which the given file may have been run."""
     for variants in others:
-        other = str(document(Path(given), overrides, variants).tree.get("name"))
-        if re.fullmatch(NAME, other) and SweepRecords(storage, other).exists():
-            return other, again(given, variants, False, overrides)
+        with suppress(SpecError):  # an override, or a strategy, that this variant does not have
+            other = str(document(Path(given), overrides, variants).tree.get("name"))
+            if re.fullmatch(NAME, other) and SweepRecords(storage, other).exists():
+                return other, again(given, variants, False, overrides)
     names = [each.name for each in sweeps_in(storage)]
     near = [each for each in names if each.startswith(f"{name}-")] or get_close_matches(name, names, n=1)
     return (near[0], shlex.quote(near[0])) if near else None

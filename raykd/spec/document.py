@@ -56,6 +56,10 @@ class Document:
         """The line of `place(path)`; None if it was set by `--set`."""
         return self.place(path).line
 
+    def inherits(self, variant: str) -> bool:
+        """Whether only the files that this one extends write that variant."""
+        return self.place((VARIANTS, variant)).file != self.file
+
     def fault(self, path: KeyPath, message: str) -> Fault:
         """A fault at `path` with its file and line, or with `--set` in their place."""
         return Fault(*self.place(path), dotted(self._written(path)), message)

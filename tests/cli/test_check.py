@@ -94,6 +94,63 @@ def test_a_variant_that_is_named_is_checked_alone(file, capsys):
     assert "in variant" not in capsys.readouterr().err
 
 
+HEIR = """
+name: heir
+extends: checked.yaml
+student: {kind: transformer, embedding_dim: 8, layers: 1, heads: 2}
+objective: {kind: gold}
+variants:
+  shallow: {teachers: {layers: 2}}
+"""
+
+
+class TestAnInheritedVariantThatDoesNotFit:
+    """`wide` sets what a BiLSTM has, and the heir's student is a Transformer."""
+
+    @pytest.fixture
+    def check(self, file, tmp_path, capsys):
+        with open(file, "a") as base:
+            base.write("  wide: {student: {hidden_dim: 16}, schedule: {epochs: 0}}\n")
+
+        def check(text: str, *options: str) -> tuple[int, str]:
+            (tmp_path / "heir.yaml").write_text(text)
+            code = code_of("check", str(tmp_path / "heir.yaml"), *options)
+            return code, " ".join(capsys.readouterr().err.split())
+
+        return check
+
+    def test_it_is_a_warning_when_the_file_is_read(self, check, file):
+        code, shown = check(HEIR)
+        assert code == 0
+        start = (
+            "warning the inherited variant wide does not fit this file, and is refused when you ask for it: "
+        )
+        assert shown.startswith(f"{start}{file}:12 schedule.epochs: got 0; must be at least 1; 1 other fault")
+        assert "heir.yaml --variant wide shows all of it" in shown
+        assert shown.count("inherited variant") == 1
+
+    def test_it_is_refused_when_it_is_asked_for(self, check, file):
+        code, shown = check(HEIR, "--variant", "wide")
+        assert code == 2
+        assert f"{file}:12 student.hidden_dim: unknown key 'hidden_dim'" in shown
+        assert "schedule.epochs: got 0; must be at least 1" in shown
+
+    @pytest.mark.parametrize("own", ["wide: {search: {trials: 2}}", "tall: {student: {hidden_dim: 16}}"])
+    def test_a_variant_that_the_file_writes_is_refused_when_it_is_read(self, check, own):
+        code, shown = check(f"{HEIR}  {own}\n")
+        assert code == 2
+        assert "unknown key 'hidden_dim'" in shown
+        assert f"(in variant {own[:4]})" in shown
+
+    def test_the_faults_of_all_variants_of_the_file_are_reported(self, check):
+        code, shown = check(
+            f"{HEIR}  tall: {{student: {{hidden_dim: 16}}}}\n  long: {{schedule: {{epochs: 0}}}}\n"
+        )
+        assert code == 2
+        assert "(in variant tall)" in shown
+        assert "(in variant long)" in shown
+
+
 def test_what_the_file_resolves_to_is_a_page_and_the_same_file(file, tmp_path, capsys):
     call("check", file, "--variant", "deep")
     out = capsys.readouterr().out

@@ -122,3 +122,13 @@ def test_the_form_of_the_sweep_that_was_run_is_named_with_its_command(small):
     assert small("mine") == f"{message}mine-small\n"
     assert "it has mine-small: write raykd front mine-small" in small("mine.yaml", "--variant", "large")
     assert "run raykd sweep first, or give --store" in small("other")
+
+
+def test_a_variant_that_an_override_does_not_fit_is_not_named(small, tmp_path):
+    """The store has `mine-small`, and `large`, which is looked for before it, has no item 1 of a list."""
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nstages: [{}, {}]\nvariants: {large: {stages: [{}]}, small: {search: {trials: 3}}}\n"
+    )
+    assert "it has mine-small: write raykd front mine.yaml --small" in small(
+        "mine.yaml", "--set", "stages.1.text=all"
+    )
