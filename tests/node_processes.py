@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from raykd.runs.environment import TELEMETRY_OFF
+
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "ab" * 32}
@@ -74,7 +76,7 @@ class NodeProcesses:
         kernels = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled into the image
         node = {
             "HOME": str(home), "XDG_CACHE_HOME": kernels, "RAYKD_CACHE": str(home / "cache"), "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0",
+            "PYTHONPATH": str(ROOT), **TELEMETRY_OFF,
             "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]), **self._environment, **environment,
         }  # fmt: skip
         # Nodes with one folder between them would remove each other's copies of a job's working directory.

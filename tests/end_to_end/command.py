@@ -28,8 +28,9 @@ OF_THE_CLUSTER = ("ray::_StatsActor", "ray::ActorLocationTracker", "ray::_Autosc
 # Workers of a cluster have none of this process' environment but what raykd passes on.
 PROGRAM = f"""
 import os
-from raykd.runs.cluster import ENVIRONMENT
-ENVIRONMENT.update({{name: os.environ[name] for name in ("{MARK}", "PYTHONPATH") if name in os.environ}})
+from raykd.runs import environment
+passed_on = {{name: os.environ[name] for name in ("{MARK}", "PYTHONPATH") if name in os.environ}}
+environment.RAY = {{**environment.RAY, **passed_on}}
 from raykd.cli.main import main
 main()
 """
