@@ -1,27 +1,33 @@
 # Three commands are the whole build: `make demo`, `make test`, `make check`. Each sets up what it needs, and so do
 # `make test-all`, every test, and `make docs`, which builds the site of docs/.
 
-PYTHON ?= python3.11
+# The first of these that there is; another one: make PYTHON=/path/to/python3.12 …
+PYTHON ?= $(or $(shell for name in python3.11 python3.12 python3.13 python3; do \
+	$$name -c '' 2>/dev/null && echo $$name && break; done),python3)
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
 SOURCES := raykd tests benchmarks
 
-.PHONY: venv demo test test-all docs fuzz chaos check format clean
+.PHONY: demo test test-all docs fuzz chaos check format clean
+.NOTPARALLEL:  # two installations into one environment
 
-venv: $(READY)
+# What is installed: `demo` what raykd itself needs, `dev` and `docs` an extra of pyproject.toml beside it. Made anew
+# whenever what is to be installed changes; an interrupted installation is simply continued. Python compiles what is
+# imported: all 24,000 files would take more than half of an installation's time, and 0.5 GB.
+DEMO := $(VENV)/.ready-demo
+DEV := $(VENV)/.ready-dev
+DOCS := $(VENV)/.ready-docs
 
-# Made anew whenever what is to be installed changes; an interrupted installation is simply continued.
-$(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
-		echo "raykd needs Python 3.11, which '$(PYTHON)' is not; give it: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+$(DEMO) $(DEV) $(DOCS): $(VENV)/.ready-%: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null || { \
+		echo "raykd needs Python 3.11, 3.12 or 3.13, and '$(PYTHON)' is none of them; give one: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
 	@echo "Installing into $(VENV) (once; some minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off \
-		-c constraints.txt -e '.[dev]'
-	@touch $@
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off --no-compile \
+		-c constraints.txt -e '.$(addprefix [,$(addsuffix ],$(filter-out demo,$*)))'
+	@touch $(DEMO) $@
 
-demo: venv
+demo: $(DEMO)
 	$(BIN)/raykd sweep sweeps/quickstart.yaml --resume
 	$(BIN)/raykd export quickstart#best .raykd/demo --overwrite
 	@echo "A sentence, labelled by the best student:"
@@ -34,29 +40,23 @@ PROCESSES ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST := -m pytest -rs --numprocesses $(PROCESSES) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
 
 # Without the tests that are marked slow.
-test: venv
+test: $(DEV)
 	$(BIN)/python $(PYTEST) --quick
 
 # All of them but those of `make chaos`; continuous integration runs it.
-test-all: venv
+test-all: $(DEV)
 	$(BIN)/python $(PYTEST)
 
 # The pages of docs/ as a site; a link or an anchor that leads nowhere is an error.
-DOCS_READY := $(VENV)/.docs-ready
-
-docs: $(DOCS_READY)
+docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: the site is in site/index.html. Next: open it, or for its search too: $(BIN)/mkdocs serve"
-
-$(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[docs]'
-	@touch $@
 
 # Damaged sweep files and corpora, 10,000 of each (some 15 minutes): how they end, and every one that ends otherwise
 # than in a sentence or a success. CASES and SEED choose others.
 CASES ?= 10000
 SEED ?= 0
-fuzz: venv
+fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz.cases sweep_files $(SEED) $(CASES)
 	$(BIN)/python -m tests.fuzz.cases corpora $(SEED) $(CASES)
 
@@ -65,20 +65,20 @@ fuzz: venv
 # the faults of nodes, on several node processes (for root alone: they have mounts of their own), and the tests that
 # `make test-all` leaves out for their length: with several node processes, and of rarer kills.
 KILLS ?= 30
-chaos: venv
+chaos: $(DEV)
 	$(BIN)/python -m tests.chaos.faults $(SEED) $(KILLS)
 	test $$(id -u) != 0 || $(BIN)/python -m tests.chaos.nodes
 	RAYKD_CHAOS=1 $(BIN)/python -m pytest tests/chaos tests/cluster/test_slurm.py tests/end_to_end/test_nodes.py \
 		tests/end_to_end/test_distill.py tests/end_to_end/test_interrupt.py tests/runs/test_precompute_kill.py \
 		tests/tracking/test_delivery.py
 
-check: venv
+check: $(DEV)
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))
 	$(BIN)/ruff check $(wildcard $(SOURCES))
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-format: venv
+format: $(DEV)
 	$(BIN)/ruff check --fix $(wildcard $(SOURCES))
 	$(BIN)/ruff format $(wildcard $(SOURCES))
 

@@ -38,13 +38,22 @@ RAY_ENVIRONMENT = {
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "1200",  # no busy machine is to be told from one that hangs
     "RAY_worker_register_timeout_seconds": "1200",
     "RAY_TRAIN_V2_ENABLED": "1",
-    "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TUNE_GLOBAL_CHECKPOINT_S": "1",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "OMP_NUM_THREADS": "1",
     "PYTHONPATH": str(ROOT),  # workers import the tests' own helpers by name
 }
+
+
+def pytest_configure() -> None:
+    """Libraries report nothing of tests to their makers."""
+    from raykd.runs.environment import (
+        TELEMETRY_OFF,
+        set_defaults,
+    )  # shape checks are installed before any of raykd
+
+    set_defaults(TELEMETRY_OFF)
 
 
 class Scheduling(LoadScopeScheduling):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from raykd.runs.environment import TELEMETRY_OFF
 from tests.patience import comes, until
 
 ROOT = Path(__file__).parents[1]
@@ -74,7 +75,7 @@ class NodeProcesses:
         kernels = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled into the image
         node = {
             "HOME": str(home), "XDG_CACHE_HOME": kernels, "RAYKD_CACHE": str(home / "cache"), "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0",
+            "PYTHONPATH": str(ROOT), **TELEMETRY_OFF,
             "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]), **self._environment, **environment,
         }  # fmt: skip
         # Nodes with one folder between them would remove each other's copies of a job's working directory.

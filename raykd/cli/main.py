@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 import raykd
 from raykd.cli.console import marked, stderr, stdout
 from raykd.errors import RaykdError
+from raykd.runs.environment import TELEMETRY_OFF, set_defaults
 
 INTERRUPTED = 130
 VERBS = (
@@ -121,6 +122,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     # Without this Ray may start its workers through uv, in another environment than this one.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    set_defaults(TELEMETRY_OFF)
     try:
         code = app(standalone_mode=False, prog_name="raykd")
     except RaykdError as error:

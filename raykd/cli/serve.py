@@ -44,7 +44,9 @@ def serve(
 
         from raykd.serving.server import create_app
     except ModuleNotFoundError as error:
-        raise RaykdError(f"serving needs {error.name}; run pip install 'raykd[serve]'") from None
+        raise RaykdError(
+            f"serving needs {error.name}; run pip install fastapi uvicorn prometheus_client"
+        ) from None
     try:
         labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos)
     except LabellerError as error:

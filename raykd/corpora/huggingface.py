@@ -1,6 +1,6 @@
 """A data set of the Hugging Face hub by name, or a folder: saved by `save_to_disk`, or of Parquet or JSON.
 
-Needs the extra `raykd[datasets]`; the package is imported only when such a corpus is read.
+Needs the package `datasets`, which is imported only when such a corpus is read.
 """
 
 from __future__ import annotations
@@ -128,4 +128,4 @@ def _package() -> ModuleType:
         return importlib.import_module("datasets")
     except ImportError:
         problem = "source: huggingface needs the package 'datasets', which is not installed"
-        raise CorpusError("corpus", None, problem, "run pip install 'raykd[datasets]'") from None
+        raise CorpusError("corpus", None, problem, "run pip install datasets") from None

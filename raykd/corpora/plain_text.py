@@ -82,6 +82,6 @@ def _segmenter() -> Callable[[str, str], list[str]]:
         segment = importlib.import_module("sentencex").segment
     except ImportError:
         problem = "documents are split into sentences by the package 'sentencex', which is not installed"
-        hint = "run pip install 'raykd[text]', or set corpus.unlabelled_form: sentences"
+        hint = "run pip install sentencex, or set corpus.unlabelled_form: sentences"
         raise CorpusError("corpus", None, problem, hint) from None
     return lambda language, text: list(segment(language, text))

@@ -276,7 +276,7 @@ class TextConfig(FilesConfig):
     """How the files of `unlabelled` are written: `same` as the others; `columns`: a word in each line, in the first
     column or behind its number, other columns are not read; `sentences`: plain text, a sentence in each line;
     `documents`: plain text, empty lines between paragraphs, which is split into sentences (needs the package sentencex,
-    `pip install 'raykd[text]'`). Plain text is split into words as `raykd predict` splits it."""
+    `pip install sentencex`). Plain text is split into words as `raykd predict` splits it."""
 
     @model_validator(mode="after")
     def _every_language_has_its_files(self) -> TextConfig:

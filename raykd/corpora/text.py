@@ -22,7 +22,7 @@ class TextSource(TextConfig):
     source: Literal["text"]
     form: Form | dict[str, Form] = "sentences"
     """`sentences`: a sentence in each line; `documents`: empty lines between paragraphs, which are split into sentences
-    (needs the package sentencex, `pip install 'raykd[text]'`)."""
+    (needs the package sentencex, `pip install sentencex`)."""
 
     max_characters: Annotated[int, Field(ge=1)] | None = None
     """What is read of a sentence: as many of its words as fit into so many characters, and its first one (Soltan et

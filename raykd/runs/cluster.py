@@ -22,32 +22,13 @@ from ray.exceptions import RayError
 from ray.util.client import ray as ray_client
 
 from raykd.errors import PlacementError
+from raykd.runs.environment import RAY, TELEMETRY_OFF, set_defaults, worker_variables
 from raykd.runs.placement import PROBE
 from raykd.runs.resources import AddedNodes
 from raykd.runs.topology import Node, Topology, nodes_of, still_added, types_of
 
 VITAL = (ray_constants.PROCESS_TYPE_RAYLET, ray_constants.PROCESS_TYPE_GCS_SERVER)
 WATCH_S = 0.5
-
-# Train polls its workers every 2 s by default: the last report before a crash can be lost, and each run starts later.
-ENVIRONMENT = {
-    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",
-    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
-    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "60",
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    # On Ctrl-C Tune would end its run as if everything were done.
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",
-    "TUNE_GLOBAL_CHECKPOINT_S": "3600",
-    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # PyTorch and oneDNN each keep a plan with its buffers for each shape of a matrix product, by default 1,024, and
-    # batches have many: they grow to gigabytes while a teacher reads a corpus.
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16",
-    "LRU_CACHE_CAPACITY": "16",
-}
 
 
 @contextmanager
@@ -125,8 +106,9 @@ def ask_for(bundles: Sequence[Mapping[str, float]]) -> None:
 
 def _join(address: str) -> None:
     _check_answers(address)
+    options = _quietly()
     try:
-        ray.init(address=address, runtime_env={"env_vars": ENVIRONMENT}, **_quietly())
+        ray.init(address=address, runtime_env={"env_vars": worker_variables()}, **options)
     except (RuntimeError, ConnectionError, RayError) as error:
         hint = "a cluster with authentication needs RAY_AUTH_MODE=token and its RAY_AUTH_TOKEN here"
         raise PlacementError(
@@ -165,8 +147,8 @@ def _start() -> None:
 
 
 def _quietly() -> dict[str, Any]:
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
+    set_defaults(TELEMETRY_OFF)
+    set_defaults(RAY)
     for name in ("ray.data", "ray.tune", "ray.train"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return {"log_to_driver": False, "logging_level": logging.ERROR}

@@ -13,6 +13,7 @@ have (0 the root, h the h-th word).
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 import unicodedata
@@ -955,6 +956,8 @@ def _session(folder: Path, name: str, size: int | None, threads: int) -> Any:
     if size is not None and file.stat().st_size != size:
         problem = f"it has {file.stat().st_size:,} bytes, and {size:,} were exported"
         raise LabellerError(f"{file}: {problem}; copy the folder again")
+    # It reports to its makers from its import on where this is not set; "0" leaves that as it is.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime
     except ImportError:

@@ -86,7 +86,7 @@ def _postgresql_alone(uri: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise TrackingError(
             f"tracking.uri: PostgreSQL needs the package {error.name!r}, which is not installed; "
-            "run pip install 'raykd[postgres]'"
+            "run pip install 'psycopg[binary]'"
         ) from error
     try:
         with engine.connect() as connection:

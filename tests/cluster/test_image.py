@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from raykd.runs.environment import TELEMETRY_OFF
 from raykd.structures.chain import Chain
 from raykd.structures.compiled import best, blocks, launch, products, sums, tangents
 from raykd.structures.compiled.everything import compile_everything
@@ -36,6 +37,13 @@ def test_it_installs_what_was_tested_and_does_not_run_as_root():
     ]
     # KubeRay asks a node with wget whether it lives.
     assert any("wget" in rest for kind, rest in found if kind == "RUN")
+
+
+def test_it_reports_nothing_to_anyone():
+    (variables,) = (
+        dict(re.findall(r"(\w+)=(\S+)", rest)) for kind, rest in instructions() if "PYTHONUNBUFFERED" in rest
+    )
+    assert TELEMETRY_OFF.items() <= variables.items()
 
 
 def test_what_is_copied_is_there_and_not_ignored():

@@ -86,7 +86,7 @@ def test_texts_with_a_class_keep_their_words(tmp_path):
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
-    with pytest.raises(CorpusError, match=r"sentencex.*pip install 'raykd\[text\]'"):
+    with pytest.raises(CorpusError, match=r"sentencex.*pip install sentencex"):
         text(tmp_path, TEXT, unlabelled_form="documents")
     assert text(tmp_path, TEXT, unlabelled_form="sentences")
 

@@ -29,10 +29,10 @@ OF_THE_CLUSTER = ("ray::_StatsActor", "ray::ActorLocationTracker", "ray::_Autosc
 # none with a fault.
 PROGRAM = f"""
 import os
-from raykd.runs import nodes
-from raykd.runs.cluster import ENVIRONMENT
+from raykd.runs import environment, nodes
 nodes.ANSWER_S = 1200.0
-ENVIRONMENT.update({{name: os.environ[name] for name in ("{MARK}", "PYTHONPATH") if name in os.environ}})
+passed_on = {{name: os.environ[name] for name in ("{MARK}", "PYTHONPATH") if name in os.environ}}
+environment.RAY = {{**environment.RAY, **passed_on}}
 from raykd.cli.main import main
 main()
 """

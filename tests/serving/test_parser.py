@@ -168,7 +168,7 @@ def test_a_model_of_mlflow(by_pos, by_place, tmp_path):
 
 
 def test_spacy(by_pos, tagger):
-    spacy = pytest.importorskip("spacy", reason="spaCy is absent: pip install 'raykd[spacy]'")
+    spacy = pytest.importorskip("spacy", reason="spaCy is absent: pip install spacy")
     nlp = spacy.blank("en")
     nlp.add_pipe("raykd", config={"model": str(by_pos[1])})
     for words, pos, expected in zip(WORDS, POS, load(by_pos[1]).parse(WORDS, POS), strict=True):

@@ -251,4 +251,4 @@ def test_what_keeps_the_command_from_serving(names, tmp_path, capsys, monkeypatc
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use); choose another" in message()
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert code_of("serve", str(names)) == 1
-    assert "serving needs uvicorn; run pip install 'raykd[serve]'" in message()
+    assert "serving needs uvicorn; run pip install fastapi uvicorn prometheus_client" in message()

@@ -13,7 +13,7 @@ import raykd
 from raykd.metrics.spans import read_spans
 from tests.serving.trained import of_texts, of_words
 
-spacy = pytest.importorskip("spacy", reason="spaCy is absent: pip install 'raykd[spacy]'")
+spacy = pytest.importorskip("spacy", reason="spaCy is absent: pip install spacy")
 from spacy.tokens import Doc  # noqa: E402
 
 TEXTS = ["Ada Lovelace lives in London.", "", "  \n ", "New York,\n\nNew York!"]

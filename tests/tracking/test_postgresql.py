@@ -132,6 +132,6 @@ def test_files_in_a_bucket_need_the_package_that_writes_them(server, monkeypatch
 def test_without_the_driver_the_command_that_installs_it_is_shown(server, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(
-        TrackingError, match=r"'psycopg', which is not installed; run pip install 'raykd\[postgres\]'"
+        TrackingError, match=r"'psycopg', which is not installed; run pip install 'psycopg\[binary\]'"
     ):
         check(server.uri)

@@ -1,0 +1,166 @@
+"""raykd as people install it: what it asks for, what `make` installs, and a wheel that works away from the checkout."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.end_to_end.sweeps import conll_corpus, sweep_file
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+FAKE_PYTHON = """#!/bin/sh
+echo "$*" >> "$LOG"
+case "$1 $2" in
+    "-c import"*) exit ${TOO_OLD:-0} ;;
+    "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+esac
+"""
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+@pytest.mark.parametrize("extra", ["", *PROJECT["optional-dependencies"]])
+def test_what_is_tested_is_in_the_ranges_that_are_asked_for(extra):
+    wanted = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
+    requirements = [Requirement(each) for each in wanted]
+    for each in requirements:
+        if each.name == PROJECT["name"]:
+            assert each.extras <= set(PROJECT["optional-dependencies"])
+        else:
+            assert each.specifier.contains(pins()[canonicalize_name(each.name)]), each
+    if extra in ("", "datasets", "serve", "spacy", "text", "postgres"):
+        assert [each.name for each in requirements if ">=" not in str(each.specifier)] == []
+
+
+@pytest.mark.parametrize("order", [("demo", "dev"), ("dev", "demo"), ("docs", "demo")])
+def test_make_installs_each_set_once_in_any_order(tmp_path, order):
+    folder, log = made(tmp_path), tmp_path / "log"
+    for name in order:
+        subprocess.run(make(tmp_path, f".venv/.ready-{name}"), cwd=folder, check=True, env=logged(log))
+    installed = [line.split()[-1] for line in log.read_text().splitlines() if line.startswith("-m pip")]
+    assert installed == [".", ".[dev]"] if order[0] == "demo" else [f".[{order[0]}]"]
+
+
+def test_make_refuses_another_python_by_name(tmp_path):
+    folder, log = made(tmp_path), tmp_path / "log"
+    command = make(tmp_path, ".venv/.ready-demo")
+    done = subprocess.run(command, cwd=folder, env=logged(log, TOO_OLD="1"), capture_output=True, text=True)
+    assert done.returncode
+    assert f"needs Python 3.11, 3.12 or 3.13, and '{tmp_path}/python' is none" in done.stderr
+    assert not (folder / ".venv").exists()
+
+
+def made(tmp_path: Path) -> Path:
+    """A folder in which make installs with a Python that only writes down what it was asked for."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder)
+    (tmp_path / "python").write_text(FAKE_PYTHON)
+    (tmp_path / "python").chmod(0o755)
+    return folder
+
+
+def make(tmp_path: Path, target: str) -> list[str]:
+    return ["make", "--silent", f"PYTHON={tmp_path / 'python'}", target]
+
+
+def logged(log: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "LOG": str(log), **more}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that `python -m build` makes of a copy of the checkout, by way of the source distribution."""
+    try:
+        importlib.metadata.version("build")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package build is absent: pip install -c constraints.txt -e '.[dev]'")
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    # What an earlier build left in a checkout would be packed again.
+    shutil.copytree(ROOT / "raykd", source / "raykd", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel and, below it, the packages of this one without the checkout."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    programs = folder / "venv" / "bin"
+    target = subprocess.run(
+        [programs / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        check=True, capture_output=True, text=True,
+    ).stdout.strip()  # fmt: skip
+    # The checkout is on this environment's path by a file of the same kind, which is not read from there.
+    Path(target, "below.pth").write_text(sysconfig.get_path("purelib"))
+    command = ["-m", "pip", "--python", programs / "python", "install", "--no-deps", "--no-index", "--quiet"]
+    subprocess.run([sys.executable, *command, str(wheel)], check=True)
+    return programs
+
+
+def call(programs: Path, folder: Path, *words: str) -> str:
+    """The output of `raykd …` of that environment in `folder`; it must succeed."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"RAYKD_CPUS": "2", "OMP_NUM_THREADS": "1", "COLUMNS": "140"}
+    done = subprocess.run(
+        [programs / "raykd", *words], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
+    files = [path for path in (ROOT / "raykd").rglob("*") if path.is_file()]
+    own = {str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts}
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        entries = next(name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        assert "raykd = raykd.cli.main:main" in archive.read(entries).decode()
+        assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
+    assert held == own
+    assert {"raykd/py.typed", "raykd/serving/labeller.py", "raykd/report/assets/page.js"} <= held
+
+
+def test_the_command_of_a_wheel_reads_no_checkout(elsewhere, tmp_path):
+    shown = [elsewhere / "python", "-c", "import raykd; print(raykd.__file__)"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(shown, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+    assert Path(done.stdout.strip()).is_relative_to(elsewhere.parent)
+    conll_corpus(tmp_path / "corpus")
+    assert call(elsewhere, tmp_path, "--version") == f"raykd {PROJECT['version']}\n"
+    assert "sweep.yaml is written, task ner" in call(elsewhere, tmp_path, "init", "corpus")
+    assert "sweep.yaml is valid" in call(elsewhere, tmp_path, "check", "sweep.yaml")
+
+
+def test_a_wheel_sweeps_exports_and_labels(elsewhere, tmp_path):
+    sweep_file(tmp_path, search={"trials": 1}, tracking={"uri": "sqlite:///mlflow.db"})
+    call(elsewhere, tmp_path, "sweep", "tiny.yaml")
+    call(elsewhere, tmp_path, "export", "tiny#best", "student", "--store", "store")
+    (tmp_path / "text.txt").write_text("Ada Lovelace lives in London .\n")
+    call(elsewhere, tmp_path, "predict", "student", "text.txt", "--out", "labelled.jsonl")
+    (labelled,) = map(json.loads, (tmp_path / "labelled.jsonl").read_text().splitlines())
+    assert labelled["text"] == "Ada Lovelace lives in London ."
