@@ -47,7 +47,7 @@ RAY_ENVIRONMENT = {
 
 
 def pytest_configure() -> None:
-    """Libraries report nothing of tests to their makers."""
+    """Switch off what libraries report to their makers."""
     from raykd.runs.environment import (
         TELEMETRY_OFF,
         set_defaults,

@@ -68,7 +68,7 @@ report nothing by themselves."""
 
 
 @dataclass(frozen=True)
-class Watched:
+class Watch:
     """Commands in a home folder of their own."""
 
     home: Path
@@ -78,16 +78,16 @@ class Watched:
 
     def run(self, folder: Path, *words: str) -> str:
         """The output of Python with these words in `folder`; it must succeed."""
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, *words], cwd=folder, env=self.environment(), capture_output=True, text=True
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process.stdout
 
     def environment(self) -> dict[str, str]:
         """The environment of such a command."""
-        kept = {name: os.environ[name] for name in NEEDED if name in os.environ}
-        return kept | {
+        variables = {name: os.environ[name] for name in NEEDED if name in os.environ}
+        return variables | {
             "HOME": str(self.home), "PYTHONPATH": f"{self.startup}{os.pathsep}{ROOT}", WATCH: str(self.log),
             "OMP_NUM_THREADS": "1", "RAYKD_CPUS": "2", **self.variables,
         }  # fmt: skip
@@ -99,25 +99,25 @@ class Watched:
     def connections(self) -> set[str]:
         """Hosts other than this machine that were looked up, or connected to. (A datagram's socket that is connected
         sends nothing: Ray finds the address of this machine so.)"""
-        here = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", socket.gethostname(), socket.getfqdn()}
-        here |= {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)}
+        local = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", socket.gethostname(), socket.getfqdn()}
+        local |= {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)}
         return {
             host
             for event, kind, host in self._entries()
-            if event != "process" and kind != socket.SOCK_DGRAM and host not in here
+            if event != "process" and kind != socket.SOCK_DGRAM and host not in local
         }
 
     def files(self) -> set[str]:
         """Files in the home folder but raykd's cache."""
-        found = {str(path.relative_to(self.home)) for path in self.home.rglob("*") if path.is_file()}
-        return {name for name in found if not name.startswith(".cache/raykd/")}
+        files = {str(path.relative_to(self.home)) for path in self.home.rglob("*") if path.is_file()}
+        return {name for name in files if not name.startswith(".cache/raykd/")}
 
     def _entries(self) -> list[tuple[str, int, str]]:
         return [tuple(json.loads(line)) for line in self.log.read_text().splitlines()]
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Watched:
+def watch(tmp_path: Path) -> Watch:
     """An empty home folder; raykd's compiled kernels are those of this machine, because they take a minute."""
     home, startup = tmp_path / "home", tmp_path / "startup"
     startup.mkdir()
@@ -126,13 +126,13 @@ def watched(tmp_path: Path) -> Watched:
     cache.mkdir(parents=True, exist_ok=True)
     (home / ".cache").mkdir(parents=True)
     (home / ".cache" / "raykd").symlink_to(cache, target_is_directory=True)
-    return Watched(home, startup, tmp_path / "watched.log")
+    return Watch(home, startup, tmp_path / "watched.log")
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory, empty_mlflow: Path) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, empty_mlflow: Path) -> Path:
     """A folder with a corpus, and a sweep that has ended and was exported."""
-    folder = tmp_path_factory.mktemp("swept")
+    folder = tmp_path_factory.mktemp("folder")
     conll_corpus(folder / "corpus")
     shutil.copy(empty_mlflow, folder / "mlflow.db")
     changes = {"store": str(folder / "store"), "tracking": {"uri": f"sqlite:///{folder / 'mlflow.db'}"}}
@@ -143,7 +143,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory, empty_mlflow: Path) -> Path:
     return folder
 
 
-def test_the_watch_sees_files_lookups_and_connections(watched, tmp_path):
+def test_the_watch_sees_files_lookups_and_connections(watch, tmp_path):
     """Otherwise the tests below would find nothing whatever a command did. Nothing is sent here."""
     events = (
         "import pathlib, socket, sys; stream, datagram = socket.socket(), socket.socket(type=socket.SOCK_DGRAM); "
@@ -152,15 +152,15 @@ def test_the_watch_sees_files_lookups_and_connections(watched, tmp_path):
         "sys.audit('socket.getaddrinfo', 'example.invalid', 443, 0, 0, 0); "
         "pathlib.Path('~/device').expanduser().write_text('7')"
     )
-    watched.run(tmp_path, "-c", events)
-    assert watched.processes() == 1
-    assert watched.connections() == {"192.0.2.1", "example.invalid"}
-    assert watched.files() == {"device"}
+    watch.run(tmp_path, "-c", events)
+    assert watch.processes() == 1
+    assert watch.connections() == {"192.0.2.1", "example.invalid"}
+    assert watch.files() == {"device"}
 
 
-def test_verbs_that_read_a_store(watched, swept):
-    file, student = str(swept / "tiny.yaml"), str(swept / "student")
-    (swept / "text.txt").write_text("Ada Lovelace lives in London .\n")
+def test_verbs_that_read_a_store(watch, folder):
+    file, student = str(folder / "tiny.yaml"), str(folder / "student")
+    (folder / "text.txt").write_text("Ada Lovelace lives in London .\n")
     verbs = [
         ["--version"],
         ["init", "corpus", "--out", "drafted.yaml", "--overwrite"],
@@ -175,45 +175,45 @@ def test_verbs_that_read_a_store(watched, swept):
         ["predict", student, "text.txt", "--out", "labelled.jsonl", "--overwrite"],
         ["evaluate", student, "en=corpus/en/test.conll"],
     ]
-    output = watched.run(swept, "-c", VERBS, json.dumps(verbs))
+    output = watch.run(folder, "-c", VERBS, json.dumps(verbs))
     assert output.count("\nverb ") + output.startswith("verb ") == len(verbs)
-    assert watched.processes() >= 1
-    assert watched.connections() == set()
-    assert watched.files() == set()
+    assert watch.processes() >= 1
+    assert watch.connections() == set()
+    assert watch.files() == set()
 
 
-def test_an_export_by_itself_and_inside_raykd(watched, swept):
-    watched.run(swept / "student", "-c", LABELLER)
-    watched.run(swept, "-c", "import raykd; raykd.load('student')('Ada lives in London .')")
-    assert (watched.connections(), watched.files()) == (set(), set())
+def test_an_export_by_itself_and_inside_raykd(watch, folder):
+    watch.run(folder / "student", "-c", LABELLER)
+    watch.run(folder, "-c", "import raykd; raykd.load('student')('Ada lives in London .')")
+    assert (watch.connections(), watch.files()) == (set(), set())
 
 
-def test_a_server(watched, swept):
+def test_a_server(watch, folder):
     words = ["-c", "from raykd.cli.main import main; main()", "serve", "student", "--port", "0"]
     server = subprocess.Popen(
-        [sys.executable, *words], cwd=swept, env=watched.environment(), stdout=subprocess.PIPE, text=True
+        [sys.executable, *words], cwd=folder, env=watch.environment(), stdout=subprocess.PIPE, text=True
     )
     try:
         assert server.stdout is not None
         address = server.stdout.readline().split()[-1]
         body = json.dumps({"texts": ["Ada Lovelace lives in London ."]}).encode()
-        asked = urllib.request.Request(f"{address}/predict", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(asked) as answer:
+        request = urllib.request.Request(f"{address}/predict", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
             assert json.load(answer)
         server.send_signal(signal.SIGINT)
         assert server.wait() == 0
     finally:
         server.kill()
         server.communicate()
-    assert (watched.connections(), watched.files()) == (set(), set())
+    assert (watch.connections(), watch.files()) == (set(), set())
 
 
-def test_a_sweep_with_the_processes_of_ray(watched, tmp_path):
+def test_a_sweep_with_the_processes_of_ray(watch, tmp_path):
     tracking = {"uri": f"sqlite:///{tmp_path / 'mlflow.db'}"}
     sweep_file(tmp_path, store=str(tmp_path / "store"), tracking=tracking, search={"trials": 1})
-    watched.run(tmp_path, "-c", VERBS, json.dumps([["sweep", "tiny.yaml"], ["plan", "tiny.yaml"]]))
-    assert watched.processes() > 2, "the workers of Ray were not watched"
-    assert (watched.connections(), watched.files()) == (set(), set())
+    watch.run(tmp_path, "-c", VERBS, json.dumps([["sweep", "tiny.yaml"], ["plan", "tiny.yaml"]]))
+    assert watch.processes() > 2, "the workers of Ray were not watched"
+    assert (watch.connections(), watch.files()) == (set(), set())
 
 
 @pytest.fixture
@@ -246,8 +246,8 @@ def test_workers_elsewhere_get_the_settings_of_the_driver_but_those_of_its_job(s
     assert worker_variables() == expected
 
 
-def test_the_labeller_switches_off_the_same(settings, swept):
-    raykd.load(str(swept / "student"))
+def test_the_labeller_switches_off_the_same(settings, folder):
+    raykd.load(str(folder / "student"))
     assert os.environ["ORT_DISABLE_TELEMETRY"] == TELEMETRY_OFF["ORT_DISABLE_TELEMETRY"]
 
 
