@@ -17,7 +17,6 @@ from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.source import Split
 from raykd.corpora.tables import TableColumns
 from raykd.corpora.tsv import Columns as TsvColumns
-from raykd.corpora.vocabulary import PretrainedConfig, WordConfig, WordPieceConfig
 from raykd.layers.frozen_encoder import EncoderConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
@@ -26,7 +25,7 @@ from raykd.runs.resources import AddedNodes, LatencyTarget, PrecomputeRole, Reso
 from raykd.runs.stated import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
-from raykd.students.vocabulary import TeacherVocabulary
+from raykd.students.vocabulary import StudentVocabulary
 from raykd.sweep.spec import (
     SEARCHABLE,
     BudgetConfig,
@@ -39,7 +38,7 @@ from raykd.sweep.stopping import StoppingConfig
 from raykd.teachers import TEACHERS
 from raykd.training import ScheduleConfig, TrainingConfig
 
-VOCABULARIES = (WordConfig, WordPieceConfig, PretrainedConfig, TeacherVocabulary)
+VOCABULARIES: tuple[type[BaseModel], ...] = get_args(get_args(StudentVocabulary)[0])
 
 HEAD = """# The sweep file
 
