@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from raykd.errors import OtherVersionError, StoreError
+from raykd.layout import CHECKPOINT
 from raykd.storage import Storage
 
 DIGEST = 32

@@ -52,7 +52,7 @@ def _amounts(document: Document) -> dict[str, float]:
         trials = planned_trials(document.tree, sweep.search, sweep.budget.trials)
         counts = [("trials", trials), (LANGUAGES, len(sweep.corpus.languages))]
         for name, value in [*counts, *_amounts_in(sweep.model_dump(mode="json"), "")]:
-            amounts[name] = max(value, amounts.get(name, value))
+            amounts[name] = max(value, amounts[name]) if name in amounts else value
     return amounts
 
 
