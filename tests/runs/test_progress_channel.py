@@ -8,8 +8,7 @@ import threading
 from raykd.progress import heard_by, report_progress
 from raykd.runs import progress_channel as module
 from raykd.runs.progress_channel import Inbox, Reports, received, reported
-
-PATIENCE_S = 60.0
+from tests.patience import until
 
 
 def test_the_newest_report_is_sent_and_those_that_it_replaces_are_not():
@@ -19,21 +18,21 @@ def test_the_newest_report_is_sent_and_those_that_it_replaces_are_not():
     def send(text: str) -> None:
         sent.append(json.loads(text))
         first.set()
-        assert go_on.wait(PATIENCE_S), "the store is slow"
+        assert go_on.wait(), "the store is slow"
         if sent[-1][1] == 0.75:
             last.set()
 
     reports = Reports("run-1", send, every_s=0.0)
     with reports.sent(), heard_by(reports.hear):
         report_progress(0.0, "loading")
-        assert first.wait(PATIENCE_S)
+        assert first.wait()
         # The work goes on while the first report is still being sent.
         for step in range(1, 1000):
             report_progress(step / 2000, "epoch 1/2")
         report_progress(0.75, "epoch 2/2")
         report_progress(None, "epoch 2/2, scoring dev")
         go_on.set()
-        assert last.wait(PATIENCE_S)
+        assert last.wait()
     assert sent == [["run-1", 0.0, "loading", 0.0], ["run-1", 0.75, "epoch 2/2, scoring dev", 0.0]]
 
 
@@ -48,29 +47,26 @@ def test_where_a_run_went_on_is_said_with_each_report():
     reports = Reports("run-1", send, every_s=0.0)
     with reports.sent():
         reports.hear(None, "loading")
-        assert heard.wait(PATIENCE_S)
+        assert heard.wait()
         reports.hear(0.5, "epoch 2/4")
         reports.hear(0.75, "epoch 3/4")
-        assert again.wait(PATIENCE_S)
+        assert again.wait()
     assert sent[0] == ["run-1", None, "loading", 0.0]
     assert sent[1][0] == "run-1"
     assert sent[1][3] == 0.5
 
 
 def test_a_store_out_of_reach_is_tried_again_and_the_work_does_not_hear_of_it():
-    tried, again = list[float](), threading.Event()
+    tried = list[float]()
 
     def send(text: str) -> None:
         tried.append(json.loads(text)[1])
-        if len(tried) > 1:
-            again.set()
         raise ConnectionError("Ray's head does not answer")
 
     reports = Reports("run-1", send, every_s=0.0)
     with reports.sent():
         reports.hear(0.25, "")
-        while not again.wait(0.01):
-            reports.hear(0.5, "")
+        until(lambda: reports.hear(0.5, "") or len(tried) > 1)
     assert tried[:2] in ([0.25, 0.5], [0.5, 0.5])
 
 
@@ -130,7 +126,7 @@ def test_a_worker_of_ray_is_heard_while_it_works(ray_cluster):
     with received(hear):
         task = work.remote(gate)
         try:
-            assert enough.wait(PATIENCE_S)
+            assert enough.wait()
         finally:
             ray.get(gate.open.remote())
             ray.get(task)

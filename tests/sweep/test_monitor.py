@@ -14,6 +14,7 @@ from raykd.sweep.monitor import Monitor, status_kept
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.status import Status
 from raykd.trial import Trial
+from tests.patience import until
 from tests.report.fake_sweep import fake_trials
 
 
@@ -140,17 +141,9 @@ def test_work_that_this_process_does_is_heard(monitor):
 
 def test_the_view_hears_every_few_seconds_although_nothing_happens(monitor, monkeypatch):
     monkeypatch.setattr(module, "EVERY_S", 0.001)
-    twice = threading.Event()
-
-    def moved(phase):
-        monitor.view.lines.append(("moved", phase.name))
-        if len(monitor.view.lines) >= 3:
-            twice.set()
-
-    monitor.view.moved = moved
     monitor.begin("teachers", 1)
     with monitor.moving():
-        assert twice.wait(30)
+        until(lambda: len(monitor.view.lines) >= 3)
     assert monitor.view.lines[1:3] == [("moved", "teachers")] * 2
 
 

@@ -197,7 +197,7 @@ def record_sweep(database, name, monkeypatch, writes):
 
 
 def shown(client, name):
-    """All that the runs of an experiment show, without identities and times."""
+    """All that the runs of an experiment show, without identities, times and commits."""
     found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
     files = {run.info.run_id: [file.path for file in client.list_artifacts(run.info.run_id)] for run in found}
     return {
@@ -205,7 +205,11 @@ def shown(client, name):
             run.info.status,
             run.data.params,
             {key: points(client, run, key) for key in run.data.metrics},
-            {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")},
+            {
+                key: run.data.tags[key]
+                for key in run.data.tags
+                if not key.startswith(("mlflow.", "git_commit"))
+            },
             [(used.dataset.name, used.dataset.digest) for used in run.inputs.dataset_inputs],
             files[run.info.run_id],
         )
