@@ -170,9 +170,11 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
 
 
 def _models_s(sweep: Sweep) -> float:
-    """The students of the front as models in MLflow, as far as they can be foreseen."""
+    """The students of the front as models in MLflow, as far as they can be foreseen; where no trial is left, MLflow has
+    them."""
     logged = sweep.file.tracking.models == "front" and sweep.file.labels.structure != "pieces"
-    return MODEL_S * min(FRONT, sweep.trials) if logged else 0.0
+    left = max(0, sweep.trials - len(sweep.earlier()))
+    return MODEL_S * min(FRONT, left) if logged else 0.0
 
 
 def _live_ms(sweep: Sweep, run: Run, needs: Sequence[Need]) -> Iterator[float]:

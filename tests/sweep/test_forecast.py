@@ -162,7 +162,7 @@ def test_what_is_computed_takes_no_time(tmp_path, capsys):
         call("sweep", *words, "--set", f"tracking.uri=sqlite:///{tmp_path}/mlflow.db")
     after, _ = of(tmp_path)
     nothing = {"features": 0, "teachers": 0, "precompute": 0, "trials": 0, "baseline": 0}
-    assert after.phases == {"start": START_S, **nothing, "report": REPORT_S}
+    assert after.phases == {"start": START_S, **nothing, "report": REPORT_S, "models": 0}
 
 
 def test_the_members_of_an_ensemble_are_trained_each_by_itself(tmp_path):
