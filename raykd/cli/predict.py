@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -46,6 +47,8 @@ PAIR = 'expected {"text": "…", "text_pair": "…"}'
 GIVE_POS = "give --pos DIR, an export of a student of task pos"
 Numbered = Iterator[tuple[int, str]]
 """(line from 1, its text without the line end)."""
+Write = Callable[[Labelled], str]
+"""A text with what the model says of it → the line that is written."""
 Rows = tuple[list[tuple[int, str, bool]], list[str]]
 """Each line of a sentence with its number and whether it is a word's, and the words."""
 
@@ -82,6 +85,12 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
+    marked: Annotated[
+        bool,
+        typer.Option(
+            "--marked", help="Of texts, write what people read, no JSON: [Ada Lovelace PER] lives in [London LOC]."
+        ),
+    ] = False,
     batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
 ) -> None:  # fmt: skip
@@ -95,12 +104,17 @@ def predict(
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
     form = _format(file, labeller) if format_ == "auto" else format_
+    label = FORMATS[form]
+    if marked:
+        if form not in OF_TEXTS:
+            raise CorpusError(file, None, f"--marked is for texts, and the file is {form}", "leave it out")
+        label = partial(OF_TEXTS[form], write=partial(_marked, labeller))
     with ExitStack() as opened:
         lines = _lines(file, opened)
         target = opened.enter_context(out.open("w", encoding="utf-8")) if out else sys.stdout
         status = opened.enter_context(stderr.status("labelling …"))
         count = 0
-        for written in FORMATS[form](labeller, lines, file, column, batch):
+        for written in label(labeller, lines, file, column, batch):
             target.write(written)
             count += 1
             if count % 1000 == 0:
@@ -155,17 +169,44 @@ def _decoded(source: Iterable[bytes], name: str) -> Numbered:
             raise CorpusError(name, number, "the line is not UTF-8", "convert the file to UTF-8") from None
 
 
-def _of_text(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
+def _of_text(
+    labeller: Labeller,
+    lines: Numbered,
+    file: str,
+    column: int | None,
+    batch: int,
+    *,
+    write: Write | None = None,
+) -> Iterator[str]:
     _refuse_without_pos(labeller, file)
     for said in labeller(_checked(labeller, lines, file), batch=batch):
-        yield _json_line(said)
+        yield (write or _json_line)(said)
 
 
-def _of_tsv(labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int) -> Iterator[str]:
+def _of_tsv(
+    labeller: Labeller,
+    lines: Numbered,
+    file: str,
+    column: int | None,
+    batch: int,
+    *,
+    write: Write | None = None,
+) -> Iterator[str]:
     _refuse_without_pos(labeller, file)
     texts = _cells(lines, file, column or 0, 2 if labeller.pairs else 1)
     for said in labeller(_checked(labeller, texts, file), batch=batch):
-        yield _json_line(said)
+        yield (write or _json_line)(said)
+
+
+def _marked(labeller: Labeller, said: Labelled) -> str:
+    """A text with its spans in brackets, each word with its label, or the label of the whole text in front."""
+    spans, parts, at = labeller.has_spans, list[str](), 0
+    for number, own in enumerate(said.spans if spans else said.words):
+        label = own.label if said.heads is None else f"{own.label}:{said.heads[number]}"
+        parts += [said.text[at : own.start], f"[{own.text} {label}]" if spans else f"{own.text}/{label}"]
+        at = own.end
+    text = ("".join(parts) + said.text[at:]).replace(SEPARATOR, "\t")
+    return f"{text}\n" if said.label is None else f"{said.label}: {text}\n"
 
 
 def _cells(lines: Numbered, file: str, column: int, count: int) -> Numbered:
@@ -402,6 +443,8 @@ def _blocks(lines: Numbered) -> Iterator[list[tuple[int, str]]]:
         yield block
 
 
+OF_TEXTS = MappingProxyType({"text": _of_text, "tsv": _of_tsv})
+"""Those of which each text becomes a line."""
 FORMATS: MappingProxyType[str, Callable[[Labeller, Numbered, str, int | None, int], Iterator[str]]] = (
-    MappingProxyType({"text": _of_text, "tsv": _of_tsv, "jsonl": _of_json, "conll": _of_conll})
+    MappingProxyType({**OF_TEXTS, "jsonl": _of_json, "conll": _of_conll})
 )

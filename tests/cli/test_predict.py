@@ -88,6 +88,25 @@ def test_text_becomes_lines_of_json(student, tmp_path, monkeypatch, capsys):
     assert said[3] == {"text": "", "words": [], "spans": []}
 
 
+def test_texts_are_marked_for_people(student, tmp_path, capsys):
+    text = "Ada Lovelace lives in London ."
+    (tmp_path / "in.txt").write_text(f"{text}\n\n{text}\n")
+    call("predict", student, str(tmp_path / "in.txt"), "--marked")
+    lines = capsys.readouterr().out.splitlines()
+    (said,) = raykd.load(student)([text])
+    marked = text
+    for span in reversed(said.spans):
+        marked = f"{marked[: span.start]}[{span.text} {span.label}]{marked[span.end :]}"
+    assert said.spans
+    assert [line for line in lines if line] == [marked, marked]
+
+
+def test_marks_are_of_texts(student, tmp_path, capsys):
+    (tmp_path / "in.jsonl").write_text('{"text": "London"}\n')
+    assert code_of("predict", student, str(tmp_path / "in.jsonl"), "--marked") == 3
+    assert "--marked is for texts, and the file is jsonl" in capsys.readouterr().err
+
+
 def test_json_lines_keep_what_they_have(student, tmp_path):
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows = [{"id": 1, "text": "London"}, {"id": 2, "tokens": SENTENCES[0]}, {"id": 3, "text": "Ada lives."}]

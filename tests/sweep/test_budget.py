@@ -83,7 +83,7 @@ def test_a_budget_that_holds_no_front_is_refused_with_the_arithmetic(tmp_path):
     message = str(refused.value)
     assert "budget.minutes: 0.5 minutes hold no front: start 0.2 + teachers 0." in message
     assert (
-        f"+ report 0.2 + models {expected.phases['models'] / 60:.1f} + one trial {expected.trial_s / 60:.1f} = "
+        f"+ report 0.1 + models {expected.phases['models'] / 60:.1f} + one trial {expected.trial_s / 60:.1f} = "
         f"{needed / 60:.1f} minutes; raise it, or" in message
     )
     assert trials_within(sweep, expected, 1) == 0
