@@ -1,4 +1,4 @@
-"""What lies where in a store: the folder of each kind of part, and the files that raykd writes there.
+"""The folders and files of a store: of each kind of part the folder, and the files that raykd writes there.
 
 A part is a folder, or a file, whose name is an identity.
 """
@@ -22,7 +22,7 @@ WEIGHTS, VOCABULARY, LABELS, ARCHITECTURE = (
 RESULT, MODEL = "result.json", "model.json"
 """Of a run: its result, written last, and the run itself as plain data."""
 RUN_FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
-"""What the folder of a finished run holds: all that using the model takes. Only a model that started as a checkpoint
+"""The files of a finished run: all that using the model takes. Only a model that started as a checkpoint
 has `architecture.json`; weights that raykd did not train, and those of an ensemble's members, stay where they are."""
 CHECKPOINT = "checkpoint.pt"
 """Beside them, while the run is trained."""

@@ -1,4 +1,4 @@
-"""How far the work in hand is: said by the code that does it, heard by whoever listens around it.
+"""Progress of the work in hand: reported by the code that does it, passed on to whoever listens around it.
 
 Nobody listens by default; a report then costs less than a microsecond, and it never waits for anything. Work that has
 parts gives each of them a share of its own:

@@ -93,7 +93,7 @@ def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
 def _larger(
     loaded: Document, file: Path, set_: list[str] | None, variants: list[str] | None, small: bool
 ) -> list[str]:
-    """What the file's variant `small` does not shrink. With other variants and overrides it may be of another sweep."""
+    """A warning of what the variant `small` does not shrink; with other variants it may be of another sweep."""
     if set_ or variants or small or SMALL not in loaded.variants:
         return []
     try:

@@ -64,7 +64,7 @@ class Lines:
 
 
 def phase_line(phase: PhaseStatus) -> str:
-    """How far a phase is, as a sentence: `trials: 5 of 40, about 12 min left (#07: epoch 3/12, 20 %)`."""
+    """Return the state of a phase as a sentence: `trials: 5 of 40, about 12 min left (#07: epoch 3/12, 20 %)`."""
     facts = [f"{phase.done} of {phase.total}"] if phase.total else []
     if phase.left_s is not None:
         facts.append(f"about {span(phase.left_s)} left")

@@ -195,7 +195,7 @@ def _more(shown: int, number: int) -> str:
 
 
 def _doing(run: RunStatus) -> str:
-    """What a run says that it does; else the last epoch that ended."""
+    """The work that a run reports; else the last epoch that ended."""
     if run.doing or run.epoch is None:
         return run.doing
     return f"epoch {run.epoch}" if run.most is None else f"epoch {run.epoch}/{run.most}"

@@ -91,9 +91,8 @@ def _names(variants: list[str] | None, small: bool) -> list[str]:
 
 def _refuse_relative(loaded: Document) -> None:
     # A job works in a temporary copy of the directory: what is written there is lost with the job.
-    from raykd.tracking.server import (
-        is_relative,  # MLflow takes seconds to import, and few commands run in a job
-    )
+    # MLflow takes seconds to import, and few commands run in a job.
+    from raykd.tracking.server import is_relative
 
     tracking = loaded.tree.get("tracking")
     store = loaded.tree.get("store", ".raykd")

@@ -192,10 +192,8 @@ def _of_tsv(
     *,
     write: Write | None = None,
 ) -> Iterator[str]:
-    _refuse_without_pos(labeller, file)
     texts = _cells(lines, file, column or 0, 2 if labeller.pairs else 1)
-    for said in labeller(_checked(labeller, texts, file), batch=batch):
-        yield (write or _json_line)(said)
+    yield from _of_text(labeller, texts, file, None, batch, write=write)
 
 
 def _marked(labeller: Labeller, said: Labelled) -> str:

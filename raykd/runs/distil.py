@@ -225,7 +225,7 @@ class Distiller:
             report(closed)
 
     def _shares(self, steps: int) -> tuple[float, float]:
-        """Which share of the run is done before and after an epoch of so many optimiser steps."""
+        """The shares of the run that are done before and after an epoch of so many optimiser steps."""
         progress = self.progress
         epochs = progress.epoch - progress.first_epoch
         before = self._length.done(progress.stage, progress.step, epochs, progress.steps)

@@ -42,7 +42,7 @@ RAY: Mapping[str, str] = MappingProxyType(
         "LRU_CACHE_CAPACITY": "16",
     }
 )
-"""How Ray and its workers run."""
+"""Settings of Ray and its workers."""
 
 
 def set_defaults(variables: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""How long the plan of a run is, and which share of it is done: by epochs, else by optimiser steps.
+"""The length of a run's plan, and the share of it that is done: by epochs, else by optimiser steps.
 
 Patience may end a stage before its plan does.
 """

@@ -171,7 +171,7 @@ class PhaseProgress:
         return self._done - self._found + self._within - before - self._not_worked
 
     def left_s(self, now: float) -> float | None:
-        """About how many seconds the phase still takes; None where nothing tells yet, or not any more."""
+        """About how many seconds the phase still takes; None before the first estimate and after its end."""
         work, left = self._work, self._total - self._done - self._within
         if self.ended or self._working_since is None or work <= 0 or left <= 0:
             return None

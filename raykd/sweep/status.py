@@ -27,7 +27,7 @@ class PhaseStatus:
     within: float = 0.0
     """How much is done of the units that have not ended: each counts from 0 to 1."""
     left_s: float | None = None
-    """About how long it still takes; None where nothing tells yet, and after its end."""
+    """About how long it still takes; None before the first estimate and after its end."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Detected:
     unused: dict[str, str]
     """File → why it is not read."""
     tree_settings: Mapping[str, str] = field(default_factory=dict)
-    """What of the settings is other where the trees of a treebank are read; empty where there are none."""
+    """Settings with which the trees of a treebank are read; empty where there are none."""
 
     def with_trees(self) -> Detected:
         """The same treebank, of which the trees are read and not only a column of tags."""
