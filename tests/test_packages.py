@@ -162,6 +162,7 @@ def test_the_command_of_a_wheel_reads_no_checkout(programs, tmp_path):
     assert "sweep.yaml is valid" in call(programs, tmp_path, "check", "sweep.yaml")
 
 
+@pytest.mark.slow
 def test_a_wheel_sweeps_exports_and_labels(programs, tmp_path):
     sweep_file(tmp_path, search={"trials": 1}, tracking={"uri": "sqlite:///mlflow.db"})
     call(programs, tmp_path, "sweep", "tiny.yaml")

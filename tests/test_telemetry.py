@@ -210,6 +210,7 @@ def test_a_server(watch, folder):
     assert (watch.connections(), watch.files()) == (set(), set())
 
 
+@pytest.mark.slow
 def test_a_sweep_with_the_processes_of_ray(watch, tmp_path):
     tracking = {"uri": f"sqlite:///{tmp_path / 'mlflow.db'}"}
     sweep_file(tmp_path, store=str(tmp_path / "store"), tracking=tracking, search={"trials": 1})

@@ -139,6 +139,11 @@ class SourceConfig(Frozen):
         return False
 
     @property
+    def made_from(self) -> str | None:
+        """The checksum of the rules that its sentences are made from; None where they are read."""
+        return None
+
+    @property
     def pos_origin(self) -> str:
         """Where the parts of speech of a treebank are from, in words."""
         return "gold"

@@ -4,7 +4,8 @@
 
 A key is over the configuration, the size and time of last change of every file that it names, and the checksums of its
 models of parts of speech, so a changed, added or removed file has another key. A file that was replaced by one of the
-same size and time is not noticed: then remove `corpora/sources`. Two keys may lead to one corpus.
+same size and time is not noticed: then remove `corpora/sources`. Two keys may lead to one corpus. The built-in corpus
+is known by the rules that it is made from.
 """
 
 from __future__ import annotations
@@ -59,19 +60,23 @@ def restricted_corpus(
 
 
 def source_key(config: SourceConfig) -> str | None:
-    """The key of the files that `config` describes; None for a source without files.
+    """The key of the files that `config` describes, or of what it is made from; None for a source of which neither is
+    known.
 
     Raises:
         CorpusError: a file is missing, or a model of parts of speech.
     """
+    # How languages are sampled has no effect on what is read.
+    plain = config.model_dump(mode="json", exclude={"sampling_alpha"})
+    decides = {"format": FORMAT, "reading": READING, "config": plain}
+    if (rules := config.made_from) is not None:
+        return identity("source", decides | {"made_from": rules})
     if not isinstance(config, FilesConfig):
         return None
     storage = Storage(config.root)
     files = [[part, language, name, *storage.stamp(name)] for part, language, name in files_of(config)]
-    # How languages are sampled has no effect on what is read.
-    plain = config.model_dump(mode="json", exclude={"sampling_alpha"}) | {"root": storage.uri}
-    decides = {"format": FORMAT, "reading": READING, "config": plain, "files": files}
     models = model_checksums(config)
+    decides |= {"config": plain | {"root": storage.uri}, "files": files}
     return identity("source", decides | ({"models": models} if models else {}))
 
 

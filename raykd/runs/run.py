@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -89,7 +89,7 @@ class Run:
     """How the best labelling is found where not all labels may follow each other: `legal` or `independent`; empty of
     other models."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Hash of everything that decides the outcome: names, hosts and worker counts are not among the fields."""
         return identity(

@@ -9,6 +9,7 @@ from raykd.corpora import sources
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
 from raykd.corpora.corpus import corpus_id, read_corpus
+from raykd.corpora.huggingface import HuggingFaceSource
 from raykd.corpora.sources import find_corpus, restricted_corpus, source_key
 from raykd.errors import CorpusError, StoreError
 from raykd.storage import Storage
@@ -88,7 +89,17 @@ def test_a_removed_file_is_missing_though_its_corpus_is_stored(root, tmp_path):
 
 def test_another_setting_is_another_key(root):
     assert source_key(config(root)) != source_key(config(root, cap=1))
-    assert source_key(BuiltinSource(source="builtin")) is None
+    hub = {"source": "huggingface", "path": "wikiann", "languages": ["da"]}
+    assert source_key(HuggingFaceSource.model_validate_json(json.dumps(hub))) is None
+
+
+def test_the_built_in_corpus_is_made_again_where_its_rules_changed(tmp_path, monkeypatch):
+    store, read = Storage(str(tmp_path / "store")), Reader()
+    small = BuiltinSource(source="builtin", languages=("en",), train=3, dev=2, test=2, unlabelled=0)
+    _, name = find_corpus(small, store, read)
+    assert (find_corpus(small, store, read)[1], read.count) == (name, 1)
+    monkeypatch.setattr(BuiltinSource, "made_from", "other rules")
+    assert (find_corpus(small, store, read)[1], read.count) == (name, 2)
 
 
 def test_the_same_text_elsewhere_is_the_same_corpus(root, tmp_path):

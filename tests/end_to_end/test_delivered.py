@@ -30,6 +30,7 @@ from raykd.runs.export import TIE, export_run
 from raykd.runs.prepare import prepare
 from raykd.runs.recipe import Recipe
 from raykd.storage import Storage
+from tests.long import mostly_slow
 from tests.runs.small import TREE, executed, student_of, train_teachers
 from tests.runs.test_utterances import utterances, write_utterances
 from tests.serving.test_pairs import pairs
@@ -252,7 +253,7 @@ KINDS: Mapping[str, Callable[[Path], Delivered]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=mostly_slow(KINDS, quick=["spans, CRF", "texts", "trees, by place"]))
 def model(request, tmp_path_factory) -> Delivered:
     return KINDS[request.param](tmp_path_factory.mktemp("delivered"))
 

@@ -12,6 +12,7 @@ from tests.end_to_end.sweeps import TREE, sweep_file
 from tests.long import of_make_chaos
 from tests.stored import stored
 
+pytestmark = pytest.mark.slow
 KEPT = 2
 FULL_DISK = f"""
 import errno, os, pathlib

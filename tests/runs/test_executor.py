@@ -472,6 +472,7 @@ def processes(name: str) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 def test_several_workers_take_run_after_run_whatever_becomes_of_one(ray_cluster, tmp_path):
     gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 3}, corpus={"unlabelled": 0})
     (run,) = student_runs(gold, prepare(gold, Storage(str(tmp_path))))
@@ -532,6 +533,7 @@ class InTurn:
         self.states.append(outcome.state)
 
 
+@pytest.mark.slow
 def test_a_slot_waits_while_the_scheduler_is_at_work_and_is_replaced_where_it_died(ray_cluster, tmp_path):
     gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 1}, corpus={"unlabelled": 0})
     (run,) = student_runs(gold, prepare(gold, Storage(str(tmp_path))))

@@ -349,6 +349,7 @@ def test_each_seed_may_start_from_a_checkpoint_of_its_own(encoders, tmp_path):
         seed_runs(asked, ready, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", ["whole", "pruned"])
 def test_a_pretrained_student_is_a_student_like_others(encoders, tmp_path, vocabulary):
     """Fine-tuned on labels alone, loaded again without its checkpoint, and shipped."""

@@ -113,6 +113,7 @@ def test_too_few_cpus_are_refused_with_the_arithmetic(ray_cluster, store):
         run(store, "healthy", actors=9)
 
 
+@pytest.mark.slow
 def test_the_cpus_of_slots_that_sleep_are_used(full_ray_cluster, store):
     store.parent.mkdir(exist_ok=True)
     computed, _ = run(store, "healthy", slots_asleep=True)

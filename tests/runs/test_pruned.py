@@ -60,6 +60,7 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
     assert model.embedding.table.num_embeddings == pieces.size < whole.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", ["of the teacher", "of the student"])
 def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, monkeypatch, rows):
     """A model that is pruned has the figures of the same model with all pieces, and the other way round."""

@@ -148,6 +148,7 @@ INTERRUPTIONS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @INTERRUPTIONS
 def test_interrupted_in_every_stage_and_unfreezing_step(small, tmp_path, steps):
     # The first stage's objective has parameters of its own.
@@ -162,6 +163,7 @@ def test_interrupted_in_every_stage_and_unfreezing_step(small, tmp_path, steps):
     assert set(ended_in_every_step(loop, steps=steps)) == {(0, 0), (1, 0), (1, 1), (1, 2)}
 
 
+@pytest.mark.slow
 @INTERRUPTIONS
 def test_interrupted_in_every_stage_of_d4_2(small, tmp_path, steps):
     """Representation, then logits and gold with unfreezing; the last with a new head, which is drawn once."""

@@ -94,6 +94,7 @@ def same_batches(one, other) -> bool:
     return all(torch.equal(a, b) for a, b in zip(*parts, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", ["language", "all"])
 def test_two_sizes_of_text_share_one_precompute(tmp_path, scope):
     recipes = [sized(corpus, teachers={"scope": scope}) for corpus in SIZES]

@@ -92,6 +92,7 @@ def test_the_teacher_learns_both(ready):
     assert scores.beside["slot_f1"].mean > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "decoder"),
     [

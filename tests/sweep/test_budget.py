@@ -89,6 +89,7 @@ def test_a_budget_that_holds_no_front_is_refused_with_the_arithmetic(tmp_path):
     assert trials_within(sweep, expected, 1) == 0
 
 
+@pytest.mark.slow
 def test_a_plan_says_how_many_trials_fit_and_the_budgets_most_are_made(tmp_path, capsys):
     _, sweep = of(tmp_path, TEXT + "budget: {hours: 1, trials: 1}\n")
     assert sweep.trials == 1

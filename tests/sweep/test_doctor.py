@@ -20,6 +20,7 @@ from raykd.storage import Storage
 from raykd.sweep.doctor import KINDS, examine, repair
 from raykd.sweep.lease import held
 from raykd.sweep.records import SweepRecords
+from tests.long import mostly_slow
 from tests.sweep.in_process import code_of, without_ray
 
 TEXT = """\
@@ -124,7 +125,7 @@ def forgotten(folder: Path) -> None:
             storage.remove(name)
 
 
-@pytest.mark.parametrize("pattern", READ)
+@pytest.mark.parametrize("pattern", mostly_slow(READ, quick=READ[:2]))
 def test_a_sweep_refuses_what_is_damaged_by_name(folder, capsys, pattern):
     path = flip(folder, pattern)
     forgotten(folder)
@@ -137,7 +138,7 @@ def test_a_sweep_refuses_what_is_damaged_by_name(folder, capsys, pattern):
     assert "Traceback" not in printed.err
 
 
-@pytest.mark.parametrize("pattern", [*READ, *KEPT])
+@pytest.mark.parametrize("pattern", mostly_slow([*READ, *KEPT], quick=[READ[9], KEPT[0]]))
 def test_the_doctor_repairs_and_a_resumed_sweep_ends_as_the_undisturbed_one(whole, folder, capsys, pattern):
     name = str(flip(folder, pattern).relative_to(folder / "store"))
     assert raykd(folder, "doctor") == StoreError.exit_code

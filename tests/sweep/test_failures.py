@@ -59,6 +59,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
     monkeypatch.setattr(in_process, "execute", execute)
 
 
+@pytest.mark.slow
 def test_a_front_with_gaps_has_an_exit_code_of_its_own_and_resume_fills_them(folder, capsys):
     with pytest.MonkeyPatch.context() as patch:
         failing(patch, "posterior")
@@ -85,6 +86,7 @@ def test_a_sweep_without_any_student_has_another_exit_code(folder, monkeypatch, 
     assert [trial.state for trial in trials(folder)] == ["FAILED"] * 2
 
 
+@pytest.mark.slow
 def test_a_sweep_stops_when_its_trials_fail_keeps_what_it_has_and_goes_on_when_that_is_corrected(
     folder, capsys
 ):
@@ -102,6 +104,7 @@ def test_a_sweep_stops_when_its_trials_fail_keeps_what_it_has_and_goes_on_when_t
     assert [trial.state for trial in trials(folder)] == ["COMPLETE"] * 10
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_is_named_with_the_step_and_what_to_change(folder):
     assert (
         sweep(folder, "--set", "teachers.training.learning_rate=0.01", rate="{choice: [0.01, 1e37]}") == GAPS

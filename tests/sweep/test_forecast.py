@@ -148,6 +148,7 @@ def test_trials_that_are_stopped_early_are_shorter_and_the_baseline_is_not(tmp_p
     assert part.trial_s == whole.trial_s
 
 
+@pytest.mark.slow
 def test_what_is_computed_takes_no_time(tmp_path, capsys):
     of(tmp_path)
     words = [str(tmp_path / "sweep.yaml"), "--set", f"store={tmp_path / 'store'}"]

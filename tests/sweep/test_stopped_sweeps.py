@@ -18,6 +18,8 @@ from raykd.sweep.records import Record
 from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import Untracked, code_of, without_ray
 
+pytestmark = pytest.mark.slow
+
 TEXT = """\
 name: stopped
 corpus: {source: builtin, languages: [en], train: 50, dev: 20, test: 6}

@@ -98,6 +98,7 @@ def searched(sampler: str, trials: int, *records: Record, seed: int = 0) -> list
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", QUICK)
 def test_a_search_that_is_killed_anywhere_and_resumed_is_the_same_search(sampler):
     whole = [dict(record.params) for record in searched(sampler, 45)]

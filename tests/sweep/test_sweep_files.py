@@ -79,6 +79,7 @@ def test_the_files_that_newcomers_copy_extend_no_other(name):
     assert "extends" not in parse(SWEEPS[name].read_text(encoding="utf-8")).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)
 def test_every_variant_is_valid(name, variant):
     check_sweep(load(SWEEPS[name], variants=[variant]))
@@ -89,6 +90,7 @@ def test_every_file_of_a_paper_has_a_small_form(name):
     assert name in SMALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_the_small_form_is_never_larger(name):
     assert larger_settings(load(SWEEPS[name]), load(SWEEPS[name], variants=["small"])) == []

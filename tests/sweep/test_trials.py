@@ -24,6 +24,7 @@ from raykd.sweep.settings import Setting
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
 from raykd.tasks import TASKS
+from tests.long import mostly_slow
 from tests.sweep.samples import COST, TREE, result_of, run_of
 
 
@@ -303,8 +304,8 @@ def test_a_search_that_learns_sees_the_same_trials_whichever_end_first(records, 
     assert search.asked == [(0, 0, []), (1, 0, []), (2, 0, []), (3, 0, [(0, "FAILED")])]
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "random"])
-@pytest.mark.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize("sampler", mostly_slow(["tpe", "nsga2", "random"], quick=["random"]))
+@pytest.mark.parametrize("at_once", mostly_slow([1, 4], quick=[4]))
 def test_a_search_is_the_same_in_whatever_order_its_trials_end_and_wherever_it_is_killed(
     tmp_path, sampler, at_once
 ):

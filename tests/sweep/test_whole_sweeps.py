@@ -106,6 +106,7 @@ def stages(swept):
     return swept("stages", STAGES)
 
 
+@pytest.mark.slow
 def test_a_weight_in_a_stage_is_searched(stages):
     trials = stages.trials
     assert [(trial.role, trial.state, trial.objective) for trial in trials] == [
@@ -257,6 +258,7 @@ def strategies(swept):
     return swept("strategies", STRATEGIES)
 
 
+@pytest.mark.slow
 def test_a_searched_strategy_brings_its_own_searches_and_its_scope(strategies):
     searched = [trial for trial in strategies.trials if trial.role == "search"]
     named = [(trial.settings["strategy.name"], trial.objective, trial.method) for trial in searched]
@@ -342,6 +344,7 @@ def students(swept):
     return swept("students", text, "--set", STUDENTS.replace("\n", ""), "--set", "teachers.scope=all")
 
 
+@pytest.mark.slow
 def test_students_of_all_kinds_start_from_the_teacher_that_was_trained_before(students):
     trials = students.trials
     assert [run.role for run in students.done] == ["teacher"] + ["student"] * 6

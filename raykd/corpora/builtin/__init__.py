@@ -9,6 +9,7 @@ The same configuration gives the same sentences on every machine.
 from __future__ import annotations
 
 from functools import lru_cache
+from hashlib import sha256
 from importlib.resources import files
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
@@ -41,13 +42,22 @@ class BuiltinSource(SourceConfig):
     test: Size = 150
     unlabelled: Annotated[int, Field(ge=0, le=20_000)] = 600
 
+    @property
+    def made_from(self) -> str:
+        return sha256("".join(_texts().values()).encode()).hexdigest()
+
 
 @lru_cache(maxsize=1)
 def languages() -> tuple[Language, ...]:
     """All languages of the corpus, from their data files."""
-    folder, loader = files(__name__) / "data", YAML(typ="safe", pure=True)
-    texts = {code: (folder / f"{code}.yaml").read_text(encoding="utf-8") for code in get_args(Code)}
-    return tuple(Language.parse(code, **loader.load(text)) for code, text in texts.items())
+    loader = YAML(typ="safe", pure=True)
+    return tuple(Language.parse(code, **loader.load(text)) for code, text in _texts().items())
+
+
+def _texts() -> dict[str, str]:
+    """Each language's data file."""
+    folder = files(__name__) / "data"
+    return {code: (folder / f"{code}.yaml").read_text(encoding="utf-8") for code in get_args(Code)}
 
 
 def read(config: BuiltinSource) -> Stream:
