@@ -31,7 +31,7 @@ demo: $(DEMO)
 	$(BIN)/raykd sweep sweeps/quickstart.yaml --resume
 	$(BIN)/raykd export quickstart#best .raykd/demo --overwrite
 	@echo "A sentence, labelled by the best student:"
-	@echo "Marie Keller works for Arden Energy in Brighton ." | $(BIN)/raykd predict .raykd/demo - --marked
+	@echo "Marie Keller of Arden Energy flew to Brighton on Monday ." | $(BIN)/raykd predict .raykd/demo - --marked
 
 # On one process more than there are cores, to five, because tests of sweeps wait for other processes; each file is one
 # process' whole, and so are all tests that share one Ray cluster.

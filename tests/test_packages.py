@@ -121,10 +121,11 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         [programs / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         check=True, capture_output=True, text=True,
     ).stdout.strip()  # fmt: skip
-    # The checkout is on this environment's path by a file of the same kind, which is not read from there.
-    Path(target, "below.pth").write_text(sysconfig.get_path("purelib"))
     command = ["-m", "pip", "--python", programs / "python", "install", "--no-deps", "--no-index", "--quiet"]
     subprocess.run([sys.executable, *command, str(wheel)], check=True)
+    # Not sooner: pip installs nothing where it finds this version below. The checkout is on this environment's path by
+    # a file of the same kind, which is not read from there.
+    Path(target, "below.pth").write_text(sysconfig.get_path("purelib"))
     return programs
 
 
