@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from raykd.serving.labeller import Labeller
     from raykd.serving.pipeline import Pipeline
 
+__version__ = "0.1.0"
+
 __all__ = ["load", "pipeline"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import raykd
 from tests.end_to_end.sweeps import conll_corpus, sweep_file
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +60,12 @@ def test_make_installs_each_set_once_in_any_order(tmp_path, order):
         subprocess.run(make(tmp_path, f".venv/.ready-{name}"), cwd=folder, check=True, env=environment(log))
     installed = [line.split()[-1] for line in log.read_text().splitlines() if line.startswith("-m pip")]
     assert installed == [".", ".[dev]"] if order[0] == "demo" else [f".[{order[0]}]"]
+
+
+def test_a_checkout_that_is_not_installed_knows_its_version(tmp_path):
+    """What a package's metadata say is not there."""
+    for path in (ROOT / "raykd").rglob("*.py"):
+        assert not re.search(r"version\(.raykd.\)", path.read_text(encoding="utf-8")), path
 
 
 def test_make_refuses_another_python_by_name(tmp_path):
@@ -158,7 +166,7 @@ def test_the_command_of_a_wheel_reads_no_checkout(programs, tmp_path):
     process = subprocess.run(command, cwd=tmp_path, env=variables, check=True, capture_output=True, text=True)
     assert Path(process.stdout.strip()).is_relative_to(programs.parent)
     conll_corpus(tmp_path / "corpus")
-    assert call(programs, tmp_path, "--version") == f"raykd {PROJECT['version']}\n"
+    assert call(programs, tmp_path, "--version") == f"raykd {raykd.__version__}\n"
     assert "sweep.yaml is written, task ner" in call(programs, tmp_path, "init", "corpus")
     assert "sweep.yaml is valid" in call(programs, tmp_path, "check", "sweep.yaml")
 

@@ -94,15 +94,13 @@ def _show_version(asked: bool) -> None:
     """Print the version and, where raykd runs from a checkout of its own, the commit."""
     if not asked:
         return
-    from importlib.metadata import version
-
     root = Path(raykd.__file__).parents[1]
     commit = None
     if (root / ".git").exists():  # not that of a project which raykd is installed in
         from raykd.tracking.origin import git_commit
 
         commit = git_commit(root)
-    stdout.print(f"raykd {version('raykd')}" + (f" ({commit})" if commit else ""), highlight=False)
+    stdout.print(f"raykd {raykd.__version__}" + (f" ({commit})" if commit else ""), highlight=False)
     raise typer.Exit
 
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from typing import Any
 
 from ruamel.yaml import YAML
 
+from raykd import __version__
 from raykd.cli.console import span
 from raykd.errors import RaykdError
 from raykd.report.curves import curves_of
@@ -78,7 +78,7 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.dump(tree, text)
     return Provenance(
-        version=version("raykd"),
+        version=__version__,
         sentences=records.sentences(students[0]) if students else {},
         dev_labels=records.dev_labels(),
         pos_origin=records.pos_origin(students[0]) if students else "",

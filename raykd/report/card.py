@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
+from raykd import __version__
 from raykd.corpora.detect.names import UNKNOWN as NO_LANGUAGE
 from raykd.figures import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, scores_of
 from raykd.front import gold_twin
@@ -239,7 +239,7 @@ def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:
         details = ", ".join([f"{stage['text']} text", *soft, *long])
         yield f"- Stage {number}: {objective_name(stage['objective'])} ({details})"
     yield f"- Training: {', '.join(f'{key} {value}' for key, value in _plain(run))}"
-    yield f"- Run: `{run.id}`, {exported.result.steps:,} steps, raykd {version('raykd')}"
+    yield f"- Run: `{run.id}`, {exported.result.steps:,} steps, raykd {__version__}"
 
 
 def _plain(run: Run) -> list[tuple[str, Any]]:

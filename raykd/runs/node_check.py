@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from importlib.metadata import PackageNotFoundError, version
 
+from raykd import __version__
 from raykd.cache import cache_folder
 from raykd.errors import StoreError
 from raykd.storage import Storage
@@ -17,23 +17,13 @@ file a moment later."""
 WRITTEN_BYTES = 1 << 16
 
 
-def own_version() -> str:
-    """The version of raykd in this process; empty where it is not installed as a package."""
-    try:
-        return version("raykd")
-    except PackageNotFoundError:
-        return ""
-
-
 def fault_here(store_uri: str, sign: str, driver_version: str, *, gpus: bool) -> str:
     """What keeps the node that executes this from a sweep's work, with what to do about it; empty where nothing does.
 
     sign: a file that the driver has just written into the store. gpus: whether models are to compute on GPUs here.
     """
-    if (own := own_version()) != driver_version:
-        return (
-            f"it has raykd {own or '(none)'} and the driver {driver_version}: install the same on every node"
-        )
+    if __version__ != driver_version:
+        return f"it has raykd {__version__} and the driver {driver_version}: install the same on every node"
     if gpus and not _gpus_work():
         return "PyTorch cannot use its GPUs: look at `nvidia-smi` there, and at the driver's version"
     store = Storage(store_uri)

@@ -19,10 +19,11 @@ import ray
 from ray.exceptions import NodeDiedError, RayError, TaskUnschedulableError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from raykd import __version__
 from raykd.counted import counted
 from raykd.errors import PlacementError, StoreError
 from raykd.redact import redacted
-from raykd.runs.node_check import WRITTEN_BYTES, fault_here, own_version
+from raykd.runs.node_check import WRITTEN_BYTES, fault_here
 from raykd.runs.topology import Group, Topology, nodes_of
 from raykd.storage import Storage
 
@@ -178,7 +179,7 @@ class Nodes:
         }
         question: Any = fault_here
         task: Any = ray.remote(**options)(question)
-        return task.remote(self._store.uri, sign, own_version(), gpus=gpus)
+        return task.remote(self._store.uri, sign, __version__, gpus=gpus)
 
     def _leave_out(self, node: str, why: str, left: int) -> None:
         self.left_out[node] = why

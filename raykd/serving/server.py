@@ -14,7 +14,6 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from difflib import get_close_matches
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,8 @@ MODEL = "RAYKD_MODEL"
 """The environment variable that has the folder of the model where `create_app` is given none."""
 POS = "RAYKD_POS"
 """And of the model that gives a parser its parts of speech, where it needs one."""
+API = "1"
+"""The version of the requests and answers."""
 MAX_TEXTS, MAX_CHARACTERS, MAX_TOGETHER, MAX_BODY = 1000, 20_000, 200_000, 4 * 2**20
 """Of one request: texts, characters of each and of all, bytes of its body."""
 NEEDS_POS = (
@@ -172,7 +173,7 @@ def create_app(
         with suppress(asyncio.CancelledError):
             await task
 
-    app = FastAPI(title="raykd", version=version("raykd"), lifespan=labelling)
+    app = FastAPI(title="raykd", version=API, lifespan=labelling)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY)
     app.add_middleware(_Limited)  # outside of the former, whose own answer has no sentence
     app.add_middleware(Counted, monitor=monitor)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from raykd import __version__
 from raykd.errors import PlacementError, StoreError
 from raykd.runs import node_check, nodes
-from raykd.runs.node_check import fault_here, own_version
+from raykd.runs.node_check import fault_here
 from raykd.runs.nodes import STRIKES, Nodes, elsewhere
 from raykd.runs.topology import Group, Node, Topology
 from raykd.storage import Storage
@@ -141,13 +142,13 @@ def test_the_selector_names_every_node_that_is_avoided():
 
 def test_a_node_that_sees_the_store_and_writes_into_it_has_no_fault(tmp_path):
     Storage(str(tmp_path)).write("nodes/sign", b"")
-    assert fault_here(str(tmp_path), "nodes/sign", own_version(), gpus=False) == ""
+    assert fault_here(str(tmp_path), "nodes/sign", __version__, gpus=False) == ""
     assert Storage(str(tmp_path)).names() == ["nodes/sign"]
 
 
 def test_a_folder_of_the_same_name_is_not_the_store(tmp_path, monkeypatch):
     monkeypatch.setattr(node_check, "LOOK_S", 0.0)
-    fault = fault_here(str(tmp_path / "store"), "nodes/sign", own_version(), gpus=False)
+    fault = fault_here(str(tmp_path / "store"), "nodes/sign", __version__, gpus=False)
     assert f"the store {tmp_path}/store is not the driver's there: mount it" in fault
     assert not (tmp_path / "store").exists(), "it is not made"
 
@@ -162,8 +163,8 @@ def test_a_store_or_a_cache_without_space_is_a_fault(tmp_path, monkeypatch):
     import sys
 
     script = (
-        "import sys; from raykd.runs.node_check import _cache_fault, fault_here, own_version; "
-        "print(fault_here(sys.argv[1], 'sign', own_version(), gpus=False)); print(_cache_fault())"
+        "import sys; from raykd.runs.node_check import _cache_fault, fault_here; from raykd import __version__; "
+        "print(fault_here(sys.argv[1], 'sign', __version__, gpus=False)); print(_cache_fault())"
     )
     small = tmp_path / "small"
     small.mkdir()
