@@ -35,6 +35,7 @@ RAY: Mapping[str, str] = MappingProxyType(
         "TUNE_DISABLE_SIGINT_HANDLER": "1",
         "TUNE_GLOBAL_CHECKPOINT_S": "3600",
         "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+        # Who was given no GPU sees them all, so that a node can be asked for its own; `device.py` says who uses one.
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         # PyTorch and oneDNN each keep a plan with its buffers for each shape of a matrix product, by default 1,024,
         # and batches have many: they grow to gigabytes while a teacher reads a corpus.

@@ -122,11 +122,10 @@ class LoadedEncoder:
             yield rows.tolist(), batch, EncoderOutput(self._features.compute(batch))
 
 
-def load_encoder(storage: Storage, encoder_id: str) -> LoadedEncoder:
-    """The encoder called `encoder_id`, on the GPU if this process has one."""
+def load_encoder(storage: Storage, encoder_id: str, device: torch.device) -> LoadedEncoder:
+    """The encoder called `encoder_id`, on this device."""
     plain = storage.read_json(f"{ENCODERS}/{encoder_id}/{ENCODER}")
     config = validated(FrozenConfig, plain["config"])
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return LoadedEncoder(config.build(), config.vocabulary(), device)
 
 

@@ -25,6 +25,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from raykd.errors import RaykdError, RunError
 from raykd.redact import redacted
 from raykd.results import RunResult
+from raykd.runs.device import given_device
 from raykd.runs.distil import EpochReport, Worker
 from raykd.runs.execute import epoch_report, execute, find_result
 from raykd.runs.mailbox import Mailbox
@@ -135,7 +136,9 @@ def _worker(config: dict[str, Any]) -> None:
     resources, mailbox = Resources(**config["resources"]), config["mailbox"]
     torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
     context = ray.train.get_context()
-    device = ray.train.torch.get_device() if resources.gpus_per_worker else torch.device("cpu")
+    device = given_device(resources.gpus_per_worker)
+    if device.type == "cuda":
+        device = ray.train.torch.get_device()  # of several on its node, its own
     worker, number = Worker(context.get_world_rank(), context.get_world_size(), device), -1
     while (given := ray.get(mailbox.take.remote(number))) is not None:
         number, plain = given

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from raykd.results import RunResult
+from raykd.runs.device import given_device
 from raykd.runs.distil import Worker
 from raykd.runs.execute import epoch_report, execute, find_result
 from raykd.runs.progress_channel import reported
@@ -46,8 +47,7 @@ class Launcher:
             return found
         if resources.workers == 1:
             torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
-            gpu = resources.gpus_per_worker and torch.cuda.is_available()
-            worker = Worker(device=torch.device("cuda" if gpu else "cpu"))
+            worker = Worker(device=given_device(resources.gpus_per_worker))
             with reported(run.id):
                 return execute(
                     store_uri, run, worker=worker, report=lambda epoch: report(epoch_report(run, epoch))

@@ -96,7 +96,13 @@ def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) ->
     with _quiet_ray_data():
         dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
             cast(Any, ReportingWriter),  # Ray Data takes classes too, which its annotation does not say
-            fn_constructor_args=(plan.store, plan.shard_jobs(), plan.token_budget, threads),
+            fn_constructor_args=(
+                plan.store,
+                plan.shard_jobs(),
+                plan.token_budget,
+                threads,
+                placement.gpus_per_actor,
+            ),
             compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
             num_cpus=0 if placement.slots_asleep else placement.cpus_per_actor,
             num_gpus=placement.gpus_per_actor,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from raykd.spec import Frozen
 
@@ -100,6 +100,17 @@ class Resources(Frozen):
     """What an autoscaler may add to the cluster, where Ray itself does not know it."""
     wait_minutes: Annotated[float, Field(ge=0)] = 20.0
     """How long a phase waits for nodes that an autoscaler adds."""
+
+    @model_validator(mode="after")
+    def _a_gpu_has_one_worker(self) -> Resources:
+        for role in get_args(RunRole):
+            own = self.of(role)
+            if own.workers > 1 and 0 < own.gpus_per_worker < 1:
+                raise ValueError(
+                    f"{role}: {own.workers} workers of one run cannot share a GPU ({own.gpus_per_worker:g} each), "
+                    "since NCCL takes one worker for each; set gpus_per_worker: 1, or workers: 1"
+                )
+        return self
 
     def of(self, role: RunRole) -> Resources:
         """What runs of this role take, in the place of what all take."""

@@ -22,6 +22,7 @@ from raykd import errors
 from raykd.errors import RaykdError, RunError
 from raykd.needs import CHAIN, derives
 from raykd.progress import part_of_work, report_progress, with_progress
+from raykd.runs.device import given_device
 from raykd.signals import SIGNALS, Column, Need, Sizes, buckets
 from raykd.storage import Storage
 from raykd.structures import LegalTransitions
@@ -58,14 +59,14 @@ class LoadedTeacher(Protocol):
         ...
 
 
-Loader = Callable[[Storage, str], LoadedTeacher]
+Loader = Callable[[Storage, str, torch.device], LoadedTeacher]
 LABELLED = 0.7
 """The share of a range that labelling takes, about, where other signals are derived from what it gives."""
 
 
 @dataclass(frozen=True)
 class TeacherHandle:
-    """How an actor finds a teacher: `loader(Storage(store), teacher_id)`.
+    """How an actor finds a teacher: `loader(Storage(store), teacher_id, device)`.
 
     `loader` is "module:function" or the function itself; a function defined in `__main__` is sent along.
     `weights_sha256` may stay empty in a plan that is made before the teacher is trained. `unit` is what gets one label.
@@ -84,14 +85,14 @@ class TeacherHandle:
     decoding: str = ""
     legal: LegalTransitions | None = None
 
-    def load(self) -> LoadedTeacher:
-        """The teacher in memory."""
+    def load(self, device: torch.device) -> LoadedTeacher:
+        """The teacher in the memory of this device."""
         report_progress(None, "loading the model")
         loader = self.loader
         if isinstance(loader, str):
             module, _, function = loader.partition(":")
             loader = getattr(importlib.import_module(module), function)
-        return loader(Storage(self.store), self.teacher_id)
+        return loader(Storage(self.store), self.teacher_id, device)
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,20 @@ class ShardWriter:
     next meets two.
     """
 
-    def __init__(self, store: str, shard_jobs: Sequence[ShardJob], token_budget: int, threads: int = 1):
+    def __init__(
+        self,
+        store: str,
+        shard_jobs: Sequence[ShardJob],
+        token_budget: int,
+        threads: int = 1,
+        gpus: float = 0.0,
+    ):
+        """gpus: how many, or which part of one, the actor was given."""
         torch.set_num_threads(threads)
         self._store, self._shard_jobs, self._token_budget = Storage(store), shard_jobs, token_budget
-        self._teacher: Callable[[TeacherHandle], LoadedTeacher] = lru_cache(maxsize=2)(TeacherHandle.load)
+        self._teacher: Callable[[TeacherHandle], LoadedTeacher] = lru_cache(maxsize=2)(
+            lambda handle: handle.load(given_device(gpus))
+        )
         self._text: Callable[[str], Text] = lru_cache(maxsize=4)(lambda name: open_text(self._store, name))
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:

@@ -38,8 +38,7 @@ class LoadedTeacher:
                 yield rows.tolist(), batch, self._model(batch, layers=layers)
 
 
-def load_teacher(storage: Storage, teacher_id: str) -> LoadedTeacher:
-    """The stored teacher `teacher_id`, on the GPU if this process has one."""
+def load_teacher(storage: Storage, teacher_id: str, device: torch.device) -> LoadedTeacher:
+    """The stored teacher `teacher_id`, on this device."""
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return LoadedTeacher(storage, run, device)

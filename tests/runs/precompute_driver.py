@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import ray
+import torch
 
 from raykd.needs import CHAIN, to_store
 from raykd.runs.precompute import Placement, PrecomputePlan, PrecomputeTask, precompute
@@ -68,7 +69,7 @@ def _full(descriptor: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def load(store: Storage, teacher_id: str) -> SlowTeacher:
+def load(store: Storage, teacher_id: str, device: torch.device) -> SlowTeacher:
     folder = Path(store.uri).parent
     return SlowTeacher(teacher_id, folder, (folder / "scenario").read_text())
 

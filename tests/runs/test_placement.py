@@ -33,7 +33,7 @@ from raykd.runs.topology import Node, NodeType, Topology
         ({"workers": 2}, {"CPU": 4.2}, 2),
         ({"workers": 2, "cpus_per_worker": 0.9}, {"CPU": 2.0}, 1),
         ({"gpus_per_worker": 1.0}, {"CPU": 16.0, "GPU": 3.0}, 3),
-        ({"gpus_per_worker": 0.5, "workers": 2}, {"CPU": 3.0, "GPU": 4.0}, 1),
+        ({"gpus_per_worker": 2.0, "workers": 2}, {"CPU": 3.0, "GPU": 4.0}, 1),
     ],
     ids=str,
 )
@@ -201,6 +201,20 @@ def test_each_phase_is_refused_before_anything_is_computed(asked, message):
 def test_parts_of_several_gpus_are_refused():
     with pytest.raises(ValueError, match="a part of one GPU"):
         Resources(gpus_per_worker=1.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "role"),
+    [
+        ({"workers": 2, "gpus_per_worker": 0.5}, "teachers"),
+        ({"gpus_per_worker": 0.25, "students": {"workers": 2}}, "students"),
+        ({"workers": 2, "gpus_per_worker": 1.0, "teachers": {"gpus_per_worker": 0.5}}, "teachers"),
+    ],
+)
+def test_workers_of_one_run_that_would_share_a_gpu_are_refused(asked, role):
+    with pytest.raises(ValueError, match=rf"{role}: 2 workers of one run cannot share a GPU"):
+        Resources(**asked)
+    Resources(workers=2, gpus_per_worker=0.5, teachers={"workers": 1}, students={"gpus_per_worker": 0.0})
 
 
 def test_latency_is_measured_on_the_node_that_the_file_names():

@@ -485,10 +485,10 @@ def test_another_error_of_ray_is_not_tried_again(pipeline):
     assert len(launched) == 1
 
 
-def by_name(store: Storage, teacher_id: str) -> tuple[str, str]:
-    return store.uri, teacher_id
+def by_name(store: Storage, teacher_id: str, device: torch.device) -> tuple[str, str, str]:
+    return store.uri, teacher_id, device.type
 
 
 def test_a_loader_is_found_by_name(tmp_path):
     handle = TeacherHandle(str(tmp_path), "en", f"{__name__}:by_name", Sizes(1))
-    assert handle.load() == (str(tmp_path), "en")
+    assert handle.load(torch.device("meta")) == (str(tmp_path), "en", "meta")

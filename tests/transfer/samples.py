@@ -138,14 +138,16 @@ def every_need(offers: Sequence[str] = CHAIN, *, k: int = 1) -> tuple[Need, ...]
 
 
 class School:
-    """Teachers by name, loaded through handles; `loaded` collects which were."""
+    """Teachers by name, loaded through handles; `loaded` collects which were, `devices` where to."""
 
     def __init__(self, *teachers: FakeTeacher):
         self.teachers = {teacher.name: teacher for teacher in teachers}
         self.loaded: list[str] = []
+        self.devices: list[str] = []
 
-    def load(self, store: Storage, teacher_id: str) -> FakeTeacher:
+    def load(self, store: Storage, teacher_id: str, device: torch.device) -> FakeTeacher:
         self.loaded.append(teacher_id)
+        self.devices.append(device.type)
         return self.teachers[teacher_id]
 
     def handle(self, store: Path, name: str, *, tags: int = TAGS, **changes) -> TeacherHandle:

@@ -1,0 +1,96 @@
+"""Who computes on a GPU: what was given one, and nothing else. CUDA is a fake here: it is seen, and not used."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from raykd.errors import RunError
+from raykd.runs import launch, pipeline
+from raykd.runs.device import given_device
+from raykd.runs.distil import Worker
+from raykd.runs.launch import Launcher
+from raykd.runs.pipeline import Placement
+from raykd.runs.prepare import prepare, student_runs
+from raykd.runs.resources import Resources, Role
+from raykd.runs.shard_writer import ShardWriter
+from raykd.storage import Storage
+from raykd.transfer import Text
+from tests.runs.small import recipe
+from tests.transfer.samples import FakeTeacher, School, compute
+
+TEXT = Text.of([["a", "b"], ["c"]])
+
+
+@pytest.fixture(params=[False, True], ids=["no GPU", "a GPU"])
+def seen(request, monkeypatch):
+    """Whether PyTorch sees a GPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("gpus", [0.0, 0.25, 1.0, 2.0])
+def test_a_gpu_is_used_where_it_was_given_and_missed_where_it_is_not_seen(seen, gpus):
+    if gpus and not seen:
+        with pytest.raises(
+            RunError, match=rf"gpus_per_worker: {gpus:g} was given, and PyTorch .* sees no GPU"
+        ):
+            given_device(gpus)
+    else:
+        assert given_device(gpus) == torch.device("cuda" if gpus else "cpu")
+
+
+@pytest.mark.parametrize("gpus", [0.0, 0.5])
+def test_a_run_computes_where_its_role_was_placed(seen, gpus, tmp_path, monkeypatch):
+    store = Storage(str(tmp_path))
+    asked = recipe(objective={"kind": "gold"}, student={"scope": "all"}, schedule={"epochs": 1})
+    (run,) = student_runs(asked, prepare(asked, store))
+    workers = list[Worker]()
+
+    def execute(*_, worker: Worker, report):
+        workers.append(worker)
+
+    monkeypatch.setattr(launch, "execute", execute)
+    resources = Resources(teachers=Role(gpus_per_worker=1.0), gpus_per_worker=gpus).of("students")
+    if gpus and not seen:
+        with pytest.raises(RunError, match="sees no GPU"):
+            Launcher().launch(store.uri, run, resources, lambda epoch: None)
+        assert not workers
+    else:
+        Launcher().launch(store.uri, run, resources, lambda epoch: None)
+        assert [worker.device.type for worker in workers] == ["cuda" if gpus else "cpu"]
+
+
+@pytest.mark.parametrize("gpus", [0.0, 0.5])
+def test_a_teacher_reads_where_precompute_was_placed(seen, gpus, tmp_path):
+    school = School(FakeTeacher("en"))
+
+    def here(plan, rows, placement):
+        actor = ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget, 1, gpus)
+        yield from map(actor, rows)
+
+    plan = school.plan(tmp_path, {"en": TEXT})
+    if gpus and not seen:
+        with pytest.raises(RunError, match="sees no GPU"):
+            compute(plan, launch=here)
+        assert not school.devices
+    else:
+        assert compute(plan, launch=here).computed_shards
+        assert school.devices == ["cuda" if gpus else "cpu"]
+
+
+def test_an_actor_is_told_what_it_was_given(monkeypatch):
+    told = {}
+
+    class Dataset:
+        def map(self, writer, *, fn_constructor_args, **_):
+            told["gpus"] = fn_constructor_args[-1]
+            return SimpleNamespace(iter_rows=lambda: iter(()))
+
+    monkeypatch.setattr(pipeline.ray.data, "from_items", lambda *_, **__: Dataset())
+    plan: Any = SimpleNamespace(store="", token_budget=1, shard_jobs=tuple)
+    list(pipeline._pipeline(plan, [{"task": 0, "first": 0}], Placement(gpus_per_actor=0.25), 1))
+    assert told == {"gpus": 0.25}
