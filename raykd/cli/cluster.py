@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from raykd.cli.console import Lines, draws, marked, stderr, stdout
 from raykd.cli.live import Drawn
 from raykd.counted import counted
 from raykd.errors import RunError
-from raykd.runs.cluster import connected
+from raykd.runs.cluster import connected, own_machine
 from raykd.runs.progress import unit_here
 from raykd.runs.progress_channel import received
 from raykd.runs.topology import Topology
@@ -28,10 +28,15 @@ MOST_RESTARTS = 2
 
 
 @contextmanager
-def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterator[tuple[Topology, Monitor]]:
+def at_work(
+    sweep: Sweep, address: str | None, *, plain: bool = False, idle: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[Topology, Monitor]]:
     """Yields what the cluster has, and the monitor. The corpora are read first: starting Ray takes seconds.
 
-    `plain`: lines, also on a terminal.
+    Args:
+        plain: lines, also on a terminal.
+        idle: asked once the corpora are read, where the sweep takes nothing but CPUs of this machine: whether nothing
+            is to be computed, so that Ray need not be started.
     """
     with placed(sweep.document), _monitor(plain=plain) as monitor, monitor.moving():
         monitor.begin("start", 2)
@@ -40,6 +45,13 @@ def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterat
         monitor.advance("start", detail="connecting to Ray")
         tags = "tags" in sweep.file.labels.columns
         warnings = dict.fromkeys(each for report in reports for each in report.warnings(tags=tags))
+        warnings |= dict.fromkeys(slow_precision(sweep.document))
+        if (here := own_machine(sweep.file.resources, address)) is not None and idle():
+            monitor.end("start", "corpora read")
+            for warning in warnings:
+                monitor.warn(warning)
+            yield here, monitor
+            return
         growth = sweep.file.resources.autoscale
         with (
             connected(address, autoscale=growth, died=start_again) as cluster,
@@ -48,7 +60,7 @@ def at_work(sweep: Sweep, address: str | None, *, plain: bool = False) -> Iterat
         ):
             monitor.end("start", f"corpora read, {counted(len(cluster.nodes), 'node')} of Ray")
             monitor.watchers.append(Exposed(sweep.file.name))
-            for warning in (*warnings, *slow_precision(sweep.document)):
+            for warning in warnings:
                 monitor.warn(warning)
             sweep.nodes.warn = monitor.warn
             if len(cluster.nodes) > 1:

@@ -17,7 +17,7 @@ from raykd.cli.console import marked, span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.counted import counted
-from raykd.figures import COSTS
+from raykd.figures import COSTS, Runtime
 from raykd.report.form import FORMS, percent, share
 from raykd.results import Cost, Scores
 from raykd.runs.data import corpus_of
@@ -28,7 +28,7 @@ from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
-from raykd.sweep.costs import cost_of_runs, measure_costs
+from raykd.sweep.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords
@@ -55,9 +55,11 @@ def plan(
 ) -> None:
     """Show what a sweep would compute, and size and latency of every student shape; trains nothing."""
     sweep = Sweep(document(file, set_, variant, small))
-    with at_work(sweep, address) as (cluster, listener):
+    forms: tuple[Runtime, ...] = ("int8", "torch") if all_ else ()
+    with at_work(sweep, address, idle=lambda: known_costs(sweep, forms)) as (cluster, listener):
         at_once = preflight(sweep.file.resources, cluster).students
-        measure_costs(sweep, cluster, listener, ("int8", "torch") if all_ else ())
+        if sweep.timed_on is None:
+            measure_costs(sweep, cluster, listener, forms)
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
     expected = forecast(sweep, at_once)
@@ -108,9 +110,8 @@ def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
     if gpus:
         hours = gpus * at_once * expected.seconds / 3600
         yield f"GPUs: at most {hours:.3g} GPU-hours, as if they were no faster than a core of this machine"
-    fitting = trials_within(sweep, expected, at_once)
-    if fitting is not None:
-        left = sweep.trials - len(sweep.earlier())
+    fitting, left = trials_within(sweep, expected, at_once), sweep.trials - len(sweep.earlier())
+    if fitting is not None and left:
         yield f"budget: about {fitting} of {counted(left, 'trial')} fit, of {span(expected.trial_s)} each"
     refuse_too_little(sweep, expected)
 

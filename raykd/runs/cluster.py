@@ -24,7 +24,7 @@ from ray.util.client import ray as ray_client
 from raykd.errors import PlacementError
 from raykd.runs.environment import RAY, TELEMETRY_OFF, set_defaults, worker_variables
 from raykd.runs.placement import PROBE
-from raykd.runs.resources import AddedNodes
+from raykd.runs.resources import AddedNodes, Resources, taken
 from raykd.runs.topology import Node, Topology, nodes_of, still_added, types_of
 
 VITAL = (ray_constants.PROCESS_TYPE_RAYLET, ray_constants.PROCESS_TYPE_GCS_SERVER)
@@ -60,6 +60,21 @@ def connected(
             yield topology(autoscale if address else ())
     finally:
         ray.shutdown()
+
+
+def own_machine(resources: Resources, address: str | None) -> Topology | None:
+    """Return what Ray would find if it were started here, without starting it; None where a cluster is joined, or
+    something else than CPUs is asked for, of which Ray knows."""
+    roles = (resources.of("teachers"), resources.of("students"), resources.reading)
+    asked = {name for role in roles for name in taken(role)}
+    joined = address or os.environ.get("RAY_ADDRESS") or ray.is_initialized()
+    if joined or asked != {"CPU"} or resources.latency is not None:
+        return None
+    return Topology.of({"CPU": float(_cpus()), PROBE: 1.0})
+
+
+def _cpus() -> int:
+    return int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1))
 
 
 @contextmanager
@@ -125,7 +140,7 @@ def _start() -> None:
     os.environ.pop("RAY_AUTH_MODE", None)
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     how = {
-        "num_cpus": int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1)),
+        "num_cpus": _cpus(),
         "resources": {PROBE: 1},
         # Train's placement-group cleaner polls the dashboard, and hangs without.
         "include_dashboard": True,

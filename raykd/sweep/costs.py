@@ -11,7 +11,8 @@ from raykd.counted import counted
 from raykd.errors import RunError
 from raykd.figures import EXPORTED, Runtime, runtimes_of
 from raykd.results import Cost
-from raykd.runs.cost import shape_key
+from raykd.runs.cost import find_cost, shape_key
+from raykd.runs.latency import hardware
 from raykd.runs.measurement import measure_all
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
@@ -37,9 +38,7 @@ def measure_costs(
         PlacementError: there is no node of those that `resources.latency` asks for.
         RunError: a figure that is searched for is not known of some shape.
     """
-    shapes = sweep.shapes()
-    every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
-    runs = list({shape_key(sweep.storage, run): run for run in every}.values())
+    shapes, runs = sweep.shapes(), _timed_runs(sweep)
     sweep.timed_on = measure_all(
         sweep.storage.uri,
         runs,
@@ -47,10 +46,36 @@ def measure_costs(
         cluster=cluster,
         listener=listener,
         nodes=sweep.nodes,
-        runtimes=list(dict.fromkeys([*runtimes, *runtimes_of(_wanted(sweep))])),
+        runtimes=_runtimes(sweep, runtimes),
     )
     listener.end("latency", f"{counted(len(runs), 'shape')}, on {sweep.timed_on['processor']}")
     refuse_unknown(sweep, shapes)
+
+
+def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
+    """Whether all that `measure_costs` would measure is in the store, timed on this machine while it was quiet; then it
+    is taken as measured.
+
+    Raises:
+        RunError: as `measure_costs` does.
+    """
+    on, forms = hardware(), _runtimes(sweep, runtimes)
+    costs = (find_cost(sweep.storage, run, on, forms) for run in _timed_runs(sweep))
+    if not all(cost is not None and not cost.loaded for cost in costs):
+        return False
+    sweep.timed_on = on
+    refuse_unknown(sweep, sweep.shapes())
+    return True
+
+
+def _timed_runs(sweep: Sweep) -> list[Run]:
+    """A run of each shape that is timed."""
+    every = [*sweep.shapes(), *(run for _, run in [*sweep.teachers, *sweep.members])]
+    return list({shape_key(sweep.storage, run): run for run in every}.values())
+
+
+def _runtimes(sweep: Sweep, asked: Sequence[Runtime]) -> list[Runtime]:
+    return list(dict.fromkeys([*asked, *runtimes_of(_wanted(sweep))]))
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:

@@ -6,7 +6,9 @@ import re
 import shlex
 
 import pytest
+import ray
 
+from raykd.cli import cluster
 from raykd.corpora.report import CorpusReport
 from raykd.report.form import FORMS
 from raykd.runs.cost import find_cost
@@ -55,6 +57,19 @@ def test_the_trials_of_another_corpus_are_not_done_and_the_sweep_gets_a_name(pla
     assert "trials 0 s" not in out
     call(*words)
     assert planned("--set", "corpus.train=20")[1][-1] == "name=own-3"
+
+
+def test_ray_is_started_only_where_something_is_to_be_measured(planned, monkeypatch):
+    monkeypatch.setenv("RAYKD_CPUS", "2")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(cluster, "connected", lambda *_, **__: pytest.fail("Ray is started"))
+    assert "2 at once" in planned()[0]
+    for asked in ("student.hidden_dim=7", "resources.gpus_per_worker=1"):
+        with pytest.raises(pytest.fail.Exception, match="Ray is started"):
+            planned("--set", asked)
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    with pytest.raises(pytest.fail.Exception, match="Ray is started"):
+        planned()
 
 
 def test_a_treebank_says_where_its_parts_of_speech_are_from(planned, monkeypatch):
