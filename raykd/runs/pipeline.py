@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-import ray
-import ray.data
 from ray.exceptions import RayActorError, RayError
 from ray.util.annotations import RayDeprecationWarning
 
@@ -92,6 +90,8 @@ def launch_on_ray(plan: Plan, rows: list[Row], placement: Placement) -> Iterator
 
 
 def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) -> Iterator[Row]:
+    import ray.data  # half a second, and a plan does without
+
     threads = max(1, int(placement.cpus_per_actor))
     with _quiet_ray_data():
         dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
@@ -126,6 +126,8 @@ def _failed(problem: str, error: RayError) -> RunError:
 @contextmanager
 def _quiet_ray_data() -> Iterator[None]:
     """Progress is reported by the writers, and errors are raised; Ray Data's own lines would be drawn over it."""
+    import ray.data
+
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
     bars, level = context.enable_progress_bars, logger.level
     context.enable_progress_bars = False

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import ray.data
 import torch
 
 from raykd.errors import RunError
@@ -90,7 +91,7 @@ def test_an_actor_is_told_what_it_was_given(monkeypatch):
             told["gpus"] = fn_constructor_args[-1]
             return SimpleNamespace(iter_rows=lambda: iter(()))
 
-    monkeypatch.setattr(pipeline.ray.data, "from_items", lambda *_, **__: Dataset())
+    monkeypatch.setattr(ray.data, "from_items", lambda *_, **__: Dataset())
     plan: Any = SimpleNamespace(store="", token_budget=1, shard_jobs=tuple)
     list(pipeline._pipeline(plan, [{"task": 0, "first": 0}], Placement(gpus_per_actor=0.25), 1))
     assert told == {"gpus": 0.25}
