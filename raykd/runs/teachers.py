@@ -16,6 +16,8 @@ from raykd.runs.stored_features import FeatureReader, encoder_ids
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.storage import Storage
 
+CPU = torch.device("cpu")
+
 
 class LoadedTeacher:
     """A trained teacher in memory."""
@@ -38,7 +40,7 @@ class LoadedTeacher:
                 yield rows.tolist(), batch, self._model(batch, layers=layers)
 
 
-def load_teacher(storage: Storage, teacher_id: str, device: torch.device) -> LoadedTeacher:
+def load_teacher(storage: Storage, teacher_id: str, device: torch.device = CPU) -> LoadedTeacher:
     """The stored teacher `teacher_id`, on this device."""
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
     return LoadedTeacher(storage, run, device)
