@@ -130,17 +130,21 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True, capture_output=True, text=True,
     ).stdout.strip()  # fmt: skip
     command = ["-m", "pip", "--python", programs / "python", "install", "--no-deps", "--no-index", "--quiet"]
-    subprocess.run([sys.executable, *command, str(wheel)], check=True)
-    # Not sooner: pip installs nothing where it finds this version below. The checkout is on this environment's path by
-    # a file of the same kind, which is not read from there.
+    # pip installs nothing where it finds this version on the path: in the checkout, or in what comes below.
+    subprocess.run([sys.executable, *command, str(wheel)], check=True, env=without_checkout())
+    # The checkout is on this environment's path by a file of the same kind, which is not read from there.
     Path(target, "below.pth").write_text(sysconfig.get_path("purelib"))
     return programs
 
 
+def without_checkout() -> dict[str, str]:
+    """The environment without the path that the tests of Ray's workers set."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def call(programs: Path, folder: Path, *words: str) -> str:
     """The output of `raykd …` of that environment in `folder`; it must succeed."""
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    variables |= {"RAYKD_CPUS": "2", "OMP_NUM_THREADS": "1", "COLUMNS": "140"}
+    variables = without_checkout() | {"RAYKD_CPUS": "2", "OMP_NUM_THREADS": "1", "COLUMNS": "140"}
     process = subprocess.run(
         [programs / "raykd", *words], cwd=folder, env=variables, capture_output=True, text=True
     )
@@ -162,8 +166,9 @@ def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
 
 def test_the_command_of_a_wheel_reads_no_checkout(programs, tmp_path):
     command = [programs / "python", "-c", "import raykd; print(raykd.__file__)"]
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    process = subprocess.run(command, cwd=tmp_path, env=variables, check=True, capture_output=True, text=True)
+    process = subprocess.run(
+        command, cwd=tmp_path, env=without_checkout(), check=True, capture_output=True, text=True
+    )
     assert Path(process.stdout.strip()).is_relative_to(programs.parent)
     conll_corpus(tmp_path / "corpus")
     assert call(programs, tmp_path, "--version") == f"raykd {raykd.__version__}\n"
