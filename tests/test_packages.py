@@ -62,8 +62,7 @@ def test_make_installs_each_set_once_in_any_order(tmp_path, order):
     assert installed == [".", ".[dev]"] if order[0] == "demo" else [f".[{order[0]}]"]
 
 
-def test_a_checkout_that_is_not_installed_knows_its_version(tmp_path):
-    """What a package's metadata say is not there."""
+def test_nothing_asks_for_the_metadata_that_a_checkout_without_installation_lacks():
     for path in (ROOT / "raykd").rglob("*.py"):
         assert not re.search(r"version\(.raykd.\)", path.read_text(encoding="utf-8")), path
 

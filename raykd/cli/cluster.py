@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from raykd.cli.console import Lines, draws, marked, stderr, stdout
@@ -42,30 +42,33 @@ def at_work(
         monitor.begin("start", 2)
         with unit_here(monitor, "start", "corpora"):
             reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
-        monitor.advance("start", detail="connecting to Ray")
         tags = "tags" in sweep.file.labels.columns
         warnings = dict.fromkeys(each for report in reports for each in report.warnings(tags=tags))
         warnings |= dict.fromkeys(slow_precision(sweep.document))
-        if (here := own_machine(sweep.file.resources, address)) is not None and idle():
-            monitor.end("start", "corpora read")
-            for warning in warnings:
-                monitor.warn(warning)
-            yield here, monitor
+        machine = own_machine(sweep.file.resources, address)
+        if machine is not None and idle():
+            _started(monitor, "corpora read", warnings)
+            yield machine, monitor
             return
+        monitor.advance("start", detail="connecting to Ray")
         growth = sweep.file.resources.autoscale
         with (
             connected(address, autoscale=growth, died=start_again) as cluster,
             received(monitor.within),
             monitor.watched(),
         ):
-            monitor.end("start", f"corpora read, {counted(len(cluster.nodes), 'node')} of Ray")
+            _started(monitor, f"corpora read, {counted(len(cluster.nodes), 'node')} of Ray", warnings)
             monitor.watchers.append(Exposed(sweep.file.name))
-            for warning in warnings:
-                monitor.warn(warning)
             sweep.nodes.warn = monitor.warn
             if len(cluster.nodes) > 1:
                 sweep.nodes.ask()
             yield sweep.nodes.usable(cluster), monitor
+
+
+def _started(monitor: Monitor, detail: str, warnings: Iterable[str]) -> None:
+    monitor.end("start", detail)
+    for warning in warnings:
+        monitor.warn(warning)
 
 
 @contextmanager

@@ -110,8 +110,8 @@ def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
     if gpus:
         hours = gpus * at_once * expected.seconds / 3600
         yield f"GPUs: at most {hours:.3g} GPU-hours, as if they were no faster than a core of this machine"
-    fitting, left = trials_within(sweep, expected, at_once), sweep.trials - len(sweep.earlier())
-    if fitting is not None and left:
+    fitting = trials_within(sweep, expected, at_once)
+    if fitting is not None and (left := sweep.trials - len(sweep.earlier())):
         yield f"budget: about {fitting} of {counted(left, 'trial')} fit, of {span(expected.trial_s)} each"
     refuse_too_little(sweep, expected)
 

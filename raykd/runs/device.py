@@ -1,4 +1,4 @@
-"""Where work computes: on the device that its role was given, never on another one in silence."""
+"""The device on which work computes: the one that its role was given, never another one in silence."""
 
 from __future__ import annotations
 

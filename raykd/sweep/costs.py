@@ -38,7 +38,8 @@ def measure_costs(
         PlacementError: there is no node of those that `resources.latency` asks for.
         RunError: a figure that is searched for is not known of some shape.
     """
-    shapes, runs = sweep.shapes(), _timed_runs(sweep)
+    shapes = sweep.shapes()
+    runs = _timed_runs(sweep, shapes)
     sweep.timed_on = measure_all(
         sweep.storage.uri,
         runs,
@@ -53,24 +54,24 @@ def measure_costs(
 
 
 def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
-    """Whether all that `measure_costs` would measure is in the store, timed on this machine while it was quiet; then it
-    is taken as measured.
+    """Take the costs that `measure_costs` would measure from the store; return False where one is missing, or was timed
+    elsewhere or under load.
 
     Raises:
         RunError: as `measure_costs` does.
     """
-    on, forms = hardware(), _runtimes(sweep, runtimes)
-    costs = (find_cost(sweep.storage, run, on, forms) for run in _timed_runs(sweep))
+    shapes, on, forms = sweep.shapes(), hardware(), _runtimes(sweep, runtimes)
+    costs = (find_cost(sweep.storage, run, on, forms) for run in _timed_runs(sweep, shapes))
     if not all(cost is not None and not cost.loaded for cost in costs):
         return False
     sweep.timed_on = on
-    refuse_unknown(sweep, sweep.shapes())
+    refuse_unknown(sweep, shapes)
     return True
 
 
-def _timed_runs(sweep: Sweep) -> list[Run]:
-    """A run of each shape that is timed."""
-    every = [*sweep.shapes(), *(run for _, run in [*sweep.teachers, *sweep.members])]
+def _timed_runs(sweep: Sweep, shapes: Sequence[Run]) -> list[Run]:
+    """A run of each shape that is timed: of students, teachers and members of ensembles."""
+    every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
     return list({shape_key(sweep.storage, run): run for run in every}.values())
 
 
