@@ -139,7 +139,7 @@ def ray_cluster() -> Iterator[str]:
     finally:
         ray.shutdown()
         for name, value in previous.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
 def _start_ray() -> None:
