@@ -86,7 +86,7 @@ def test_anchors_are_those_of_forges(tmp_path):
 
 
 def test_every_page_is_in_the_navigation_once():
-    nav = YAML(typ="safe").load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    nav = YAML(typ="safe", pure=True).load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     shown = beside("repository_files").place("CONTRIBUTING.md")
     assert sorted(leaves(nav)) == sorted([shown, *(str(page.relative_to(DOCS)) for page in PAGES)])
 

@@ -20,13 +20,16 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.redact import expanded, redacted
 from raykd.tracking.database import ANSWER_SECONDS, one_at_a_time, open_sqlite
 from raykd.tracking.record import clean
-from raykd.tracking.views import experiment_tags
+from raykd.tracking.views import VIEW_TAG, experiment_tags
+
+log = logging.getLogger(__name__)
 
 COLD = 4
 """How much longer than a connection the first answer may take: a server that has just started reads its tables."""
@@ -187,8 +190,18 @@ def experiment_of(
     for key, value in tags.items():
         # What people changed there is kept.
         if key not in shown:
-            client.set_experiment_tag(experiment_id, key, value)
+            _show(client, experiment_id, key, value)
     return experiment_id
+
+
+def _show(client: MlflowClient, experiment_id: str, key: str, value: str) -> None:
+    try:
+        client.set_experiment_tag(experiment_id, key, value)
+    except MlflowException as error:
+        # Before 3.16 MLflow has room for 5,000 characters, and a sweep with many scores has longer views.
+        if not key.startswith(VIEW_TAG) or error.error_code != "INVALID_PARAMETER_VALUE":
+            raise
+        log.warning("MLflow has no room for the view %s; from MLflow 3.16 on it has", key[len(VIEW_TAG) :])
 
 
 def _artifacts(uri: str, name: str, root: str | None) -> str | None:

@@ -112,7 +112,7 @@ def test_the_one_to_ship_may_be_a_student_on_labels_alone(swept, export, tmp_pat
 def card_of(folder):
     """Metadata and text of a model card."""
     _, metadata, text = (folder / "README.md").read_text().split("---\n", 2)
-    return YAML(typ="safe").load(metadata), text
+    return YAML(typ="safe", pure=True).load(metadata), text
 
 
 def test_all_is_the_front_with_a_folder_for_each_trial(swept, export, tmp_path):

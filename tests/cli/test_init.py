@@ -126,7 +126,7 @@ def test_the_lines_for_a_checkpoint_are_valid_too(folder, case):
 @pytest.mark.parametrize(("sentences", "batch_tokens"), [(400, 300), (8_000, 1000), (50_000, 2000)])
 def test_a_checkpoint_is_trained_for_steps_however_few_sentences_there_are(sentences, batch_tokens):
     lines = "\n".join(re.findall(r"^#(.*)$", _checkpoint("ner", Sizes(sentences, 100, 1, 0)), re.M)[2:])
-    teacher = YAML(typ="safe").load(lines)["teachers"]
+    teacher = YAML(typ="safe", pure=True).load(lines)["teachers"]
     config = HFTokenClassifierTeacher.model_validate_json(json.dumps(teacher))
     assert config.epochs is None
     assert config.training.batch_tokens == batch_tokens

@@ -28,7 +28,7 @@ SUFFIXES = ("", "_bucket", "_sum", "_count", "_total")
 
 
 def yaml(path: Path) -> Any:
-    return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
 
 
 def rules() -> list[dict[str, Any]]:

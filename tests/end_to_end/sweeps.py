@@ -38,7 +38,7 @@ def sweep_file(folder: Path, **sections: Any) -> Path:
     """The tiny sweep with some sections replaced, as a file."""
     path = folder / "tiny.yaml"
     with path.open("w") as file:
-        YAML(typ="safe").dump({**TREE, **sections}, file)
+        YAML(typ="safe", pure=True).dump({**TREE, **sections}, file)
     return path
 
 

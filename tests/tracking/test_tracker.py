@@ -421,6 +421,17 @@ def test_the_experiment_offers_views_that_name_what_is_shown(database, client, n
     assert found.info.run_name.startswith("#01")
 
 
+def test_a_server_without_room_for_a_view_gets_all_else(database, client, name, monkeypatch, caplog):
+    monkeypatch.setattr("mlflow.utils.validation.MAX_EXPERIMENT_TAG_VAL_LENGTH", 1000)
+    tracker = opened(database, name)
+    tracker.finish_trial(trial(1, scores=scores(0.5, 0.5), cost={"latency_ms": 1.0}))
+    assert tracker.close() == ()
+    tags = client.get_experiment_by_name(name).tags
+    assert tags["mlflow.experimentKind"] == "custom_model_development"
+    assert not [key for key in tags if key.startswith("mlflow.sharedViewState.")]
+    assert [record for record in caplog.messages if "no room for the view raykd-front" in record]
+
+
 def test_scores_stand_by_the_name_that_their_task_gives_them(database, client, name):
     called = {"score_name": "accuracy", "score_label": "aspect accuracy"}
     tracker = opened(database, name, targets=True, **called)
