@@ -13,6 +13,7 @@ import pyarrow as pa
 import torch
 
 from raykd.corpora.ragged import Ragged, RaggedBlocks, flatten_lists, table_column
+from raykd.structures.device import sent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,12 +50,11 @@ class TokenBatch:
     def __len__(self) -> int:
         return len(self.lengths_B)
 
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> TokenBatch:
+    def to(self, device: torch.device | str) -> TokenBatch:
         """The same batch on another device."""
         parts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "context"}
-        there = {k: v.to(device, non_blocking=non_blocking) for k, v in parts.items() if v is not None}
-        context = tuple(own.to(device, non_blocking=non_blocking) for own in self.context)
-        return TokenBatch(**there, context=context)
+        there = {name: sent(part, device) for name, part in parts.items() if part is not None}
+        return TokenBatch(**there, context=tuple(own.to(device) for own in self.context))
 
 
 class Features(Protocol):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import torch
 
 from raykd.corpora.ragged import Ragged, RaggedBlocks, offsets_of
+from raykd.structures.device import sent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +29,9 @@ class Targets:
     tags_BT: Int64[Tensor, "batch time"]
     labelled_B: Bool[Tensor, " batch"]
 
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Targets:
+    def to(self, device: torch.device | str) -> Targets:
         """The same targets on another device."""
-        return Targets(
-            self.tags_BT.to(device, non_blocking=non_blocking),
-            self.labelled_B.to(device, non_blocking=non_blocking),
-        )
+        return Targets(sent(self.tags_BT, device), sent(self.labelled_B, device))
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 Shapes: B batch, T time, D input size, H hidden size per direction.
 
-On the CPU each direction runs by itself over the padded batch, the backward one on sequences reversed within
-their lengths: oneDNN does this 1.3–2 times faster than a packed sequence (one thread, batches bucketed by
-length). On other devices the sequence is packed, which cuDNN prefers. Both compute the same from the same
-parameters.
+Each direction runs by itself over the padded batch, the backward one on sequences reversed within their lengths:
+oneDNN does this 1.3–2 times faster than a packed sequence (one thread, batches bucketed by length), and a GPU need
+not wait until the CPU has read the lengths.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.pieces import add_last_states_to, last_states
@@ -87,7 +85,7 @@ class BiLSTM(nn.Module):
 
 def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
     if inputs_BTD.device.type != "cpu":
-        return _run_packed(lstm, inputs_BTD, lengths_B)
+        return _run_by_direction(lstm, inputs_BTD, lengths_B)
     # oneDNN trains an LSTM in bf16 only where the processor has AVX-512, and PyTorch has no other one.
     if torch.is_autocast_enabled("cpu") and "AVX512" not in torch.backends.cpu.get_cpu_capability():
         with torch.autocast("cpu", enabled=False):
@@ -95,11 +93,6 @@ def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
     if int(lengths_B.min()) == inputs_BTD.shape[1]:
         return lstm(inputs_BTD)[0]
     return _run_by_direction(lstm, inputs_BTD, lengths_B)
-
-
-def _run_packed(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
-    packed = pack_padded_sequence(inputs_BTD, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
-    return pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=inputs_BTD.shape[1])[0]
 
 
 def _run_by_direction(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:

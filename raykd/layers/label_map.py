@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from raykd.errors import StoreError
+from raykd.structures.device import indices
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -50,7 +51,7 @@ class LabelMap:
         self, logits_BTL: Float[Tensor, "batch time label"], lengths_B: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch time tag"]:
         """Log-probabilities of the tags [B, T, Y]; −∞ for what is impossible (B-X at the last word)."""
-        names_BTN = [torch.logsumexp(logits_BTL[..., list(group)], -1) for group in self.groups]
+        names_BTN = [_together(logits_BTL, group) for group in self.groups]
         log_BTN = torch.log_softmax(torch.stack(names_BTN, -1), -1)
         return log_BTN if self.scheme == "same" else self._bioes(log_BTN, lengths_B)
 
@@ -64,14 +65,22 @@ class LabelMap:
             inside_BTX + ends_BTX,
             begin_BTX + ends_BTX,
         ]
-        return torch.cat([log_BTN[..., :1], *parts], -1)[..., list(self.order)]
+        tags_BTY = torch.cat([log_BTN[..., :1], *parts], -1)
+        return tags_BTY.index_select(-1, indices(self.order, tags_BTY.device))
+
+
+def _together(logits_BTL: Tensor, group: tuple[int, ...]) -> Tensor:
+    """The logarithm of the summed exponentials of a group of labels."""
+    if len(group) == 1:
+        return logits_BTL[..., group[0]]
+    return torch.logsumexp(logits_BTL.index_select(-1, indices(group, logits_BTL.device)), -1)
 
 
 def _complement(log_BTN: Tensor, *, first: int) -> Tensor:
     """log(1 − p) of the names from `first` on, as the sum of all others: exact where p is near 1."""
     names = log_BTN.shape[-1]
-    excluded_XN = torch.zeros(names - first, names, device=log_BTN.device, dtype=torch.bool)
-    excluded_XN[torch.arange(names - first), torch.arange(first, names)] = True
+    places_N = torch.arange(names, device=log_BTN.device)
+    excluded_XN = places_N[first:, None] == places_N
     return torch.logsumexp(log_BTN[..., None, :].masked_fill(excluded_XN, float("-inf")), -1)
 
 

@@ -65,8 +65,7 @@ class GoldLoss(Loss):
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
     ) -> Losses:
         loss_B = negative_log_likelihood(_trainable(output), targets.tags_BT)
-        if not bool(targets.labelled_B.all()):
-            loss_B = torch.where(targets.labelled_B, loss_B, 0.0)
+        loss_B = torch.where(targets.labelled_B, loss_B, 0.0)
         return Losses(loss_B, {"gold": loss_B})
 
 

@@ -28,6 +28,7 @@ from raykd.runs.stored_features import EncoderRows, FeatureReader, StoredFeature
 from raykd.runs.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage import Storage
+from raykd.structures.device import deferred, sent
 from raykd.structures.labelled_arcs import ArcsOnLabels
 from raykd.tasks import TASKS, MaskedLMTask, SemanticParsingTask
 from raykd.transfer import Covered, TransferSet, open_text
@@ -126,8 +127,9 @@ class TrainingData:
         self._go_to(int(self._window_G[rows[0]]))
         text = self.part.text.gather(rows).to(device)
         targets = self.part.labels.gather(rows).to(device)
-        teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
-        return Batch(text, targets, self._on_labels(teacher, rows))
+        with deferred():  # what is stored was looked at when it was stored
+            teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
+            return Batch(text, targets, self._on_labels(teacher, rows))
 
     def _on_labels(self, teacher: TeacherBatch, rows: np.ndarray) -> TeacherBatch:
         """With a parser's arcs as the student's labels say them."""
@@ -135,8 +137,8 @@ class TrainingData:
         if teacher.arcs is None or not isinstance(trees, TreeColumn):
             return teacher
         device = teacher.arcs.lengths_B.device
-        relation_Y = torch.from_numpy(trees.student_labels.relations_Y).to(device)
-        heads_BTY = torch.from_numpy(trees.meant(rows)).to(device)
+        relation_Y = sent(torch.from_numpy(trees.student_labels.relations_Y), device)
+        heads_BTY = sent(torch.from_numpy(trees.meant(rows)), device)
         return replace(teacher, on_labels=ArcsOnLabels(teacher.arcs, heads_BTY, relation_Y))
 
 

@@ -40,6 +40,7 @@ from raykd.runs.plan_length import PlanLength, StageLength
 from raykd.runs.stages import TrainingPlan, labelled_share, split_held_out, train_only
 from raykd.signals import Sizes
 from raykd.storage import Storage
+from raykd.structures.device import deferred, sent
 from raykd.training import LearningRate, make_optimiser
 
 TOTAL, UNEXPRESSED = "total", "unexpressed_words"
@@ -136,6 +137,10 @@ class Distiller:
         self.model, self.plan, self.worker, self.folder = model, plan, worker, folder
         self._evaluate = evaluate
         self.progress = Progress()
+        self._sums: dict[str, Tensor] = {}
+        """What the epoch's losses add to `progress.sums`, on the device until they are read."""
+        self._norm: Tensor | None = None
+        """Of the gradient of the last step, which is looked at with the next one's loss."""
         self._length = PlanLength(
             tuple(
                 StageLength(stage.schedule.epochs, stage.schedule.max_steps, len(stage.steps(model)))
@@ -280,28 +285,24 @@ class Distiller:
         for number in range(self.progress.batch, len(batches)):
             report_progress(number / len(batches))
             for name, value in self._train_batch(epoch, number, batches[number]).items():
-                self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value
+                self._sums[name] = self._sums[name] + value if name in self._sums else value
             self.progress.batch = number + 1
             self.progress.seconds = spent + time.monotonic() - started
             if (number + 1) % self.plan.checkpoint_steps == 0 and number + 1 < len(batches):
                 self._save()
 
-    def _train_batch(self, epoch: int, number: int, rows: np.ndarray) -> dict[str, float]:
-        """One optimiser step on one global batch; returns this worker's sums of each loss."""
+    def _train_batch(self, epoch: int, number: int, rows: np.ndarray) -> dict[str, Tensor]:
+        """One optimiser step on one global batch; returns this worker's sums of each loss, float64."""
         training, worker = self.stage.training, self.worker
-        seed = _seed(training.seed, epoch, number)
-        _seed_generator(seed, worker.device)
         own = worker_slice(rows, worker.rank, worker.world)
         # A batch smaller than the number of workers leaves some with nothing: they run one sentence at weight 0.
         batch = self.data.gather(own if len(own) else rows[:1], worker.device)
         places = (
             worker_slice(np.arange(len(rows)), worker.rank, worker.world) if len(own) else np.zeros(1, int)
         )
-        with masks_of(seed, torch.from_numpy(places).to(worker.device)):
-            losses = self._learner(batch, self._kd_weight(epoch), training.precision)
+        losses, total = self._losses(batch, sent(torch.from_numpy(places), worker.device), epoch, number)
         weight = (worker.world if len(own) else 0.0) / self._size(rows)
         self._optimiser.zero_grad(set_to_none=True)
-        total = losses[TOTAL].sum()
         if not total.requires_grad:
             trained = ", ".join(self._layers) if self._layers != "all" else "all"
             raise RunError(
@@ -311,18 +312,57 @@ class Distiller:
         self._scaler.scale(total * weight).backward()
         self._scaler.unscale_(self._optimiser)
         norm = nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip or math.inf)
-        # With float16 a gradient that is not finite is skipped by the scaler; a loss that is not stays so.
-        broken = "loss" if not bool(torch.isfinite(total)) else "gradient"
-        if broken == "loss" or (not self._scaler.is_enabled() and not bool(torch.isfinite(norm))):
-            raise RunError(
-                f"epoch {epoch}, batch {number}: the {broken} is not finite; lower training.learning_rate "
-                f"(now {training.learning_rate}) or use training.precision: float32"
-            )
+        # With float16 a gradient that is not finite is skipped by the scaler.
+        self._norm = None if self._scaler.is_enabled() else norm
         self._scaler.step(self._optimiser)
         self._scaler.update()
         self._rate.step()
         counted = 1.0 if len(own) else 0.0
-        return {name: counted * float(part.detach().sum()) for name, part in losses.items()}
+        return {name: counted * part.detach().sum().double() for name, part in losses.items()}
+
+    def _losses(
+        self, batch: Batch, places_B: Tensor, epoch: int, number: int
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """The losses of each sentence, and their sum. The step waits for the device here, once: what must be known of
+        this loss, and of the last gradient, is read together."""
+        seed, device = _seed(self.stage.training.seed, epoch, number), self.worker.device
+
+        def computed(learner: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
+            _seed_generator(seed, device)
+            with masks_of(seed, places_B):
+                losses = learner(batch, self._kd_weight(epoch), self.stage.training.precision)
+            return losses, losses[TOTAL].sum()
+
+        with deferred() as conditions:
+            losses, total = computed(self._learner)
+        known = [total.detach().isfinite(), *([] if self._norm is None else [self._norm.isfinite()])]
+        finite, *rest = torch.stack([*known, *conditions]).tolist()
+        if self._norm is not None and not rest.pop(0):
+            self._refuse("gradient", epoch, number - 1)
+        if not all(rest):
+            # The gradients' hooks are those of the parameters, and workers must not wait for each other here.
+            losses, total = computed(getattr(self._learner, "module", self._learner))
+            finite = bool(total.detach().isfinite())
+        if not finite:
+            self._refuse("loss", epoch, number)
+        return losses, total
+
+    def _refuse(self, broken: str, epoch: int, number: int) -> None:
+        raise RunError(
+            f"epoch {epoch}, batch {number}: the {broken} is not finite; lower training.learning_rate "
+            f"(now {self.stage.training.learning_rate}) or use training.precision: float32"
+        )
+
+    def _read_sums(self) -> None:
+        """Add what the device has summed to `progress.sums`, and look at the last gradient."""
+        if self._norm is not None and not bool(self._norm.isfinite()):
+            self._refuse("gradient", self.progress.epoch, self.progress.batch - 1)
+        self._norm = None
+        if self._sums:
+            values = torch.stack(list(self._sums.values())).tolist()
+            for name, value in zip(self._sums, values, strict=True):
+                self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value
+        self._sums = {}
 
     def _kd_weight(self, epoch: int) -> float:
         if not self.stage.objective.follows_lambda:
@@ -337,6 +377,7 @@ class Distiller:
         return self.stage.training.loss_average == "token"
 
     def _close_epoch(self, epoch: int, batches: list[np.ndarray]) -> EpochReport:
+        self._read_sums()
         sums = self._over_workers(self.progress.sums)
         sentences = sum(len(rows) for rows in batches)
         tokens = int(self.data.part.text.lengths[np.concatenate(batches)].sum())
@@ -388,6 +429,7 @@ class Distiller:
         return dict(zip(sums, total.tolist(), strict=True))
 
     def _save(self) -> None:
+        self._read_sums()
         # Sums differ between workers until they are reduced, so a checkpoint inside an epoch holds the total on rank 0.
         sums = self._over_workers(self.progress.sums)
         if self.worker.rank == 0:
@@ -407,7 +449,7 @@ class Distiller:
 
 
 def _copy(module: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
+    return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 
 def _seed_generator(seed: int, device: torch.device) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures import engine
+from raykd.structures.device import holds
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -83,9 +84,9 @@ def _checked(arcs: Arcs, heads_BT: Tensor) -> Tensor:
         raise ValueError(f"heads must be [{arcs.batch}, {arcs.time}]; got {list(heads_BT.shape)}")
     heads_BT = heads_BT.long().masked_fill(~arcs.mask_BT, 0)
     if heads_BT.numel():
-        lowest, highest = (int(v) for v in heads_BT.aminmax())
-        if lowest < 0 or highest > arcs.time:
-            raise ValueError(f"heads must lie in 0..{arcs.time}; got {lowest}..{highest}")
+        lowest, highest = heads_BT.aminmax()
+        if not holds((lowest >= 0) & (highest <= arcs.time)):
+            raise ValueError(f"heads must lie in 0..{arcs.time}; got {int(lowest)}..{int(highest)}")
     return heads_BT
 
 

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
+from raykd.structures.device import holds
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -109,7 +111,7 @@ def _check(arcs: Arcs) -> None:
             f"lengths must be integers [{B}] on {scores.device}; got {lengths.dtype} {list(lengths.shape)} on "
             f"{lengths.device}"
         )
-    if B and not (int(lengths.min()) >= 1 and int(lengths.max()) <= T):
+    if B and not holds((lengths >= 1) & (lengths <= T)):
         raise ValueError(f"lengths must lie in 1..{T} (the scores' time); got {lengths.tolist()}")
     if arcs.allowed not in ALLOWED:
         raise ValueError(f"allowed must be one of {', '.join(ALLOWED)}; got {arcs.allowed!r}")

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from raykd.structures.device import holds
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -174,9 +176,9 @@ def _check_lengths(lengths: Tensor, emissions: Tensor) -> None:
             f"lengths are on {lengths.device}, emissions on {emissions.device}; move one of them"
         )
     if B:
-        shortest, longest = (int(v) for v in lengths.aminmax())
-        if shortest < 1 or longest > T:
+        shortest, longest = lengths.aminmax()
+        if not holds((shortest >= 1) & (longest <= T)):
             raise ValueError(
-                f"lengths must lie in 1..{T} (the emissions' time); got {shortest}..{longest}; "
+                f"lengths must lie in 1..{T} (the emissions' time); got {int(shortest)}..{int(longest)}; "
                 "drop empty sentences before batching"
             )

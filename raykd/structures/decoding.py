@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures import engine, reference
+from raykd.structures.device import holds
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -38,9 +39,11 @@ def checked_paths(chain: Chain, paths: Tensor) -> Tensor:
     paths_BKT = paths[:, None] if paths.dim() == 2 else paths
     paths_BKT = paths_BKT.long().masked_fill(~chain.mask_BT[:, None], 0)
     if paths_BKT.numel():
-        lowest, highest = (int(v) for v in paths_BKT.aminmax())
-        if lowest < 0 or highest >= chain.tags:
-            raise ValueError(f"tags of paths must lie in 0..{chain.tags - 1}; got {lowest}..{highest}")
+        lowest, highest = paths_BKT.aminmax()
+        if not holds((lowest >= 0) & (highest < chain.tags)):
+            raise ValueError(
+                f"tags of paths must lie in 0..{chain.tags - 1}; got {int(lowest)}..{int(highest)}"
+            )
     return paths_BKT
 
 

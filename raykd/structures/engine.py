@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures import independent, reference, scaled
+from raykd.structures.device import holds
 from raykd.structures.scaled import Sums
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = F
         pair=pair,
         sides=sides,
     )
-    if not bool(found.ok_B.all()):
+    if not holds(found.ok_B):
         bad_N = (~found.ok_B).nonzero().squeeze(1)
         chain = chain.detach()
         again = _repeat(chain.select(bad_N), token=token, pair=pair)
@@ -119,7 +120,7 @@ def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tup
 
     kernels_can = along_BYY is None
     token_BTY, pair_BYY, ok_B = attempt(chain, "covariance", plain, along_BTY) if kernels_can else plain()
-    if not bool(ok_B.all()):
+    if not holds(ok_B):
         bad_N = (~ok_B).nonzero().squeeze(1)
         again = _covariance_again(
             chain.select(bad_N), along_BTY[bad_N], None if along_BYY is None else along_BYY[bad_N]
@@ -145,7 +146,7 @@ def posterior(
     value_B, token_BTY, pair_BYY, ok_B = attempt(
         chain, "posterior", lambda: _posterior(chain, teacher_BTY), teacher_BTY, token=token, pair=pair
     )
-    if not bool(ok_B.all()):
+    if not holds(ok_B):
         bad_N = (~ok_B).nonzero().squeeze(1)
         again = _posterior_again(chain.select(bad_N), teacher_BTY[bad_N])
         value_B[bad_N] = again[0]

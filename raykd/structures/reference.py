@@ -147,7 +147,8 @@ def expected_score(
 
 def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
     forbidden = scores == MINUS_INFINITY
-    if bool(forbidden.any()):
+    # On a GPU it costs more to look than to be safe.
+    if forbidden.device.type != "cpu" or bool(forbidden.any()):
         missed_B = (forbidden & (counts != 0)).flatten(1).any(1)
         safe_B = (scores.masked_fill(forbidden, 0) * counts).flatten(1).sum(1, dtype=torch.float64)
         return safe_B.masked_fill(missed_B, MINUS_INFINITY)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from raykd.structures.device import holds
 from raykd.structures.spans import BEGIN, END, INSIDE, OUTSIDE, SINGLE, Spans
 
 if TYPE_CHECKING:
@@ -87,10 +88,10 @@ def _roles(spans: Spans, paths_BT: Tensor) -> tuple[Tensor, Tensor]:
     if tuple(paths_BT.shape) != (spans.batch, spans.time):
         raise ValueError(f"paths must be [{spans.batch}, {spans.time}]; got {list(paths_BT.shape)}")
     paths_BT = paths_BT.long().masked_fill(~spans.mask_BT, spans.tags.outside)
-    lowest, highest = (int(v) for v in paths_BT.aminmax())
+    lowest, highest = paths_BT.aminmax()
     role_Y, label_Y = spans.tags.roles(spans.device)
-    if lowest < 0 or highest >= len(role_Y):
-        raise ValueError(f"tags of paths must lie in 0..{len(role_Y) - 1}; got {lowest}..{highest}")
+    if not holds((lowest >= 0) & (highest < len(role_Y))):
+        raise ValueError(f"tags of paths must lie in 0..{len(role_Y) - 1}; got {int(lowest)}..{int(highest)}")
     return role_Y[paths_BT], label_Y[paths_BT]
 
 

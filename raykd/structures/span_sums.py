@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function
 
+from raykd.structures.device import indices
 from raykd.structures.log_space import log_sum
 from raykd.structures.spans import Spans
 
@@ -55,7 +56,7 @@ def token_marginals(spans: Spans) -> Float[Tensor, "batch time tag"]:
     before_BTTL = torch.cat([torch.zeros_like(longer_BTTL[:, :1]), longer_BTTL.cumsum(1)[:, :-1]], 1)
     inside_BTL = (before_BTTL * longer_TT[:, :, None]).sum(2)
     parts = (longer_BTTL.sum(2), inside_BTL, longer_BTTL.sum(1), single_BTL, outside_BT[:, :, None])
-    place_Y = torch.tensor(spans.tags.in_order, device=spans.device).argsort()
+    place_Y = indices(spans.tags.in_order, spans.device).argsort()
     return torch.cat(parts, 2)[:, :, place_Y]
 
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from raykd.structures.device import holds, indices
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -56,16 +58,13 @@ class SpanTags:
 
     def roles(self, device: torch.device) -> tuple[Int[Tensor, " tag"], Int[Tensor, " tag"]]:
         """The role of each tag (BEGIN … OUTSIDE) and its label (0 for outside)."""
-        role_Y, label_Y = torch.empty(2, len(self.in_order), dtype=torch.long)
-        places = torch.tensor(self.in_order)
-        numbers = torch.arange(len(self.in_order))
-        role_Y[places], label_Y[places] = numbers // self.labels, numbers % self.labels
-        return role_Y.to(device), label_Y.to(device)
+        place_Y = indices(self.in_order, device).argsort()
+        return place_Y // self.labels, place_Y % self.labels
 
     def numbers(self, device: torch.device) -> Int[Tensor, "role label"]:
         """The tag of each role and label; every column of the last row is outside."""
         outside = (self.outside,) * self.labels
-        return torch.tensor((self.begin, self.inside, self.end, self.single, outside), device=device)
+        return indices((*self.in_order[:-1], *outside), device).view(OUTSIDE + 1, self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,5 +138,5 @@ def _check(spans: Spans) -> None:
             f"lengths must be integers [{B}] on {scores.device}; got {lengths.dtype} {list(lengths.shape)} on "
             f"{lengths.device}"
         )
-    if B and not (int(lengths.min()) >= 1 and int(lengths.max()) <= T):
+    if B and not holds((lengths >= 1) & (lengths <= T)):
         raise ValueError(f"lengths must lie in 1..{T} (the scores' time); got {lengths.tolist()}")

@@ -19,6 +19,7 @@ from raykd.errors import SignalError
 from raykd.needs import to_read
 from raykd.signals import SIGNALS, Need, TeacherBatch
 from raykd.storage import Storage
+from raykd.structures.device import sent
 from raykd.transfer.names import signal_folder
 from raykd.transfer.prefetch import Prefetched
 from raykd.transfer.ragged import gather
@@ -129,7 +130,7 @@ class TransferSet:
         }
         index_B = torch.from_numpy(teacher_B.astype(np.int64))
         for need, parts in self._once.items():
-            rows = tuple(part[index_B].to(device) for part in parts)
+            rows = tuple(sent(part[index_B], device) for part in parts)
             values[need] = SIGNALS[need.signal].read(rows, index_B, need)
         return TeacherBatch.of(values)
 
@@ -169,9 +170,9 @@ class TransferSet:
                 parts.append(gather(block_of, block_B, start_B, length_B))
             else:
                 parts.append(gather(block_of, block_B, place_B, np.ones_like(place_B))[:, 0])
-        padded = tuple(torch.from_numpy(part).to(device) for part in parts)
+        padded = tuple(sent(torch.from_numpy(part), device) for part in parts)
         lengths_B = torch.from_numpy(length_B if signal.columns[0].is_list else np.ones_like(length_B))
-        return signal.read(padded, lengths_B.to(device), need)
+        return signal.read(padded, sent(lengths_B, device), need)
 
     def _block(self, need: Need, column: int, block: int) -> np.ndarray:
         return self._shards.get((block >> 32, need, block & 0xFFFFFFFF))[column]

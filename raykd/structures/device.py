@@ -1,0 +1,53 @@
+"""What keeps a program from waiting for a GPU: data are sent without waiting, and checks are read together.
+
+A GPU computes what it was told while the program goes on. The program stops where it reads a value, and where it sends
+one from memory that the system may move: each time until everything before is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+_deferred: ContextVar[list[Tensor] | None] = ContextVar("deferred", default=None)
+
+
+def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device; to a GPU it is sent from pinned memory, and nothing waits."""
+    if torch.device(device).type == "cpu" or tensor.device.type != "cpu":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+@lru_cache(maxsize=1024)
+def indices(numbers: tuple[int, ...], device: torch.device) -> Tensor:
+    """The numbers as int64 [N] on a device: sent once, not each time that they are an index."""
+    return torch.tensor(numbers, dtype=torch.long).to(device)
+
+
+def holds(condition: Tensor) -> bool:
+    """Whether `condition` is true everywhere. Within `deferred` a GPU is not waited for: it is taken to be."""
+    waiting = _deferred.get()
+    if waiting is None or condition.device.type == "cpu":
+        return bool(condition.all())
+    waiting.append(condition.all())
+    return True
+
+
+@contextmanager
+def deferred() -> Iterator[list[Tensor]]:
+    """Within it `holds` answers at once; yields the conditions, 0-dimensional, of which it has said that they hold.
+
+    Where one of them turns out not to, what was computed is worth nothing: compute it again outside.
+    """
+    conditions: list[Tensor] = []
+    token = _deferred.set(conditions)
+    try:
+        yield conditions
+    finally:
+        _deferred.reset(token)

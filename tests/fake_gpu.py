@@ -1,0 +1,252 @@
+"""A GPU that is not there: its tensors compute on the CPU, and every time that a program waits for it is noted.
+
+A tensor on it is an `OnGPU`, which says that its device is `cuda:0`. The program waits where it reads a value back
+(`item`, `tolist`, `nonzero`, an index of booleans, a copy to the CPU), and where it sends one from memory that is not
+pinned (a copy to the device, a list as an index, a tensor made from a list). Kernels are not timed: this counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_any, tree_map, tree_map_only
+
+from raykd.structures import Chain, engine, scaled
+
+GPU = torch.device("cuda", 0)
+CPU = torch.device("cpu")
+_ATEN = torch.ops.aten
+READS = {
+    _ATEN._local_scalar_dense.default: "a value is read",
+    _ATEN.nonzero.default: "the size of a result is read",
+    _ATEN.masked_select.default: "the size of a result is read",
+    _ATEN.unique_dim.default: "the size of a result is read",
+    _ATEN._unique2.default: "the size of a result is read",
+    _ATEN.repeat_interleave.Tensor: "the size of a result is read",
+    _ATEN.equal.default: "a value is read",
+}
+INDEXED = {
+    _ATEN.index.Tensor,
+    _ATEN.index_put.default,
+    _ATEN.index_put_.default,
+    _ATEN._unsafe_index.Tensor,
+    _ATEN._index_put_impl_.default,
+}
+
+
+class OnGPU(torch.Tensor):
+    """A tensor on the GPU that is not there; `here` holds its values."""
+
+    here: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, here: torch.Tensor, *, requires_grad: bool = False) -> OnGPU:
+        made = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+            cls, here.shape, strides=here.stride(), storage_offset=here.storage_offset(), dtype=here.dtype,
+            device=CPU, requires_grad=requires_grad,
+        )  # fmt: skip
+        made.here = here
+        return made
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    device = property(lambda self: GPU)  # type: ignore[assignment]
+    is_cuda = property(lambda self: True)  # type: ignore[assignment]
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["here"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner: dict[str, torch.Tensor], *_: Any) -> OnGPU:
+        return OnGPU(inner["here"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise AssertionError(f"{func} outside `gpu()`")
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        return f"OnGPU({self.here!r})"
+
+
+class _Gpu(TorchDispatchMode):
+    def __init__(self, note: Callable[[str], None]):
+        super().__init__()
+        self._note, self.backward = note, False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        there = tree_any(lambda each: isinstance(each, OnGPU), (args, kwargs))
+        asked = kwargs.get("device")
+        if func is _ATEN._to_copy.default:
+            there = self._copied(args[0], asked, kwargs)
+        elif func is _ATEN.copy_.default:
+            self._written(*args[:2])
+        elif asked is not None:
+            # In a backward pass C++ makes tensors where it sees those of the GPU.
+            there = there or self.backward or torch.device(asked).type == "cuda"
+        elif there:
+            self._looked_at(func, args)
+        if asked is not None:
+            kwargs["device"] = CPU
+        found = func(*tree_map(_here, args), **tree_map(_here, kwargs))
+        if not there:
+            return found
+        if func._schema.is_mutable and not func._schema.name.endswith(".out"):
+            return _same(func, args, kwargs, found)
+        return tree_map_only(torch.Tensor, OnGPU, found)
+
+    def _copied(self, source: Any, asked: Any, kwargs: dict[str, Any]) -> bool:
+        """Whether the copy is there. What C++ asks for is where it sees the tensors of the GPU, on the CPU."""
+        if isinstance(source, OnGPU):
+            return True
+        there = asked is not None and torch.device(asked).type == "cuda"
+        if there and not (getattr(source, "pinned", False) and kwargs.get("non_blocking")):
+            self._note("a tensor is sent")
+        return there
+
+    def _written(self, into: Any, source: Any) -> None:
+        if isinstance(into, OnGPU) != isinstance(source, OnGPU):
+            self._note("a tensor is sent" if isinstance(into, OnGPU) else "a tensor is read")
+
+    def _looked_at(self, func: Any, args: Any) -> None:
+        if func in READS:
+            self._note(READS[func])
+        elif func in INDEXED:
+            for index in args[1]:
+                if index is not None and index.dtype in (torch.bool, torch.uint8):
+                    self._note("the size of a result is read")
+                elif index is not None and not isinstance(index, OnGPU):
+                    self._note("a tensor is sent")
+        else:
+            strays = [
+                each for each in args if type(each) in (torch.Tensor, torch.nn.Parameter) and each.dim() > 0
+            ]
+            if strays:
+                raise RuntimeError(f"{func}: tensors on the CPU and on {GPU}")
+
+
+def _here(each: Any) -> Any:
+    return each.here if isinstance(each, OnGPU) else each
+
+
+def _same(func: Any, args: Any, kwargs: Any, found: Any) -> Any:
+    """What an operation in place gives: the tensors that it was given."""
+    given = {id(each.here): each for each in [*args, *kwargs.values()] if isinstance(each, OnGPU)}
+    for each in args:
+        if isinstance(each, (list, tuple)):
+            given |= {id(own.here): own for own in each if isinstance(own, OnGPU)}
+    return tree_map(
+        lambda each: given.get(id(each), OnGPU(each)) if isinstance(each, torch.Tensor) else each, found
+    )
+
+
+class _Calls(TorchFunctionMode):
+    """What PyTorch answers in C++ before any operation is reached: where a tensor is made, and what asks for one."""
+
+    def __init__(self, gpu: _Gpu, note: Callable[[str], None]):
+        super().__init__()
+        self._gpu, self._note = gpu, note
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__) and isinstance(
+            args[0], OnGPU
+        ):
+            if func is not torch.Tensor.tolist:
+                raise TypeError("can't convert cuda:0 device type tensor to numpy")
+            self._note("a tensor is read")
+            return args[0].here.tolist()
+        if func is torch.Tensor.backward:
+            self._gpu.backward = True
+            try:
+                return func(*args, **kwargs)
+            finally:
+                self._gpu.backward = False
+        if func is torch.Tensor.pin_memory:
+            made = args[0].clone()
+            made.pinned = True
+            return made
+        if func is torch.Tensor.is_pinned:
+            return getattr(args[0], "pinned", False)
+        if func in (torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu):
+            return self._to(func, args, kwargs)
+        asked = kwargs.get("device")
+        if (
+            asked is None
+            or torch.device(asked).type != "cuda"
+            or tree_any(lambda each: isinstance(each, OnGPU), args)
+        ):
+            return func(*args, **kwargs)
+        if func in (torch.tensor, torch.as_tensor):
+            self._note("a tensor is sent")
+        wanted = kwargs.pop("requires_grad", False)
+        return OnGPU(func(*args, **kwargs | {"device": CPU}).detach(), requires_grad=wanted)
+
+    def _to(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """`.to` asks for CUDA itself before it copies."""
+        source, *rest = args
+        device = kwargs.pop("device", None)
+        dtype = kwargs.pop("dtype", None)
+        for each in rest:
+            if isinstance(each, torch.dtype):
+                dtype = each
+            elif isinstance(each, (str, torch.device, int)) and not isinstance(each, bool):
+                device = torch.device("cuda", each) if isinstance(each, int) else each
+            elif isinstance(each, torch.Tensor):
+                device, dtype = each.device, each.dtype
+        if func in (torch.Tensor.cuda, torch.Tensor.cpu):
+            device = GPU if func is torch.Tensor.cuda else CPU
+        # PyTorch groups gradients by the device that C++ sees.
+        if device is None or sys._getframe(2).f_code.co_filename.endswith("clip_grad.py"):
+            device = source.device
+        device = torch.device(device)
+        if device.type == source.device.type:
+            return source if dtype is None or dtype == source.dtype else func(source, dtype)
+        if isinstance(source, OnGPU):
+            if source.requires_grad and torch.is_grad_enabled():
+                raise NotImplementedError("a gradient through a copy to the CPU")
+            self._note("a tensor is read")
+            return source.here.to(dtype or source.dtype, copy=True)
+        options = {"device": device, "non_blocking": kwargs.get("non_blocking", False)}
+        return torch.ops.aten._to_copy.default(source, dtype=dtype or source.dtype, **options)
+
+
+@contextlib.contextmanager
+def gpu() -> Iterator[Counter[tuple[str, str]]]:
+    """Within it `cuda` is a device; yields how often what waited for it, by place and reason."""
+    waits: Counter[tuple[str, str]] = Counter()
+
+    def note(reason: str) -> None:
+        frames = traceback.extract_stack()
+        own = [frame for frame in frames if "/raykd/" in frame.filename]
+        last = (own or frames)[-1]
+        waits[f"{last.filename.rsplit('/raykd/', 1)[-1]}:{last.lineno}", reason] += 1
+
+    modules, own = engine._module, Kernels()
+    engine._module = lambda name: own if name == "triton_kernels" else modules(name)
+    try:
+        with _Gpu(note) as device, _Calls(device, note):
+            yield waits
+    finally:
+        engine._module = modules
+
+
+class Kernels:
+    """In the place of Triton's: what they compute, in one step that waits for nothing."""
+
+    KIND = "triton_kernels"
+
+    def sum_product(self, chain: Chain, **asked: bool) -> scaled.Sums:
+        asked.pop("token")
+        return scaled.Sums(*map(OnGPU, scaled.sum_product(_chain_here(chain), **asked)))
+
+
+def _chain_here(chain: Chain) -> Chain:
+    return Chain.unchecked(*(None if part is None else _here(part.detach()) for part in chain.parts()))

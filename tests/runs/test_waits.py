@@ -1,0 +1,147 @@
+"""How often a training step waits for a GPU: once, to read what must be known of its loss. The GPU is a fake."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+
+from raykd.errors import RunError
+from raykd.runs.distil import Distiller, Worker
+from raykd.runs.prepare import prepare
+from raykd.storage import Storage
+from raykd.structures import Chain, log_partition
+from tests.fake_gpu import GPU, OnGPU, gpu
+from tests.runs.loops import distiller
+from tests.runs.small import prepared, recipe, student_of
+from tests.teachers.checkpoints import make_checkpoint
+
+SHORT = {"epochs": 1, "anneal_horizon": 1}
+OBJECTIVES = {
+    "gold": {"kind": "gold"},
+    "top_1": {"kind": "top_1"},
+    "top_k": {"kind": "top_k", "k": 3},
+    "top_wk": {"kind": "top_wk", "k": 3},
+    "structural": {"kind": "structural"},
+    "structural at 2": {"kind": "structural", "temperature": 2, "temperature_mode": "global"},
+    "logits": {"kind": "logits"},
+}
+AT_MOST = 1
+
+
+def trained(loop: Distiller) -> list[Counter[tuple[str, str]]]:
+    """What each step of the loop waits for, as it trains on the GPU."""
+    steps = list[Counter[tuple[str, str]]]()
+    with gpu() as waits:
+        loop.model.to(GPU)
+        step = loop._train_batch
+
+        def counted(*where):
+            before = waits.copy()
+            sums = step(*where)
+            steps.append(waits - before)
+            return sums
+
+        loop._train_batch = counted
+        loop.train(lambda _: None)
+    return steps
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    asked = [recipe(objective=objective, schedule=SHORT) for objective in OBJECTIVES.values()]
+    return prepared(str(tmp_path_factory.mktemp("waits")), *asked)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_a_step_of_a_student_waits_once(store, name):
+    run = student_of(store, objective=OBJECTIVES[name], schedule=SHORT)
+    there = distiller(store.storage, run, folder=f"{name} there", worker=Worker(device=GPU))
+    steps = trained(there)
+    assert len(steps) > 3
+    # The first step sends what stays there.
+    for waits in steps[1:]:
+        assert waits.total() <= AT_MOST, waits
+    here = distiller(store.storage, run, folder=f"{name} here")
+    here.train(lambda _: None)
+    found, expected = there.progress.history[0], here.progress.history[0]
+    assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5), "it learns what it learns on the CPU"
+
+
+def test_a_step_of_a_fine_tuned_checkpoint_waits_once_beside_what_transformers_reads(tmp_path):
+    """Transformers looks itself whether anything is masked, to leave its mask out."""
+    checkpoint = make_checkpoint(tmp_path / "checkpoint", longest=64)
+    teacher = {"kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "scope": "all"}
+    asked = recipe(
+        teachers={**teacher, "epochs": 1, "training": {"batch_tokens": 400, "learning_rate": 1e-3}}
+    )
+    preparation = prepare(asked, Storage(str(tmp_path / "store")))
+    (planned,) = preparation.teachers
+    loop = distiller(preparation.storage, planned.run, worker=Worker(device=GPU))
+    steps = trained(loop)
+    assert len(steps) > 1
+    for waits in steps[1:]:
+        own = {place: count for place, count in waits.items() if not place[0].startswith("layers/dropout.py")}
+        assert sum(own.values()) <= AT_MOST, own
+
+
+def test_what_float32_loses_is_computed_again_and_the_step_goes_on(store, monkeypatch):
+    """Where a sentence underflows, the step is computed once more, looking at each sentence."""
+    run = student_of(store, objective=OBJECTIVES["structural"], schedule=SHORT)
+
+    def lossy(loop: Distiller) -> list[float]:
+        with torch.no_grad():
+            for name, parameter in loop.model.named_parameters():
+                if "transitions" in name:
+                    parameter[0, :] = -200.0
+                    parameter[:, 1] = -200.0
+        losses = list[float]()
+        step = loop._train_batch
+        loop._train_batch = lambda *where: losses.append(float((sums := step(*where))["total"])) or sums
+        loop.train(lambda _: None)
+        return losses
+
+    here = lossy(distiller(store.storage, run, folder="lossy here"))
+    with gpu():
+        loop = distiller(store.storage, run, folder="lossy there", worker=Worker(device=GPU))
+        loop.model.to(GPU)
+        there = lossy(loop)
+    assert there == pytest.approx(here, rel=1e-4)
+
+
+def test_a_gradient_that_is_not_finite_is_named_with_its_batch(store):
+    run = student_of(store, objective=OBJECTIVES["gold"], schedule=SHORT)
+    loop = distiller(store.storage, run, folder="broken")
+    step = loop._train_batch
+
+    def broken(epoch, number, rows):
+        if number == 2:
+            for parameter in loop.model.parameters():
+                parameter.register_hook(lambda gradient: gradient * float("nan"))
+        return step(epoch, number, rows)
+
+    loop._train_batch = broken
+    with pytest.raises(RunError, match="epoch 0, batch 2: the gradient is not finite"):
+        loop.train(lambda _: None)
+
+
+def test_the_fake_counts_what_waits():
+    with gpu() as waits:
+        there = torch.ones(2, 3, device="cuda")
+        assert isinstance(there, OnGPU)
+        assert waits.total() == 0
+        for wait in (
+            lambda: float(there.sum()), there.tolist, lambda: there[there > 0], lambda: there[:, [0, 2]],
+            there.cpu, lambda: torch.ones(2).to("cuda"), lambda: torch.tensor([1, 2], device="cuda"),
+            there.nonzero,
+        ):  # fmt: skip
+            before = waits.total()
+            wait()
+            assert waits.total() == before + 1
+        before = waits.total()
+        torch.ones(2).pin_memory().to("cuda", non_blocking=True)
+        weight = torch.nn.Linear(3, 2).to("cuda").weight  # two parameters
+        (weight * there.sum(0)).sum().backward()
+        assert waits.total() == before + 2
+        assert log_partition(Chain(there[None], there.new_ones(1, dtype=torch.long) * 2)).shape == (1,)
