@@ -87,7 +87,7 @@ class _Gpu(TorchDispatchMode):
         if func is _ATEN._to_copy.default:
             there = self._copied(args[0], asked, kwargs)
         elif func is _ATEN.copy_.default:
-            self._written(*args[:2])
+            self._written(*args[:2], later=args[2] if len(args) > 2 else kwargs.get("non_blocking", False))
         elif asked is not None:
             # In a backward pass C++ makes tensors where it sees those of the GPU.
             there = there or self.backward or torch.device(asked).type == "cuda"
@@ -111,8 +111,9 @@ class _Gpu(TorchDispatchMode):
             self._note("a tensor is sent")
         return there
 
-    def _written(self, into: Any, source: Any) -> None:
-        if isinstance(into, OnGPU) != isinstance(source, OnGPU):
+    def _written(self, into: Any, source: Any, later: bool) -> None:
+        pinned = later and (getattr(into, "pinned", False) or getattr(source, "pinned", False))
+        if isinstance(into, OnGPU) != isinstance(source, OnGPU) and not pinned:
             self._note("a tensor is sent" if isinstance(into, OnGPU) else "a tensor is read")
 
     def _looked_at(self, func: Any, args: Any) -> None:
@@ -173,6 +174,10 @@ class _Calls(TorchFunctionMode):
             made = args[0].clone()
             made.pinned = True
             return made
+        if func is torch.empty and kwargs.pop("pin_memory", False):
+            made = func(*args, **kwargs)
+            made.pinned = True
+            return made
         if func is torch.Tensor.is_pinned:
             return getattr(args[0], "pinned", False)
         if func in (torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu):
@@ -229,13 +234,14 @@ def gpu() -> Iterator[Counter[tuple[str, str]]]:
         last = (own or frames)[-1]
         waits[f"{last.filename.rsplit('/raykd/', 1)[-1]}:{last.lineno}", reason] += 1
 
-    modules, own = engine._module, Kernels()
+    modules, own, synchronize = engine._module, Kernels(), torch.cuda.synchronize
+    torch.cuda.synchronize = lambda *_: note("all is waited for")
     engine._module = lambda name: own if name == "triton_kernels" else modules(name)
     try:
         with _Gpu(note) as device, _Calls(device, note):
             yield waits
     finally:
-        engine._module = modules
+        engine._module, torch.cuda.synchronize = modules, synchronize
 
 
 class Kernels:

@@ -15,6 +15,7 @@ from torch import Tensor
 from raykd.errors import OtherVersionError, StoreError
 from raykd.layout import CHECKPOINT
 from raykd.storage import Storage
+from raykd.structures.device import fetched
 
 DIGEST = 32
 
@@ -56,7 +57,7 @@ def write_checkpoint(folder: Storage, progress: Progress, states: Mapping[str, S
     """Replace the checkpoint in `folder`."""
     state = {"progress": vars(progress), **{name: each.state_dict() for name, each in states.items()}}
     buffer = io.BytesIO()
-    torch.save(state, buffer)
+    torch.save(fetched(state), buffer)
     state_bytes = buffer.getvalue()
     folder.write(CHECKPOINT, sha256(state_bytes).digest() + state_bytes)
 

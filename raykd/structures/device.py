@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,6 +23,27 @@ def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
     if torch.device(device).type == "cpu" or tensor.device.type != "cpu":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def fetched(tree: Any) -> Any:
+    """Nested dicts and lists with all their tensors on the CPU; those of a GPU are waited for once."""
+    waited_for = list[Tensor]()
+
+    def here(each: Any) -> Any:
+        if isinstance(each, dict):
+            return {name: here(part) for name, part in each.items()}
+        if isinstance(each, list | tuple):
+            return type(each)(here(part) for part in each)
+        if not isinstance(each, Tensor) or each.device.type == "cpu":
+            return each
+        waited_for.append(each)
+        room = torch.empty(each.shape, dtype=each.dtype, pin_memory=True)
+        return room.copy_(each.detach(), non_blocking=True)
+
+    found = here(tree)
+    if waited_for:
+        torch.cuda.synchronize(waited_for[0].device)
+    return found
 
 
 @lru_cache(maxsize=1024)

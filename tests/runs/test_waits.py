@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from raykd.errors import RunError
+from raykd.runs.checkpoint import Progress, read_checkpoint, write_checkpoint
 from raykd.runs.distil import Distiller, Worker
 from raykd.runs.prepare import prepare
 from raykd.storage import Storage
 from raykd.structures import Chain, log_partition
 from tests.fake_gpu import GPU, OnGPU, gpu
-from tests.runs.loops import distiller
+from tests.runs.loops import distiller, same, weights_of
 from tests.runs.small import prepared, recipe, student_of
 from tests.teachers.checkpoints import make_checkpoint
 
@@ -108,6 +109,23 @@ def test_what_float32_loses_is_computed_again_and_the_step_goes_on(store, monkey
         loop.model.to(GPU)
         there = lossy(loop)
     assert there == pytest.approx(here, rel=1e-4)
+
+
+def test_a_checkpoint_waits_once(store, tmp_path):
+    run = student_of(store, objective=OBJECTIVES["gold"], schedule=SHORT)
+    model = distiller(store.storage, run, folder="saved").model
+    folder, expected = Storage(str(tmp_path)), weights_of(model)
+    with gpu() as waits:
+        model.to(GPU)
+        optimiser = torch.optim.Adam(model.parameters())
+        before = waits.total()
+        write_checkpoint(
+            folder, Progress(best_weights=model.state_dict()), {"model": model, "optimiser": optimiser}
+        )
+        assert waits.total() == before + 1
+    progress, states = read_checkpoint(folder, torch.device("cpu"))
+    assert same(states["model"], expected)
+    assert same(progress.best_weights, expected)
 
 
 def test_a_gradient_that_is_not_finite_is_named_with_its_batch(store):
