@@ -58,6 +58,8 @@ def at_work(
             monitor.watched(),
         ):
             _started(monitor, f"corpora read, {counted(len(cluster.nodes), 'node')} of Ray", warnings)
+            if not cluster.dashboard:
+                monitor.warn("Ray's dashboard does not run: no run can have several workers")
             monitor.watchers.append(Exposed(sweep.file.name))
             sweep.nodes.warn = monitor.warn
             if len(cluster.nodes) > 1:

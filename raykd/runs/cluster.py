@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -55,9 +56,9 @@ def connected(
     address = address or os.environ.get("RAY_ADDRESS")
     try:
         with _sigterm_restored():
-            _join(address) if address else _start()
+            dashboard = _join(address) if address else _start()
         with nullcontext() if address else _watched(died):
-            yield topology(autoscale if address else ())
+            yield replace(topology(autoscale if address else ()), dashboard=dashboard)
     finally:
         ray.shutdown()
 
@@ -119,11 +120,13 @@ def ask_for(bundles: Sequence[Mapping[str, float]]) -> None:
     request_resources(bundles=[dict(bundle) for bundle in bundles])
 
 
-def _join(address: str) -> None:
+def _join(address: str) -> bool:
+    """Join a cluster; whether it has a dashboard."""
     _check_answers(address)
     options = _quietly()
     try:
-        ray.init(address=address, runtime_env={"env_vars": worker_variables()}, **options)
+        context = ray.init(address=address, runtime_env={"env_vars": worker_variables()}, **options)
+        return bool(context.dashboard_url)
     except (RuntimeError, ConnectionError, RayError) as error:
         hint = "a cluster with authentication needs RAY_AUTH_MODE=token and its RAY_AUTH_TOKEN here"
         raise PlacementError(
@@ -131,9 +134,9 @@ def _join(address: str) -> None:
         ) from error
 
 
-def _start() -> None:
+def _start() -> bool:
     """Start Ray on this machine, for this process alone: it listens on the loopback interface, and asks for a token
-    that only the processes which come of this one have."""
+    that only the processes which come of this one have. Where its dashboard does not start, without; whether it did."""
     ray_constants.ENABLE_RAY_CLUSTER = False
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # the same, for Ray's own processes
     # Without a mode Ray chooses authentication by token, and with a token it writes none into the home folder.
@@ -142,19 +145,20 @@ def _start() -> None:
     how = {
         "num_cpus": _cpus(),
         "resources": {PROBE: 1},
-        # Train's placement-group cleaner polls the dashboard, and hangs without.
-        "include_dashboard": True,
         "object_store_memory": 512 << 20,
     }
-    for again in (True, False):
+    # Train's placement-group cleaner polls the dashboard, and hangs without.
+    dashboard, left = True, 2
+    while True:
         try:
-            ray.init(address="local", **how, **_quietly())
-            return
+            ray.init(address="local", include_dashboard=dashboard, **how, **_quietly())
+            return dashboard
         except (
             Exception
         ) as error:  # Ray raises many kinds, and Exception itself where a node starts too slowly
             ray.shutdown()
-            if not again:
+            left, dashboard = left - 1, "dashboard" not in str(error).lower()
+            if not left:
                 raise PlacementError(
                     f"Ray does not start on this machine ({_reason(error)}); make room in its folder "
                     "($RAY_TMPDIR, else /tmp/ray), in /dev/shm and in memory"

@@ -59,6 +59,11 @@ def concurrency(resources: Resources, cluster: Topology, role: RunRole = "studen
         PlacementError: if one run, or as many as are asked for, cannot be placed.
     """
     own, section = resources.of(role), _section(resources, role)
+    if own.workers > 1 and not cluster.dashboard:
+        raise PlacementError(
+            f"{section}.workers: Ray Train waits for Ray's dashboard where a run has several workers, and it does not "
+            f"run. Set {section}.workers: 1, or start it (its log is dashboard.log in Ray's folder)"
+        )
     group, most = group_of(own), cluster.grown
     fits = most.fits(group)
     if fits < 1:

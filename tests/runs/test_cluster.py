@@ -94,6 +94,26 @@ def test_ray_that_starts_too_slowly_is_tried_again_and_then_one_sentence(monkeyp
     assert len(tried) == 2
 
 
+WITHOUT_DASHBOARD = """
+import ray
+from raykd.runs.cluster import connected
+with connected() as cluster:
+    print(cluster.dashboard, ray.get(ray.remote(lambda: 7).remote()))
+"""
+
+
+@pytest.mark.slow
+def test_ray_whose_dashboard_does_not_start_is_started_without(tmp_path):
+    named = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    impatient = {"RAY_DASHBOARD_STARTUP_TIMEOUT_S": "0", "RAYKD_CPUS": "1", "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, "-c", WITHOUT_DASHBOARD]
+    done = subprocess.run(
+        command, env=named | impatient | {"HOME": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "False 7\n"
+
+
 @pytest.mark.slow
 def test_ray_that_does_not_start_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()

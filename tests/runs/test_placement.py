@@ -76,6 +76,13 @@ def test_what_cannot_be_placed_is_refused_with_its_arithmetic(asked, cluster, me
     assert str(refused.value) == message
 
 
+def test_several_workers_of_a_run_need_rays_dashboard():
+    without = replace(Topology.of({"CPU": 8.0}), dashboard=False)
+    assert concurrency(Resources(), without) == 8
+    with pytest.raises(PlacementError, match=r"resources\.workers: Ray Train waits for Ray's dashboard"):
+        concurrency(Resources(workers=2), without)
+
+
 GPU_NODE = {"CPU": 16.0, "GPU": 1.0}
 
 
