@@ -253,6 +253,12 @@ class Kernels:
         asked.pop("token")
         return scaled.Sums(*map(OnGPU, scaled.sum_product(_chain_here(chain), **asked)))
 
+    def covariance(self, chain: Chain, along_BTY: OnGPU) -> tuple[OnGPU, ...]:
+        return tuple(map(OnGPU, scaled.covariance(_chain_here(chain), along_BTY.here, None)))
+
+    def posterior(self, chain: Chain, teacher_BTY: OnGPU, **_: bool) -> tuple[OnGPU, ...]:
+        return tuple(map(OnGPU, engine._posterior(_chain_here(chain), teacher_BTY.here)))
+
 
 def _chain_here(chain: Chain) -> Chain:
     return Chain.unchecked(*(None if part is None else _here(part.detach()) for part in chain.parts()))

@@ -108,11 +108,11 @@ def sum_product(chain: Chain, *, pair: bool, sides: bool = False) -> Sums:
     left_BTY = run.plan.unpack(run.forward_NY, time)
     right_BTY = run.plan.unpack(run.weights_NY * run.backward_NY * run.level_N1, time)
     weights_BYY, _ = transition_weights(chain)
-    pair_BYY = _summed_pairs(left_BTY, right_BTY) * weights_BYY if pair else empty
+    pair_BYY = summed_pairs(left_BTY, right_BTY) * weights_BYY if pair else empty
     return Sums(run.log_z_B, run.ok_B, token_BTY, pair_BYY, left_BTY, right_BTY)
 
 
-def _summed_pairs(left_BTY: Tensor, right_BTY: Tensor) -> Tensor:
+def summed_pairs(left_BTY: Tensor, right_BTY: Tensor) -> Tensor:
     return torch.bmm(left_BTY[:, :-1].transpose(1, 2), right_BTY[:, 1:])
 
 
@@ -194,9 +194,9 @@ def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tup
     token_BTY = plan.unpack(token_NY, time)
     out_BTY = plan.unpack(da_NY * b_NY + a_NY * db_NY, time) - token_BTY * mean_B[:, None, None]
     left_BTY, right_BTY = plan.unpack(a_NY, time), plan.unpack(run.weights_NY * b_NY, time)
-    counts_BYY = _summed_pairs(left_BTY, right_BTY)
+    counts_BYY = summed_pairs(left_BTY, right_BTY)
     weights_BYY, _ = transition_weights(chain)
-    out_BYY = _summed_pairs(plan.unpack(da_NY, time), right_BTY) + _summed_pairs(
+    out_BYY = summed_pairs(plan.unpack(da_NY, time), right_BTY) + summed_pairs(
         left_BTY, plan.unpack(r_NY, time)
     )
     if along_BYY is not None:

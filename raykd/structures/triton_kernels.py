@@ -1,21 +1,25 @@
-"""Forward-backward on CUDA as one fused Triton kernel: a program per sentence, the loop over time inside.
+"""Forward-backward and Hessian products on CUDA, each as one fused Triton kernel: a program per sentence, the loops
+over time inside.
 
-The transition weights stay in registers during the forward and the backward sweep, so a call is this kernel, a few
-small ones around it, and one batched product for the transitions' moments. The recursion and its bound on underflow are
-those of `scaled`. Operations without a kernel here (decoding, Hessian products) run as plain PyTorch.
+The transition weights stay in registers during all sweeps, so a call is one kernel, a few small ones around it, and
+batched products for what belongs to transitions. The recursions and their bound on underflow are those of `scaled`.
+Operations without a kernel here (decoding) run as plain PyTorch.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import triton  # pyright: ignore[reportMissingImports]
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 
-from raykd.structures.scaled import LOST_MASS, Sums, shifted_exp, transition_weights
+from raykd.structures.differentiable import end_rows
+from raykd.structures.scaled import LOST_MASS, Sums, shifted_exp, summed_pairs, transition_weights
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from raykd.structures.chain import Chain
 
 KIND = "triton_kernels"
@@ -72,32 +76,171 @@ def _sweep(
     tl.store(worst + sentence, largest.to(tl.float64))
 
 
+@triton.jit
+def _product(
+    emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, given,
+    log_z, worst, value, lost, left, step, right, tangent, below, through, time, tags, tiny, unseen,
+    POSTERIOR: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One sentence: what the Hessian of log Z times the direction `given` is made of; of a posterior the direction is
+    the gradient of Σ_t KL(given_t ‖ p_t) in the marginals, whose value it gives too.
+
+    a into `left`, w / c into `step`, b into `right`, their tangents into `tangent` and `below`, and what carries that
+    of b into `through`; names as in `scaled.covariance`.
+    """
+    sentence = tl.program_id(0).to(tl.int64)
+    size = tl.load(lengths + sentence)
+    tag = tl.arange(0, BLOCK)
+    inside = tag < tags
+    square = inside[:, None] & inside[None, :]
+    place = tag[:, None] * tags + tag[None, :]
+    weights = tl.load(matrix + sentence * matrix_step + place, mask=square, other=0.0)
+    row = sentence * time * tags + tag
+    forward = tl.load(start + sentence * start_step + tag, mask=inside, other=0.0)
+    total = tl.zeros((), tl.float64)
+    for t in range(size):
+        scores = tl.load(emissions + row + t * tags, mask=inside, other=float("-inf"))
+        peak = tl.max(scores, 0)
+        peak = tl.where(peak == float("-inf"), 0.0, peak)
+        weight = tl.exp(scores - peak)
+        if t > 0:
+            forward = tl.sum(forward[:, None] * weights, 0)
+        forward = forward * weight
+        scale = tl.sum(forward, 0)
+        forward = tl.where(scale > tiny, forward / scale, 0.0)
+        tl.store(left + row + t * tags, forward, mask=inside)
+        tl.store(step + row + t * tags, weight / scale, mask=inside)
+        total += peak.to(tl.float64) + tl.log(scale.to(tl.float64))
+    final = tl.load(end + sentence * end_step + tag, mask=inside, other=0.0)
+    mass = tl.sum(forward * final, 0)
+    tl.store(log_z + sentence, total + tl.log(mass.to(tl.float64)))
+    backward = final / mass
+    behind = backward * 0.0
+    largest = mass * 0.0
+    unknown = mass * 0.0
+    cost = tl.zeros((), tl.float64)
+    tl.debug_barrier()  # the rows read below were written by other threads of this program
+    for done in range(size):
+        t = size - 1 - done
+        forward = tl.load(left + row + t * tags, mask=inside, other=0.0)
+        weight = tl.load(step + row + t * tags, mask=inside, other=0.0)
+        along = tl.load(given + row + t * tags, mask=inside, other=0.0)
+        largest = tl.maximum(largest, tl.max(backward, 0) * tl.maximum(tl.max(weight, 0), 1.0))
+        backward = backward / tl.sum(forward * backward, 0)
+        marginal = forward * backward
+        if POSTERIOR:
+            kept = tl.maximum(marginal, tiny)
+            nats = tl.log(tl.maximum(along, tiny)) - tl.log(kept)
+            cost += tl.sum(tl.where(along > 0, along * nats, 0.0).to(tl.float64), 0)
+            # the teacher allows it, and its marginal underflowed: its log-probability is unknown in this precision
+            unknown = tl.maximum(unknown, tl.max(tl.where((marginal < kept) & (along > unseen), 1.0, 0.0), 0))
+            along = tl.where(marginal == kept, -along / kept, 0.0)
+        along = along - tl.sum(marginal * along, 0)  # a constant per token changes nothing
+        carried = weight * (backward * along + behind)
+        tl.store(right + row + t * tags, backward, mask=inside)
+        tl.store(tangent + row + t * tags, along, mask=inside)
+        tl.store(below + row + t * tags, behind, mask=inside)
+        tl.store(through + row + t * tags, carried, mask=inside)
+        behind = tl.sum(weights * carried[None, :], 1)
+        backward = tl.sum(weights * (weight * backward)[None, :], 1)
+    tl.store(worst + sentence, largest.to(tl.float64))
+    tl.store(value + sentence, cost)
+    tl.store(lost + sentence, unknown.to(tl.float64))
+    tl.debug_barrier()
+    ahead = behind * 0.0
+    for t in range(size):
+        forward = tl.load(left + row + t * tags, mask=inside, other=0.0)
+        weight = tl.load(step + row + t * tags, mask=inside, other=0.0)
+        along = tl.load(tangent + row + t * tags, mask=inside, other=0.0)
+        ahead = forward * along + tl.sum(ahead[:, None] * weights, 0) * weight
+        tl.store(tangent + row + t * tags, ahead, mask=inside)
+
+
+class _Scores(NamedTuple):
+    """A chain as the kernels read it. `shift_B` is what they leave out of log Z."""
+
+    chain: Chain
+    weights_BYY: Tensor
+    start_BY: Tensor
+    end_BY: Tensor
+    emissions_BTY: Tensor
+    shift_B: Tensor
+
+    @classmethod
+    def of(cls, chain: Chain) -> _Scores:
+        if chain.tags > MOST_TAGS:
+            raise NotImplementedError(f"the kernels hold up to {MOST_TAGS} tags; got {chain.tags}")
+        _, start_BY, end_BY = chain.filled()
+        weights_BYY, shift_B = transition_weights(chain)
+        (start_BY, first_B1), (end_BY, final_B1) = shifted_exp(start_BY), shifted_exp(end_BY)
+        shift_B = (chain.lengths_B - 1) * shift_B.double() + first_B1[:, 0] + final_B1[:, 0]
+        parts = (each.contiguous() for each in (weights_BYY, start_BY, end_BY, chain.emissions_BTY))
+        return cls(chain, *parts, shift_B)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The kernels' first ones: of each part that sentences may share, also how far it is to the next one's."""
+        Y = self.chain.tags
+        parts = ((self.weights_BYY, Y * Y), (self.start_BY, Y), (self.end_BY, Y))
+        steps = (each for part, size in parts for each in (part, size * (len(part) > 1)))
+        return (self.emissions_BTY, self.chain.lengths_B.long(), *steps)
+
+    @property
+    def options(self) -> dict[str, int]:
+        """Of every launch."""
+        Y = self.chain.tags
+        return {"BLOCK": max(16, triton.next_power_of_2(Y)), "num_warps": 1 if Y <= 32 else 4}
+
+    def ok(self, log_z_B: Tensor, worst_B: Tensor) -> Tensor:
+        """Of which sentences underflow lost nothing that counts; as in `scaled.recur`."""
+        _, T, Y = self.emissions_BTY.shape
+        tiny = torch.finfo(self.chain.dtype).tiny
+        return (worst_B * (tiny * T * Y * (Y + 1)) < LOST_MASS) & log_z_B.isfinite()
+
+
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
     """log Z, marginals and expected transitions by the fused kernel; as `scaled.sum_product`."""
-    chain = chain.detach()
-    B, T, Y = chain.emissions_BTY.shape
-    if Y > MOST_TAGS:
-        raise NotImplementedError(f"the kernel holds up to {MOST_TAGS} tags; got {Y}")
-    _, start_BY, end_BY = chain.filled()
-    weights_BYY, shift_B = transition_weights(chain)
-    (start_BY, first_B1), (end_BY, final_B1) = shifted_exp(start_BY), shifted_exp(end_BY)
-    emissions_BTY = chain.emissions_BTY.contiguous()
-    token_BTY, left_BTY, right_BTY = (torch.zeros_like(emissions_BTY) for _ in range(3))
-    log_z_B, worst_B = emissions_BTY.new_empty(2, B, dtype=torch.float64)
+    scores = _Scores.of(chain.detach())
+    B, T, Y = scores.emissions_BTY.shape
+    token_BTY, left_BTY, right_BTY = (torch.zeros_like(scores.emissions_BTY) for _ in range(3))
+    log_z_B, worst_B = token_BTY.new_empty(2, B, dtype=torch.float64)
     tiny = torch.finfo(chain.dtype).tiny
     _sweep[(B,)](  # type: ignore[index]
-        emissions_BTY, chain.lengths_B.long(),
-        weights_BYY.contiguous(), Y * Y * (len(weights_BYY) > 1),
-        start_BY.contiguous(), Y * (len(start_BY) > 1), end_BY.contiguous(), Y * (len(end_BY) > 1),
-        log_z_B, worst_B, token_BTY, left_BTY, right_BTY, T, Y, tiny,
-        BLOCK=max(16, triton.next_power_of_2(Y)), num_warps=1 if Y <= 32 else 4,
-    )  # fmt: skip
-    log_z_B = log_z_B + (chain.lengths_B - 1) * shift_B.double() + first_B1[:, 0] + final_B1[:, 0]
-    ok_B = (worst_B * (tiny * T * Y * (Y + 1)) < LOST_MASS) & log_z_B.isfinite()
-    empty = token_BTY.new_empty(0)
-    pair_BYY = empty
-    if pair:
-        pair_BYY = torch.bmm(left_BTY[:, :-1].transpose(1, 2), right_BTY[:, 1:]) * weights_BYY
-    return Sums(
-        log_z_B, ok_B, token_BTY, pair_BYY, left_BTY if sides else empty, right_BTY if sides else empty
+        *scores.arguments, log_z_B, worst_B, token_BTY, left_BTY, right_BTY, T, Y, tiny, **scores.options
     )
+    log_z_B = log_z_B + scores.shift_B
+    empty = token_BTY.new_empty(0)
+    pair_BYY = summed_pairs(left_BTY, right_BTY) * scores.weights_BYY if pair else empty
+    sums = (left_BTY, right_BTY) if sides else (empty, empty)
+    return Sums(log_z_B, scores.ok(log_z_B, worst_B), token_BTY, pair_BYY, *sums)
+
+
+def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The Hessian of log Z times a direction of the emissions; as `scaled.covariance`."""
+    _, token_BTY, pair_BYY, ok_B = _second(chain, along_BTY, posterior=False)
+    return token_BTY, pair_BYY, ok_B
+
+
+def posterior(
+    chain: Chain, teacher_BTY: Tensor, *, token: bool, pair: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Σ_t KL(q_t ‖ p_t) [B] in float64, its gradient (token and transition parts), and `ok`."""
+    return _second(chain, teacher_BTY.to(chain.dtype), posterior=True)
+
+
+def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    scores = _Scores.of(chain.detach())
+    B, T, Y = scores.emissions_BTY.shape
+    a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY = scores.emissions_BTY.new_zeros(6, B, T, Y)
+    log_z_B, worst_B, value_B, lost_B = a_BTY.new_empty(4, B, dtype=torch.float64)
+    limits = torch.finfo(chain.dtype)
+    _product[(B,)](  # type: ignore[index]
+        *scores.arguments, given_BTY.detach().contiguous(), log_z_B, worst_B, value_B, lost_B,
+        a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY, T, Y, limits.tiny, limits.eps * 1e-2,
+        POSTERIOR=posterior, **scores.options,
+    )  # fmt: skip
+    mean_B11 = end_rows(da_BTY * b_BTY, chain.lengths_B).sum(1)[:, None, None]
+    token_BTY = da_BTY * b_BTY + a_BTY * (db_BTY - b_BTY * mean_B11)
+    pair_BYY = summed_pairs(da_BTY - a_BTY * mean_B11, step_BTY * b_BTY) + summed_pairs(a_BTY, through_BTY)
+    ok_B = scores.ok(log_z_B + scores.shift_B, worst_B) & (lost_B == 0)
+    return value_B, token_BTY, pair_BYY * scores.weights_BYY, ok_B

@@ -25,6 +25,7 @@ OBJECTIVES = {
     "top_k": {"kind": "top_k", "k": 3},
     "top_wk": {"kind": "top_wk", "k": 3},
     "structural": {"kind": "structural"},
+    "posterior": {"kind": "posterior"},
     "structural at 2": {"kind": "structural", "temperature": 2, "temperature_mode": "global"},
     "logits": {"kind": "logits"},
 }

@@ -1,4 +1,4 @@
-"""The fused CUDA kernel against plain PyTorch: on a GPU where there is one, else in Triton's interpreter.
+"""The fused CUDA kernels against plain PyTorch: on a GPU where there is one, else in Triton's interpreter.
 
 The interpreter shows that the kernel's arithmetic is right, not that it compiles or is fast. Each test runs in its own
 process, because Triton reads its environment once.
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 COMPARE = """
 import sys, torch
-from raykd.structures import Chain, scaled, triton_kernels
+from raykd.structures import Chain, engine, scaled, triton_kernels
 device, dtype, own = sys.argv[1], getattr(torch, sys.argv[2]), sys.argv[3] == "own"
 B, T, Y = 5, 6, 5
 generator = torch.Generator().manual_seed(0)
@@ -30,20 +30,41 @@ lengths = torch.tensor([6, 1, 3, 2, 6])
 emissions = part(B, T, Y) * 3
 emissions[torch.arange(T) >= lengths[:, None]] = float("nan")
 chain = Chain(emissions, lengths, transitions, part(Y), part(B, Y)).to(device)
-found = triton_kernels.sum_product(chain, token=True, pair=True, sides=True)
-plain = scaled.sum_product(chain, pair=True, sides=True)
-tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-for name in found._fields:
-    one, other = getattr(found, name).double(), getattr(plain, name).double()
-    torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance, msg=lambda text: name + ": " + text)
+along = part(B, T, Y)
+along[torch.arange(T) >= lengths[:, None]] = float("nan")
+along, teacher = along.to(device), torch.softmax(part(B, T, Y) * 2, 2).to(device)
+pairs = {
+    "sums": (
+        triton_kernels.sum_product(chain, token=True, pair=True, sides=True),
+        scaled.sum_product(chain, pair=True, sides=True),
+    ),
+    "covariance": (
+        triton_kernels.covariance(chain, along), scaled.covariance(chain, along.nan_to_num(0), None)
+    ),
+    "posterior": (
+        triton_kernels.posterior(chain, teacher, token=True, pair=True), engine._posterior(chain, teacher)
+    ),
+}
+tolerance = 2e-5 if dtype == torch.float32 else 1e-11
+for name, (found, plain) in pairs.items():
+    for number, (one, other) in enumerate(zip(found, plain, strict=True)):
+        torch.testing.assert_close(
+            one.double(), other.double(), atol=tolerance, rtol=tolerance,
+            msg=lambda text: f"{name} {number}: {text}",
+        )
+# A tag whose marginal underflows and that the teacher allows.
+certain = Chain(torch.tensor([[[0.0, -900.0]]], dtype=dtype), torch.tensor([1]), torch.zeros(2, 2, dtype=dtype))
+evenly = torch.full((1, 1, 2), 0.5, dtype=dtype, device=device)
+assert not triton_kernels.posterior(certain.to(device), evenly, token=True, pair=True)[3].any()
 impossible = Chain(torch.zeros(1, 3, 2), torch.tensor([3]), torch.full((2, 2), float("-inf"))).to(device)
 assert not triton_kernels.sum_product(impossible, token=True, pair=True).ok_B.any()
+assert not triton_kernels.covariance(impossible, torch.ones(1, 3, 2, device=device))[2].any()
 """
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("own", ["shared", "own"])
-def test_the_fused_kernel_agrees_with_plain_pytorch(dtype, own):
+def test_the_fused_kernels_agree_with_plain_pytorch(dtype, own):
     cuda = torch.cuda.is_available()
     environment = os.environ if cuda else {**os.environ, "TRITON_INTERPRET": "1"}
     command = [sys.executable, "-c", COMPARE, "cuda" if cuda else "cpu", dtype, own]
