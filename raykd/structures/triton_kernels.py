@@ -174,8 +174,8 @@ class _Scores(NamedTuple):
         weights_BYY, shift_B = transition_weights(chain)
         (start_BY, first_B1), (end_BY, final_B1) = shifted_exp(start_BY), shifted_exp(end_BY)
         shift_B = (chain.lengths_B - 1) * shift_B.double() + first_B1[:, 0] + final_B1[:, 0]
-        parts = (each.contiguous() for each in (weights_BYY, start_BY, end_BY, chain.emissions_BTY))
-        return cls(chain, *parts, shift_B)
+        weights_BYY, start_BY, end_BY = (each.contiguous() for each in (weights_BYY, start_BY, end_BY))
+        return cls(chain, weights_BYY, start_BY, end_BY, chain.emissions_BTY.contiguous(), shift_B)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
