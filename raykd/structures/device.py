@@ -20,7 +20,7 @@ _deferred: ContextVar[list[Tensor] | None] = ContextVar("deferred", default=None
 
 def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
     """The tensor on a device; to a GPU it is sent from pinned memory, and nothing waits."""
-    if torch.device(device).type == "cpu" or tensor.device.type != "cpu":
+    if torch.device(device).type != "cuda" or tensor.device.type != "cpu":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
