@@ -148,7 +148,7 @@ def _start() -> bool:
         "object_store_memory": 512 << 20,
     }
     # Train's placement-group cleaner polls the dashboard, and hangs without.
-    dashboard, left = True, 2
+    dashboard, tries = True, 2
     while True:
         try:
             ray.init(address="local", include_dashboard=dashboard, **how, **_quietly())
@@ -157,8 +157,8 @@ def _start() -> bool:
             Exception
         ) as error:  # Ray raises many kinds, and Exception itself where a node starts too slowly
             ray.shutdown()
-            left, dashboard = left - 1, "dashboard" not in str(error).lower()
-            if not left:
+            tries, dashboard = tries - 1, "dashboard" not in str(error).lower()
+            if not tries:
                 raise PlacementError(
                     f"Ray does not start on this machine ({_reason(error)}); make room in its folder "
                     "($RAY_TMPDIR, else /tmp/ray), in /dev/shm and in memory"

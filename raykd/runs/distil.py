@@ -138,7 +138,7 @@ class Distiller:
         self._evaluate = evaluate
         self.progress = Progress()
         self._sums: dict[str, Tensor] = {}
-        """What the epoch's losses add to `progress.sums`, on the device until they are read."""
+        """The sums of losses since `progress.sums` was last added to, on the device until they are read."""
         self._norm: Tensor | None = None
         """Of the gradient of the last step, which is looked at with the next one's loss."""
         self._length = PlanLength(

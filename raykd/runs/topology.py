@@ -87,7 +87,7 @@ class Topology:
     left_out: bool = False
     """Whether nodes of it were left out (`nodes.py`): as many at once as are asked for are then the most."""
     dashboard: bool = True
-    """Whether Ray's dashboard runs, for which Ray Train waits where a run has several workers."""
+    """True where Ray's dashboard runs, for which Ray Train waits where a run has several workers."""
 
     @staticmethod
     def of(*nodes: Amounts) -> Topology:

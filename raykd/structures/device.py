@@ -1,6 +1,6 @@
-"""What keeps a program from waiting for a GPU: data are sent without waiting, and checks are read together.
+"""Avoiding waits for a GPU: data are sent without waiting, and checks are read together.
 
-A GPU computes what it was told while the program goes on. The program stops where it reads a value, and where it sends
+A GPU computes while the program goes on. The program stops where it reads a value, and where it sends
 one from memory that the system may move: each time until everything before is computed.
 """
 
@@ -53,7 +53,7 @@ def indices(numbers: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 def holds(condition: Tensor) -> bool:
-    """Whether `condition` is true everywhere. Within `deferred` a GPU is not waited for: it is taken to be."""
+    """Return True where `condition` is true everywhere. Within `deferred` a GPU is not waited for: True."""
     waiting = _deferred.get()
     if waiting is None or condition.device.type == "cpu":
         return bool(condition.all())

@@ -27,11 +27,12 @@ MOST_TAGS = 128  # a larger matrix of weights does not fit into the registers of
 
 
 @triton.jit
-def _sweep(
-    emissions, lengths, matrix, matrix_step, start, start_step, end, end_step,
-    log_z, worst, token, left, right, time, tags, tiny, BLOCK: tl.constexpr,
+def _ahead(
+    emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, log_z, left, scaled, time, tags, tiny,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One sentence: a into `left`, w ∘ b / c into `right`, marginals into `token`; shifted log Z, underflow bound."""
+    """The forward sweep of one sentence: a into `left`, w / c into `scaled`, and the shifted log Z. Returns where the
+    sentence is, its weights, and the mass of all its labellings."""
     sentence = tl.program_id(0).to(tl.int64)
     size = tl.load(lengths + sentence)
     tag = tl.arange(0, BLOCK)
@@ -53,11 +54,24 @@ def _sweep(
         scale = tl.sum(forward, 0)
         forward = tl.where(scale > tiny, forward / scale, 0.0)
         tl.store(left + row + t * tags, forward, mask=inside)
-        tl.store(right + row + t * tags, weight / scale, mask=inside)
+        tl.store(scaled + row + t * tags, weight / scale, mask=inside)
         total += peak.to(tl.float64) + tl.log(scale.to(tl.float64))
     final = tl.load(end + sentence * end_step + tag, mask=inside, other=0.0)
     mass = tl.sum(forward * final, 0)
     tl.store(log_z + sentence, total + tl.log(mass.to(tl.float64)))
+    return sentence, size, inside, row, weights, final, mass
+
+
+@triton.jit
+def _sweep(
+    emissions, lengths, matrix, matrix_step, start, start_step, end, end_step,
+    log_z, worst, token, left, right, time, tags, tiny, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One sentence: a into `left`, w ∘ b / c into `right`, marginals into `token`; shifted log Z, underflow bound."""
+    sentence, size, inside, row, weights, final, mass = _ahead(
+        emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, log_z, left, right, time, tags, tiny,
+        BLOCK,
+    )  # fmt: skip
     backward = final / mass
     largest = mass * 0.0
     tl.debug_barrier()  # the rows read below were written by other threads of this program
@@ -88,32 +102,10 @@ def _product(
     a into `left`, w / c into `step`, b into `right`, their tangents into `tangent` and `below`, and what carries that
     of b into `through`; names as in `scaled.covariance`.
     """
-    sentence = tl.program_id(0).to(tl.int64)
-    size = tl.load(lengths + sentence)
-    tag = tl.arange(0, BLOCK)
-    inside = tag < tags
-    square = inside[:, None] & inside[None, :]
-    place = tag[:, None] * tags + tag[None, :]
-    weights = tl.load(matrix + sentence * matrix_step + place, mask=square, other=0.0)
-    row = sentence * time * tags + tag
-    forward = tl.load(start + sentence * start_step + tag, mask=inside, other=0.0)
-    total = tl.zeros((), tl.float64)
-    for t in range(size):
-        scores = tl.load(emissions + row + t * tags, mask=inside, other=float("-inf"))
-        peak = tl.max(scores, 0)
-        peak = tl.where(peak == float("-inf"), 0.0, peak)
-        weight = tl.exp(scores - peak)
-        if t > 0:
-            forward = tl.sum(forward[:, None] * weights, 0)
-        forward = forward * weight
-        scale = tl.sum(forward, 0)
-        forward = tl.where(scale > tiny, forward / scale, 0.0)
-        tl.store(left + row + t * tags, forward, mask=inside)
-        tl.store(step + row + t * tags, weight / scale, mask=inside)
-        total += peak.to(tl.float64) + tl.log(scale.to(tl.float64))
-    final = tl.load(end + sentence * end_step + tag, mask=inside, other=0.0)
-    mass = tl.sum(forward * final, 0)
-    tl.store(log_z + sentence, total + tl.log(mass.to(tl.float64)))
+    sentence, size, inside, row, weights, final, mass = _ahead(
+        emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, log_z, left, step, time, tags, tiny,
+        BLOCK,
+    )  # fmt: skip
     backward = final / mass
     behind = backward * 0.0
     largest = mass * 0.0
