@@ -46,10 +46,17 @@ def fetched(tree: Any) -> Any:
     return found
 
 
-@lru_cache(maxsize=1024)
 def indices(numbers: tuple[int, ...], device: torch.device) -> Tensor:
-    """The numbers as int64 [N] on a device: sent once, not each time that they are an index."""
-    return torch.tensor(numbers, dtype=torch.long).to(device)
+    """The numbers as int64 [N] on a device; to a GPU they are sent once, not each time that they are an index."""
+    if device.type == "cpu":
+        return torch.tensor(numbers, dtype=torch.long)
+    return _kept_indices(numbers, device)
+
+
+@lru_cache(maxsize=1024)
+def _kept_indices(numbers: tuple[int, ...], device: torch.device) -> Tensor:
+    with torch.inference_mode(mode=False):  # else nothing that they index could be differentiated later
+        return torch.tensor(numbers, dtype=torch.long).to(device)
 
 
 def holds(condition: Tensor) -> bool:
