@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := raykd tests benchmarks
 
+# Where it is set, each of the many processes of a sweep would compile all that it imports, for four seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all docs fuzz chaos check format clean
 .NOTPARALLEL:  # two installations into one environment
 
