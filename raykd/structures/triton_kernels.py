@@ -1,9 +1,9 @@
-"""Forward-backward and Hessian products on CUDA, each as one fused Triton kernel: a program per sentence, the loops
-over time inside.
+"""Forward-backward, Hessian products and the K best labellings on CUDA, each as one fused Triton kernel: a program per
+sentence, the loops over time inside.
 
 The transition weights stay in registers during all sweeps, so a call is one kernel, a few small ones around it, and
 batched products for what belongs to transitions. The recursions and their bound on underflow are those of `scaled`.
-Operations without a kernel here (decoding) run as plain PyTorch.
+Samples have no kernel here and run as plain PyTorch.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 KIND = "triton_kernels"
 MOST_TAGS = 128  # a larger matrix of weights does not fit into the registers of a program
+WARPS = {
+    "sum_product": {16: 1, 32: 1, 64: 4, 128: 16},
+    "product": {16: 1, 32: 1, 64: 8, 128: 16},
+    "k_best": {16: 1, 32: 2, 64: 4, 128: 16},
+}
+"""Of a program, by its block of tags: as few as keep the weights in registers, compiled for an H100 (in float32 a
+thread spills at most 44 bytes up to 64 tags; at 128, 140, 2,500 and 136)."""
 
 
 @triton.jit
@@ -148,6 +155,87 @@ def _product(
         tl.store(tangent + row + t * tags, ahead, mask=inside)
 
 
+@triton.jit
+def _highest(values, rows, axis: tl.constexpr):
+    """The maximum along an axis and the first row that has it."""
+    best = tl.max(values, axis)
+    return best, tl.min(tl.where(values == tl.expand_dims(best, axis), rows, 1 << 30), axis)
+
+
+@triton.jit
+def _best(
+    emissions, lengths, scores, scores_step, start, start_step, end, end_step, reached, origins, paths, totals,
+    time, tags, K: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """The K best labellings of one sentence, and their scores.
+
+    `reached` [2, K, Y] has the K best scores of a prefix that ends in a tag, of this word and of the one before;
+    `origins` [T, K, Y] where each comes from, as rank · Y + tag. Into a tag, each tag before offers its K prefixes in
+    order: the best offer is taken K times, and each time its tag offers the next.
+    """
+    sentence = tl.program_id(0).to(tl.int64)
+    size = tl.load(lengths + sentence)
+    tag = tl.arange(0, BLOCK)
+    inside = tag < tags
+    before = tag[:, None]
+    square = inside[:, None] & inside[None, :]
+    none = float("-inf")
+    scores += sentence * scores_step
+    row = emissions + sentence * time * tags
+    reached += sentence * 2 * K * tags
+    origins += sentence * time * K * tags
+    into = tl.load(scores + before * tags + tag[None, :], mask=square, other=none)
+    first = tl.load(start + sentence * start_step + tag, mask=inside, other=none)
+    tl.store(reached + tag, first + tl.load(row + tag, mask=inside, other=none), mask=inside)
+    for rank in range(1, K):
+        tl.store(reached + rank * tags + tag, tl.where(inside, none, none), mask=inside)
+    for t in range(1, size):
+        tl.debug_barrier()  # the scores read below were written by other threads of this program
+        old = reached + ((t - 1) % 2) * K * tags
+        new = reached + (t % 2) * K * tags
+        own = tl.load(row + t * tags + tag, mask=inside, other=none)
+        offers = into + tl.load(old + before, mask=before < tags, other=none)
+        ranks = tl.zeros((BLOCK, BLOCK), tl.int32)
+        for rank in range(K):
+            best, best_tag = _highest(offers, before, 0)
+            taken = before == best_tag[None, :]
+            taken_rank = tl.minimum(tl.max(tl.where(taken, ranks, 0), 0), K - 1)
+            tl.store(new + rank * tags + tag, best + own, mask=inside)
+            tl.store(origins + (t * K + rank) * tags + tag, taken_rank * tags + best_tag, mask=inside)
+            left = inside & (taken_rank + 1 < K)
+            further = tl.load(old + (taken_rank + 1) * tags + best_tag, mask=left, other=none)
+            further += tl.load(scores + best_tag * tags + tag, mask=inside, other=none)
+            offers = tl.where(taken, further[None, :], offers)
+            ranks = tl.where(taken, ranks + 1, ranks)
+    tl.debug_barrier()
+    last = reached + ((size - 1) % 2) * K * tags
+    final = tl.load(end + sentence * end_step + tag, mask=inside, other=none)
+    offers = final + tl.load(last + tag, mask=inside, other=none)
+    ranks = tl.zeros((BLOCK,), tl.int32)
+    number = tl.arange(0, BLOCK_K)
+    place = tl.zeros((BLOCK_K,), tl.int32)
+    total = tl.zeros((BLOCK_K,), offers.dtype) + none
+    for rank in range(K):
+        best, best_tag = _highest(offers, tag, 0)
+        taken = tag == best_tag
+        taken_rank = tl.minimum(tl.max(tl.where(taken, ranks, 0), 0), K - 1)
+        place = tl.where(number == rank, taken_rank * tags + best_tag, place)
+        total = tl.where(number == rank, best, total)
+        further = tl.load(
+            last + (taken_rank + 1) * tags + tag, mask=inside & (taken_rank + 1 < K), other=none
+        )
+        offers = tl.where(taken, further + final, offers)
+        ranks = tl.where(taken, ranks + 1, ranks)
+    asked = number < K
+    found = asked & (total > none)
+    tl.store(totals + sentence * K + number, total, mask=asked)
+    paths += sentence * K * time
+    for done in range(size):
+        t = size - 1 - done
+        tl.store(paths + number * time + t, (place % tags).to(tl.int64), mask=found)
+        place = tl.load(origins + t * K * tags + place, mask=found & (t > 0), other=0)
+
+
 class _Scores(NamedTuple):
     """A chain as the kernels read it. `shift_B` is what they leave out of log Z."""
 
@@ -177,17 +265,17 @@ class _Scores(NamedTuple):
         steps = (each for part, size in parts for each in (part, size * (len(part) > 1)))
         return (self.emissions_BTY, self.chain.lengths_B.long(), *steps)
 
-    @property
-    def options(self) -> dict[str, int]:
-        """Of every launch."""
-        Y = self.chain.tags
-        return {"BLOCK": max(16, triton.next_power_of_2(Y)), "num_warps": 1 if Y <= 32 else 4}
-
     def ok(self, log_z_B: Tensor, worst_B: Tensor) -> Tensor:
         """Of which sentences underflow lost nothing that counts; as in `scaled.recur`."""
         _, T, Y = self.emissions_BTY.shape
         tiny = torch.finfo(self.chain.dtype).tiny
         return (worst_B * (tiny * T * Y * (Y + 1)) < LOST_MASS) & log_z_B.isfinite()
+
+
+def _options(operation: str, tags: int) -> dict[str, int]:
+    """Of a launch."""
+    block = max(16, triton.next_power_of_2(tags))
+    return {"BLOCK": block, "num_warps": WARPS[operation][block]}
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
@@ -198,7 +286,16 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
     log_z_B, worst_B = token_BTY.new_empty(2, B, dtype=torch.float64)
     tiny = torch.finfo(chain.dtype).tiny
     _sweep[(B,)](  # type: ignore[index]
-        *scores.arguments, log_z_B, worst_B, token_BTY, left_BTY, right_BTY, T, Y, tiny, **scores.options
+        *scores.arguments,
+        log_z_B,
+        worst_B,
+        token_BTY,
+        left_BTY,
+        right_BTY,
+        T,
+        Y,
+        tiny,
+        **_options("sum_product", Y),
     )
     log_z_B = log_z_B + scores.shift_B
     empty = token_BTY.new_empty(0)
@@ -229,10 +326,34 @@ def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor
     _product[(B,)](  # type: ignore[index]
         *scores.arguments, given_BTY.detach().contiguous(), log_z_B, worst_B, value_B, lost_B,
         a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY, T, Y, limits.tiny, limits.eps * 1e-2,
-        POSTERIOR=posterior, **scores.options,
+        POSTERIOR=posterior, **_options("product", Y),
     )  # fmt: skip
     mean_B11 = end_rows(da_BTY * b_BTY, chain.lengths_B).sum(1)[:, None, None]
     token_BTY = da_BTY * b_BTY + a_BTY * (db_BTY - b_BTY * mean_B11)
     pair_BYY = summed_pairs(da_BTY - a_BTY * mean_B11, step_BTY * b_BTY) + summed_pairs(a_BTY, through_BTY)
     ok_B = scores.ok(log_z_B + scores.shift_B, worst_B) & (lost_B == 0)
     return value_B, token_BTY, pair_BYY * scores.weights_BYY, ok_B
+
+
+def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
+    """The k best labellings [B, K, T] (zero on padding and where none is left) and their scores [B, K]."""
+    if chain.tags > MOST_TAGS:
+        raise NotImplementedError(f"the kernels hold up to {MOST_TAGS} tags; got {chain.tags}")
+    chain = chain.detach()
+    B, T, Y = chain.emissions_BTY.shape
+    parts = [part.contiguous() for part in chain.filled()]
+    steps = (
+        each
+        for part, size in zip(parts, (Y * Y, Y, Y), strict=True)
+        for each in (part, size * (len(part) > 1))
+    )
+    reached_B2KY = parts[0].new_empty(B, 2, k, Y)
+    origins_BTKY = torch.empty(B, T, k, Y, dtype=torch.int32, device=chain.device)
+    paths_BKT = torch.zeros(B, k, T, dtype=torch.long, device=chain.device)
+    scores_BK = reached_B2KY.new_empty(B, k)
+    _best[(B,)](  # type: ignore[index]
+        chain.emissions_BTY.contiguous(), chain.lengths_B.long(), *steps,
+        reached_B2KY, origins_BTKY, paths_BKT, scores_BK, T, Y,
+        K=k, BLOCK_K=triton.next_power_of_2(k), **_options("k_best", Y),
+    )  # fmt: skip
+    return paths_BKT, scores_BK

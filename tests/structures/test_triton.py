@@ -1,7 +1,7 @@
 """The fused CUDA kernels against plain PyTorch: on a GPU where there is one, else in Triton's interpreter.
 
-The interpreter shows that the kernel's arithmetic is right, not that it compiles or is fast. Each test runs in its own
-process, because Triton reads its environment once.
+The interpreter shows that the kernels' arithmetic is right. That they compile is shown without a GPU too; how fast they
+are is not. Each test runs in its own process, because Triton reads its environment once.
 """
 
 import importlib.util
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 COMPARE = """
 import sys, torch
-from raykd.structures import Chain, engine, scaled, triton_kernels
+from raykd.structures import Chain, engine, reference, scaled, triton_kernels
 device, dtype, own = sys.argv[1], getattr(torch, sys.argv[2]), sys.argv[3] == "own"
 B, T, Y = 5, 6, 5
 generator = torch.Generator().manual_seed(0)
@@ -56,8 +56,15 @@ for name, (found, plain) in pairs.items():
 certain = Chain(torch.tensor([[[0.0, -900.0]]], dtype=dtype), torch.tensor([1]), torch.zeros(2, 2, dtype=dtype))
 evenly = torch.full((1, 1, 2), 0.5, dtype=dtype, device=device)
 assert not triton_kernels.posterior(certain.to(device), evenly, token=True, pair=True)[3].any()
+for k in (1, 3, 8):
+    paths, scores = triton_kernels.k_best(chain, k)
+    expected_paths, expected_scores = reference.k_best(chain, k)
+    assert (paths == expected_paths).all(), k
+    torch.testing.assert_close(scores, expected_scores.to(dtype), atol=tolerance, rtol=tolerance)
 impossible = Chain(torch.zeros(1, 3, 2), torch.tensor([3]), torch.full((2, 2), float("-inf"))).to(device)
 assert not triton_kernels.sum_product(impossible, token=True, pair=True).ok_B.any()
+paths, scores = triton_kernels.k_best(impossible, 2)
+assert not paths.any() and (scores == float("-inf")).all()
 assert not triton_kernels.covariance(impossible, torch.ones(1, 3, 2, device=device))[2].any()
 """
 
@@ -69,6 +76,29 @@ def test_the_fused_kernels_agree_with_plain_pytorch(dtype, own):
     environment = os.environ if cuda else {**os.environ, "TRITON_INTERPRET": "1"}
     command = [sys.executable, "-c", COMPARE, "cuda" if cuda else "cpu", dtype, own]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+COMPILE = """
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+from raykd.structures import triton_kernels as kernels
+KINDS = {"lengths": "*i64", "paths": "*i64", "origins": "*i32", "tiny": "fp32", "unseen": "fp32"}
+KINDS |= dict.fromkeys(("log_z", "worst", "value", "lost"), "*fp64")
+KINDS |= dict.fromkeys(("time", "tags", "matrix_step", "scores_step", "start_step", "end_step"), "i32")
+options = {"BLOCK": 16, "POSTERIOR": True, "K": 3, "BLOCK_K": 4}
+for kernel in (kernels._sweep, kernels._product, kernels._best):
+    names = enumerate(each.name for each in kernel.params)
+    constants = {(i,): options[name] for i, name in names if name in options}
+    kinds = {p.name: "constexpr" if p.is_constexpr else KINDS.get(p.name, "*fp32") for p in kernel.params}
+    compiled = compile(ASTSource(kernel, kinds, constants), target=GPUTarget("cuda", 90, 32), options={"num_warps": 1})
+    assert compiled.asm["cubin"]
+"""
+
+
+def test_the_fused_kernels_compile_for_an_h100(tmp_path):
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
