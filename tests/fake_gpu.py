@@ -234,14 +234,16 @@ def gpu() -> Iterator[Counter[tuple[str, str]]]:
         last = (own or frames)[-1]
         waits[f"{last.filename.rsplit('/raykd/', 1)[-1]}:{last.lineno}", reason] += 1
 
-    modules, own, synchronize = engine._module, Kernels(), torch.cuda.synchronize
+    modules, own = engine._module, Kernels()
+    synchronize, start = torch.cuda.synchronize, torch.cuda._lazy_init
     torch.cuda.synchronize = lambda *_: note("all is waited for")
+    torch.cuda._lazy_init = lambda: None  # asked for in a backward pass, where `_Calls` does not answer
     engine._module = lambda name: own if name == "triton_kernels" else modules(name)
     try:
         with _Gpu(note) as device, _Calls(device, note):
             yield waits
     finally:
-        engine._module, torch.cuda.synchronize = modules, synchronize
+        engine._module, torch.cuda.synchronize, torch.cuda._lazy_init = modules, synchronize, start
 
 
 class Kernels:

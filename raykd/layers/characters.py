@@ -26,7 +26,7 @@ GROUP = 128
 
 
 class CharacterEncoder(nn.Module):
-    """BiLSTM over the characters of each word, run once per distinct word (Lample et al. 2016, §4.1).
+    """BiLSTM over the characters of each word (Lample et al. 2016, §4.1); on the CPU once per distinct word.
 
     A word's vector is the last forward state and the last backward state; padding words are the zero vector.
 
@@ -50,9 +50,15 @@ class CharacterEncoder(nn.Module):
         character_lengths_BT: Int[Tensor, "batch time"],
     ) -> Float[Tensor, "batch time output"]:
         words_BT = character_lengths_BT > 0
+        if characters_BTC.device.type != "cpu":
+            # A GPU would be waited for to learn which words there are, and has room for all of them at once.
+            vectors_ND = self._vectors(
+                characters_BTC.flatten(0, 1), character_lengths_BT.flatten().clamp(min=1)
+            )
+            return vectors_ND.view(*words_BT.shape, -1) * words_BT[..., None]
         rows = torch.cat([character_lengths_BT[words_BT][:, None], characters_BTC[words_BT]], dim=1)
         distinct, place = torch.unique(rows, dim=0, return_inverse=True)
-        vectors_ND = self._encode(distinct[:, 1:], distinct[:, 0])
+        vectors_ND = self._of_distinct(distinct[:, 1:], distinct[:, 0])
         output_BTD = vectors_ND.new_zeros(*words_BT.shape, self.output_size)
         return output_BTD.index_put(words_BT.nonzero(as_tuple=True), vectors_ND[place])
 
@@ -64,13 +70,12 @@ class CharacterEncoder(nn.Module):
         words = (graph.size(character_lengths_BT, axis) for axis in (0, 1))
         return graph.reshape(vectors_ND, *words, self.output_size)
 
-    def _encode(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
+    def _of_distinct(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
         # torch.unique sorts rows and the length is their first column: groups are of similar length already.
         groups = zip(characters_NC.split(GROUP), lengths_N.split(GROUP), strict=True)
-        return torch.cat([self._encode_group(characters, lengths) for characters, lengths in groups])
+        return torch.cat([self._vectors(letters[:, : int(sizes.max())], sizes) for letters, sizes in groups])
 
-    def _encode_group(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
-        characters_NC = characters_NC[:, : int(lengths_N.max())]
+    def _vectors(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
         inputs_NCD = self.dropout(self.embedding(characters_NC), keys_N=hashed_rows(characters_NC))
         forward_NCH, backward_NCH = self.lstm(inputs_NCD, lengths_N).chunk(2, dim=-1)
         words_N = torch.arange(len(lengths_N), device=lengths_N.device)

@@ -83,7 +83,7 @@ class _LogPartition(Function):
     @staticmethod
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         (scores_BTTL,) = ctx.saved_tensors
-        spans = Spans(scores_BTTL, ctx.spans.lengths_B, ctx.spans.tags)
+        spans = ctx.spans.unchecked(scores_BTTL)
         if torch.is_grad_enabled():
             value_B = _reference(spans, scores_BTTL.new_zeros(spans.batch, spans.time))
             return torch.autograd.grad(value_B, scores_BTTL, scale_B, create_graph=True)[0], None

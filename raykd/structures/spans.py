@@ -12,6 +12,7 @@ tags; `SpanTags` holds the number of each tag.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -115,6 +116,12 @@ class Spans:
         """True where an entity is possible: it ends where it begins or later, within the sentence."""
         upper_TT = torch.ones(self.time, self.time, dtype=torch.bool, device=self.device).triu()
         return upper_TT & self.mask_BT[:, None, :]
+
+    def unchecked(self, scores_BTTL: Tensor) -> Spans:
+        """The spans with scores that come from checked ones, without a second check."""
+        spans = copy(self)
+        object.__setattr__(spans, "scores_BTTL", scores_BTTL)
+        return spans
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Spans:
         """The spans whose scores are `change(scores)`; divided by ϑ, for example, for a global temperature ϑ."""

@@ -11,12 +11,15 @@ from raykd.errors import RunError
 from raykd.runs.checkpoint import Progress, read_checkpoint, write_checkpoint
 from raykd.runs.distil import Distiller, Worker
 from raykd.runs.prepare import prepare
+from raykd.runs.run import Run
 from raykd.storage import Storage
 from raykd.structures import Chain, log_partition
 from tests.fake_gpu import GPU, OnGPU, gpu
+from tests.runs import test_parsers, test_span_teachers
 from tests.runs.loops import distiller, same, weights_of
 from tests.runs.small import prepared, recipe, student_of
 from tests.teachers.checkpoints import make_checkpoint
+from tests.treebank import write_treebank
 
 SHORT = {"epochs": 1, "anneal_horizon": 1}
 OBJECTIVES = {
@@ -69,6 +72,39 @@ def test_a_step_of_a_student_waits_once(store, name):
     here.train(lambda _: None)
     found, expected = there.progress.history[0], here.progress.history[0]
     assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5), "it learns what it learns on the CPU"
+
+
+CHARACTERS = {"character_dim": 4, "character_hidden": 4}
+CHAINS = {
+    "characters": {"student": {"vocabulary": {"kind": "word"}, **CHARACTERS}},
+    "transformer": {"student": {"kind": "transformer", "embedding_dim": 8, "layers": 1, "heads": 2}},
+    "maxent": {"student": {"decoder": "maxent"}},
+    "spans": {"teachers": {**test_span_teachers.TEACHER, "epochs": 1}, "student": test_span_teachers.STUDENT},
+}
+
+
+def waits_once(storage: Storage, *runs: Run):
+    for number, run in enumerate(runs):
+        here = distiller(storage, run, folder=f"{number} here")
+        here.train(lambda _: None)
+        there = distiller(storage, run, folder=f"{number} there", worker=Worker(device=GPU))
+        for waits in trained(there)[1:]:
+            assert waits.total() <= AT_MOST, waits
+        found, expected = there.progress.history[0], here.progress.history[0]
+        assert found["loss"] == pytest.approx(expected["loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_step_of_other_students_and_of_their_teachers_waits_once(tmp_path, name):
+    ready = prepared(str(tmp_path), recipe(schedule=SHORT, **CHAINS[name]))
+    waits_once(ready.storage, ready.teachers[0].run, student_of(ready, schedule=SHORT, **CHAINS[name]))
+
+
+@pytest.mark.parametrize("kind", test_parsers.TEACHERS)
+def test_a_step_of_parsers_waits_once(tmp_path, kind):
+    asked = test_parsers.parsing(write_treebank(tmp_path / "bank"), kind, schedule=SHORT)
+    ready = prepared(str(tmp_path / "store"), asked)
+    waits_once(ready.storage, ready.teachers[0].run, student_of(ready, asked))
 
 
 def test_a_step_of_a_fine_tuned_checkpoint_waits_once_beside_what_transformers_reads(tmp_path):
