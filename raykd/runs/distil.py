@@ -55,6 +55,8 @@ class Worker:
     rank: int = 0
     world: int = 1
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    share: float = 1.0
+    """The part of the device that it was given."""
 
 
 @dataclass(frozen=True)

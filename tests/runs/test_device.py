@@ -5,14 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import ray.data
 import torch
 
 from raykd.errors import RunError
 from raykd.runs import launch, pipeline
-from raykd.runs.device import given_device
+from raykd.runs.device import given_device, pieces_at_once
 from raykd.runs.distil import Worker
+from raykd.runs.evaluate import evaluation_plan
 from raykd.runs.launch import Launcher
 from raykd.runs.pipeline import Placement
 from raykd.runs.prepare import prepare, student_runs
@@ -95,3 +97,49 @@ def test_an_actor_is_told_what_it_was_given(monkeypatch):
     plan: Any = SimpleNamespace(store="", token_budget=1, shard_jobs=tuple)
     list(pipeline._pipeline(plan, [{"task": 0, "first": 0}], Placement(gpus_per_actor=0.25), 1))
     assert told == {"gpus": 0.25}
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("free", "total", "kept", "share", "pieces"),
+    [
+        (70 * GIB, 80 * GIB, 0, 1.0, 8192),
+        (70 * GIB, 80 * GIB, 0, 2.0, 8192),
+        (70 * GIB, 80 * GIB, 0, 0.0625, 4096),
+        (5 * GIB, 80 * GIB, 0, 1.0, 4096),
+        (5 * GIB, 80 * GIB, 3 * GIB, 1.0, 8192),
+        (GIB, 16 * GIB, 0, 1.0, 1024),
+        (GIB - 1, 16 * GIB, 0, 1.0, 512),
+        (0, 16 * GIB, 0, 1.0, 1),
+    ],
+)
+def test_what_is_read_at_once_follows_the_memory_that_is_free(monkeypatch, free, total, kept, share, pieces):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, total))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: GIB + kept)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: GIB)
+    gpu = torch.device("cuda")
+    assert pieces_at_once(gpu, share=share) == pieces
+    longest = max(len(rows) for rows in evaluation_plan(np.full(9000, 1), gpu, share=share))
+    assert longest == pieces
+    assert pieces_at_once(torch.device("cpu"), share=share) == 1000
+
+
+@pytest.mark.parametrize("gpus", [0.0, 0.0625])
+def test_a_teacher_reads_what_its_share_of_a_device_holds(gpus, tmp_path, monkeypatch):
+    budgets = list[int]()
+
+    class Reader(FakeTeacher):
+        def emit(self, sentences, token_budget):
+            budgets.append(token_budget)
+            return super().emit(sentences, token_budget)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (10 * GIB, 32 * GIB))
+
+    def here(plan, rows, placement):
+        yield from map(ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget, 1, gpus), rows)
+
+    compute(School(Reader("en")).plan(tmp_path, {"en": TEXT}, token_budget=None), launch=here)
+    assert set(budgets) - {1} == {2048 if gpus else 1000}
