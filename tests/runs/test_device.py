@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +14,10 @@ import torch
 
 from raykd.errors import RunError
 from raykd.runs import launch, pipeline
-from raykd.runs.device import given_device, pieces_at_once
+from raykd.runs.device import WORKSPACE, deterministic, given_device, pieces_at_once
 from raykd.runs.distil import Worker
 from raykd.runs.evaluate import evaluation_plan
+from raykd.runs.execute import execute
 from raykd.runs.launch import Launcher
 from raykd.runs.pipeline import Placement
 from raykd.runs.prepare import prepare, student_runs
@@ -22,7 +25,7 @@ from raykd.runs.resources import Resources, Role
 from raykd.runs.shard_writer import ShardWriter
 from raykd.storage import Storage
 from raykd.transfer import Text
-from tests.runs.small import recipe
+from tests.runs.small import recipe, student_of
 from tests.transfer.samples import FakeTeacher, School, compute
 
 TEXT = Text.of([["a", "b"], ["c"]])
@@ -143,3 +146,94 @@ def test_a_teacher_reads_what_its_share_of_a_device_holds(gpus, tmp_path, monkey
 
     compute(School(Reader("en")).plan(tmp_path, {"en": TEXT}, token_budget=None), launch=here)
     assert set(budgets) - {1} == {2048 if gpus else 1000}
+
+
+def modes() -> tuple[bool, ...]:
+    """How this process computes."""
+    cudnn = torch.backends.cudnn
+    own = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    return *own, cudnn.deterministic, cudnn.benchmark
+
+
+EQUAL = (True, False, True, False)
+USUAL = ((False, False, False, False), (True, True, False, True))
+
+
+@pytest.fixture(params=USUAL, ids=["as PyTorch starts", "as a user set it"])
+def usual(request):
+    """What is set before a run, restored when the test ends."""
+    before = modes()
+
+    def become(values: tuple[bool, ...]) -> None:
+        torch.use_deterministic_algorithms(values[0], warn_only=values[1])
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = values[2:]
+
+    become(request.param)
+    yield modes()
+    become(before)
+
+
+def test_a_deterministic_run_leaves_no_trace_and_is_taken_up_with_equal_bits(small, tmp_path, usual):
+    run = student_of(
+        small, training={"deterministic": True}, objective={"kind": "gold"}, schedule={"epochs": 2}
+    )
+    within = list[tuple[bool, ...]]()
+    stores = [tmp_path / name for name in ("undisturbed", "interrupted")]
+    for store in stores:
+        shutil.copytree(small.storage.uri, store)
+
+    def reported(epoch) -> None:
+        within.append(modes())
+
+    def interrupted(epoch) -> None:
+        reported(epoch)
+        raise KeyboardInterrupt
+
+    expected = execute(str(stores[0]), run, worker=Worker(), report=reported)
+    assert modes() == usual
+    with pytest.raises(KeyboardInterrupt):
+        execute(str(stores[1]), run, worker=Worker(), report=interrupted)
+    assert modes() == usual
+    found = execute(str(stores[1]), run, worker=Worker(), report=reported)
+    assert modes() == usual
+    assert within == [EQUAL] * 4, "two epochs in each store"
+    assert found.weights_sha256 == expected.weights_sha256
+    assert found.scores == expected.scores
+
+
+def test_other_runs_compute_as_the_process_does(small, tmp_path, usual):
+    shutil.copytree(small.storage.uri, tmp_path / "store")
+    run = student_of(small, objective={"kind": "gold"}, schedule={"epochs": 1})
+    within = list[tuple[bool, ...]]()
+    execute(str(tmp_path / "store"), run, worker=Worker(), report=lambda _: within.append(modes()))
+    assert within == [usual]
+
+
+def test_what_has_no_deterministic_algorithm_is_refused_by_name(usual):
+    lacking = "cumsum_cuda_kernel does not have a deterministic implementation, but you set 'torch.use_…'"
+    for message, kind in ((lacking, RunError), ("another error", RuntimeError)):
+        with pytest.raises(kind) as caught, deterministic(torch.device("cpu"), wanted=True):
+            raise RuntimeError(message)
+        assert modes() == usual
+        assert ("no deterministic algorithm for cumsum_cuda_kernel" in str(caught.value)) == (
+            kind is RunError
+        )
+
+
+def test_a_worker_with_a_gpu_sets_how_cublas_works_before_it_starts(monkeypatch):
+    gpu = torch.device("cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setenv(WORKSPACE, ":0:0")
+    given_device(1.0)
+    with (
+        pytest.raises(RunError, match="is :0:0; set it to :4096:8 or :16:8"),
+        deterministic(gpu, wanted=True),
+    ):
+        pytest.fail("it computes")
+    monkeypatch.delenv(WORKSPACE)
+    given_device(0.0)
+    assert WORKSPACE not in os.environ
+    given_device(1.0)
+    assert os.environ[WORKSPACE] == ":4096:8"
+    with deterministic(gpu, wanted=True):
+        assert pieces_at_once(gpu) == 2048
