@@ -1,8 +1,8 @@
 """Losses over the pieces of a vocabulary: chunk by chunk, so that their scores are never held all at once.
 
 Where labels are independent of each other, a loss that reads their scores is a sum over labels. It is computed for a
-chunk of labels at a time, as if each were a sentence. So is its gradient, from scores that are computed a second time:
-with more than one chunk, the head takes four thirds of the time.
+chunk of labels at a time, as if each were a sentence. So is its gradient, from scores that are computed a second time,
+the teacher's too: gold labels and a teacher take 1.7 times as long as of the whole, measured on a CPU.
 
 Shapes: B batch, T labels of a sentence, N of all sentences or of a chunk, L losses, D size, Y tags.
 """

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 SCORES_AT_ONCE = 2**25
-"""Scores that are held at once: 128 MiB in float32. A loss holds about six such tensors (scores, exponentials and
-gradients, of teacher and student), together below 1 GiB. Of 120,000 pieces 279 tokens make a chunk: fewer would leave
-a GPU's matrix products too narrow."""
+"""Scores that are held at once: 128 MiB in float32. A loss holds up to eight such tensors (scores, exponentials and
+gradients, of teacher and student), some 1 GiB. Of 120,000 pieces 279 tokens make a chunk: fewer would leave a GPU's
+matrix products too narrow."""
 
 
 class UnscoredChain(Chain):
