@@ -35,6 +35,9 @@ class TrainingConfig(Frozen):
     """What the loss is the mean over: sentences of the global batch (of per-sentence sums), or tokens."""
     precision: Literal["float32", "bf16", "fp16"] = "float32"
     seed: Annotated[int, Field(ge=0)] = 0
+    deterministic: bool = False
+    """Whether a run on a GPU takes deterministic algorithms alone, so that one that was interrupted ends with the same
+    bits. An operation that has none is refused. On a CPU runs are equal without it."""
 
     @model_validator(mode="after")
     def _warms_up_by_steps(self) -> Self:

@@ -15,10 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LABELLED_AT_ONCE = {"cpu": 1000, "cuda": 8000}
-"""The pieces of a batch, padding included, that a model reads when it labels, by kind of device. A CPU's caches hold
-few: in batches of 8000 a Transformer takes 1.7 times as long there, and a second-order parser three times."""
-
 # Lengths are changed at random by up to this share before sorting, so that the same sentences are not together in
 # every epoch, while there is little more padding than with exact sorting.
 LENGTH_NOISE = 0.1

@@ -1,10 +1,11 @@
 """A Transformers encoder with the head of a masked language model: BERT, RoBERTa and what is built like them.
 
-Shapes: B batch, P pieces, M masked pieces of a sentence, D size, V pieces of the vocabulary.
+Shapes: B batch, P pieces, M masked pieces of a sentence, N of a chunk, D size, V pieces of the vocabulary.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +15,7 @@ from raykd.errors import ExportError, StoreError
 from raykd.layers.heads import full_precision
 from raykd.layers.hf_model import Frozen, HFModel
 from raykd.layers.model import Output
-from raykd.structures import Chain
+from raykd.structures import UnscoredChain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +35,8 @@ HEADS = (
 
 
 class MaskedLanguageModel(HFModel):
-    """Predicts the pieces at `first_BT`, independently: a chain without transitions over the vocabulary. Its head
-    reads their states alone, and its last layer is the transposed embedding.
+    """Predicts the pieces at `first_BT`, independently: a chain without transitions over the vocabulary, which is not
+    scored until it is read. Its head reads their states alone, and its last layer is the transposed embedding.
 
     Args:
         pieces: how many the vocabulary has, where the embedding has rows behind them; None: as many as it has rows.
@@ -77,7 +78,7 @@ class MaskedLanguageModel(HFModel):
         def at_labels(layer: int) -> Tensor:
             return states[layer].take_along_dim(batch.first_BT[:, :, None], 1)
 
-        chain = Chain(full_precision(self.scores(at_labels(self.depth))), batch.lengths_B)
+        chain = self._chain(at_labels(self.depth), batch.lengths_B)
         hidden = {layer: at_labels(number[layer]) for layer in layers}
         inside = {layer: states[number[layer]] for layer in pieces}
         return Output(chain, hidden, inside, scores, batch.piece_lengths_B)
@@ -98,11 +99,27 @@ class MaskedLanguageModel(HFModel):
                 part.bias = own.bias
         self.model.set_output_embeddings(own)
 
-    def scores(self, states_BMD: Tensor) -> Tensor:
-        """Of all pieces [B, M, V], by its head."""
+    def scores(self, states_XD: Tensor) -> Tensor:
+        """Of all pieces [..., V], by its head, in float32 at least."""
         for name in self._head:
-            states_BMD = getattr(self.model, name)(states_BMD)
-        return states_BMD[..., : self._pieces]
+            states_XD = getattr(self.model, name)(states_XD)
+        return full_precision(states_XD[..., : self._pieces])
+
+    def _chain(self, states_BMD: Tensor, lengths_B: Tensor) -> UnscoredChain:
+        # Scores are computed later, in the modes in which the states are computed now.
+        kind, mode = states_BMD.device.type, nullcontext if torch.is_grad_enabled() else torch.no_grad
+        mode = torch.inference_mode if torch.is_inference_mode_enabled() else mode
+        precision = {"dtype": torch.get_autocast_dtype(kind), "enabled": torch.is_autocast_enabled(kind)}
+
+        def score(states_ND: Tensor) -> Tensor:
+            with mode(), torch.autocast(kind, **precision):
+                return self.scores(states_ND)
+
+        rows = len(self.model.get_output_embeddings().weight)
+        head = nn.ModuleList([getattr(self.model, name) for name in self._head])
+        return UnscoredChain(
+            states_BMD, lengths_B, score, tags=self._pieces or rows, parameters=[*head.parameters()]
+        )
 
     def architecture(self) -> dict[str, Any]:
         pieces = {} if self._pieces is None else {"pieces": self._pieces}

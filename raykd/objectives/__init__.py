@@ -25,6 +25,7 @@ from typing import Annotated, Union
 
 from pydantic import Field
 
+from raykd.objectives.chunks import losses_of
 from raykd.objectives.labels import Gold, Top1
 from raykd.objectives.mix import Mix, Part, annealed
 from raykd.objectives.protocol import Loss, Losses, Objective
@@ -45,4 +46,5 @@ __all__ = [
     "Part",
     "Top1",
     "annealed",
+    "losses_of",
 ]

@@ -61,6 +61,8 @@ class Top1(Objective):
 class GoldLoss(Loss):
     """See `Gold`."""
 
+    by_label = True
+
     def forward(
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
     ) -> Losses:
@@ -71,6 +73,8 @@ class GoldLoss(Loss):
 
 class Top1Loss(Loss):
     """See `Top1`."""
+
+    by_label = True
 
     def forward(
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0

@@ -54,6 +54,8 @@ class Logits(Objective):
 class LogitsLoss(Loss):
     """See `Logits`."""
 
+    by_label = True
+
     def __init__(self, objective: Logits, head: nn.Linear | None):
         super().__init__()
         self.objective, self.head = objective, head

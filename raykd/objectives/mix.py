@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from raykd.errors import RunError
+from raykd.objectives.chunks import losses_of
 from raykd.objectives.labels import Gold, Top1
 from raykd.objectives.protocol import Loss, Losses, Objective, Text
 from raykd.objectives.table import SingleObjective
@@ -126,7 +127,9 @@ class MixLoss(Loss):
         # Gradients add up in the reverse of the order in which losses are computed, and rounding with them: labels
         # come first, wherever they are listed.
         order = sorted(read, key=lambda number: not self.parts[number].objective.reads_labels)
-        own = {number: self.losses[number](output, targets, teacher, kd_weight=kd_weight) for number in order}
+        losses: list[Any] = [self.losses[number] for number in order]
+        given = losses_of(losses, output, targets, teacher, kd_weight=kd_weight)
+        own = dict(zip(order, given, strict=True))
         if not own:
             got = ", ".join(f"{part.objective.kind} {part.weight:g} {part.anneal}" for part in self.parts)
             raise RunError(
@@ -149,6 +152,7 @@ class TextLoss(Loss):
     def __init__(self, loss: Loss, *, labelled: bool, share: float):
         super().__init__()
         self.loss, self._labelled, self._share = loss, labelled, share
+        self.by_label = loss.by_label
 
     def forward(
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0

@@ -39,6 +39,10 @@ class Losses:
 class Loss(nn.Module):
     """A built objective. Its own parameters (projections) are trained with the student, and do not ship with it."""
 
+    by_label: bool = False
+    """Whether it reads nothing of each label but its scores and states, and is the sum over labels where these are
+    independent of each other: then `losses_of` may compute it for some labels at a time."""
+
     def forward(
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
     ) -> Losses:
@@ -109,6 +113,8 @@ class Objective(Frozen):
 
 class DistributionLoss(Loss):
     """The loss of an objective that reads the student's distribution and the teacher's signals, nothing else."""
+
+    by_label = True
 
     def __init__(self, objective: Objective):
         super().__init__()

@@ -30,7 +30,7 @@ from raykd.corpora.batching import language_sampling, worker_slice
 from raykd.errors import RunError
 from raykd.layers import Model
 from raykd.layers.dropout import masks_of
-from raykd.objectives import Objective
+from raykd.objectives import Loss, Objective, losses_of
 from raykd.progress import part_of_work, report_progress
 from raykd.results import Score
 from raykd.runs.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
@@ -55,6 +55,8 @@ class Worker:
     rank: int = 0
     world: int = 1
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    share: float = 1.0
+    """The part of the device that it was given."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Learner(nn.Module):
     """A model with the loss that trains it: what DDP wraps. The teacher that reads its batches, where there is one, is
     no part of it."""
 
-    def __init__(self, model: Model, loss: nn.Module, objective: Objective, live: LiveTeacher | None = None):
+    def __init__(self, model: Model, loss: Loss, objective: Objective, live: LiveTeacher | None = None):
         super().__init__()
         self.model, self.loss, self._live = model, loss, live and live.beside(model)
         asked = {
@@ -115,7 +117,8 @@ class Learner(nn.Module):
             teacher = batch.teacher if self._live is None else self._live.read(batch.text, batch.teacher)
         # Losses, and the layers of their own, are computed in at least float32.
         inside = {name: full_states(getattr(output, name)) for name in ("hidden", "pieces", "attention")}
-        losses = self.loss(replace(output, **inside), batch.targets, teacher, kd_weight=kd_weight)
+        whole = replace(output, **inside)
+        (losses,) = losses_of([self.loss], whole, batch.targets, teacher, kd_weight=kd_weight)
         # Of a parser also how many words it says nothing about that the student's labels could say.
         arcs = teacher.on_labels
         lost = {} if arcs is None else {UNEXPRESSED: arcs.unexpressed()}

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from raykd.corpora.batching import LABELLED_AT_ONCE, plan_batches
+from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import EncodedText
 from raykd.corpora.masking import MaskedText
 from raykd.corpora.step_targets import GuidedText
@@ -21,13 +21,14 @@ from raykd.layers.hf_tagger import HFTagger
 from raykd.progress import with_progress
 from raykd.results import Group, Score
 from raykd.runs.data import Part
+from raykd.runs.device import pieces_at_once
 from raykd.runs.distil import Worker
 from raykd.tasks import Task
 
 
-def evaluation_plan(lengths: np.ndarray, device: torch.device) -> list[np.ndarray]:
-    """The batches in which sentences of these lengths, in pieces, are labelled on `device`."""
-    most = LABELLED_AT_ONCE.get(device.type, LABELLED_AT_ONCE["cuda"])
+def evaluation_plan(lengths: np.ndarray, device: torch.device, *, share: float = 1.0) -> list[np.ndarray]:
+    """The batches in which sentences of these lengths, in pieces, are labelled on this `share` of a `device`."""
+    most = pieces_at_once(device, share=share)
     return plan_batches(lengths, batch_tokens=most, seed=0, epoch=0, shuffle=False)
 
 
@@ -43,7 +44,7 @@ def predict(
     Scores are computed in float32, as the exported file computes them, whatever precision teachers are read in.
     """
     model.eval()
-    plan = evaluation_plan(text.piece_lengths, worker.device)
+    plan = evaluation_plan(text.piece_lengths, worker.device, share=worker.share)
     found: list[tuple[int, Any]] = []
     with torch.inference_mode(), _in_float32(model):
         for rows in with_progress(plan[worker.rank :: worker.world]):

@@ -17,6 +17,7 @@ from raykd.progress import part_of_work, report_progress
 from raykd.results import RunResult, Score, Scores
 from raykd.runs.checkpoint import Progress
 from raykd.runs.data import corpus_of, labels_of, part_of, training_data
+from raykd.runs.device import deterministic
 from raykd.runs.distil import Distiller, EpochReport, Worker
 from raykd.runs.embeddings import start_embeddings
 from raykd.runs.evaluate import score_part
@@ -84,10 +85,15 @@ def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[Epoch
 
     Every worker of the run calls this; rank 0 writes. A run that was interrupted goes on from its last checkpoint.
     """
-    storage = Storage(store_uri)
-    found = find_result(storage, run)
+    found = find_result(Storage(store_uri), run)
     if found is not None:
         return found
+    with deterministic(worker.device, wanted=validated(TrainingConfig, run.training).deterministic):
+        return _execute(store_uri, run, worker, report)
+
+
+def _execute(store_uri: str, run: Run, worker: Worker, report: Callable[[EpochReport], None]) -> RunResult:
+    storage = Storage(store_uri)
     started, first = time.monotonic(), TRAINED if is_trained(run) else 0.0
     report_progress(None, "loading")
     model = (_starting_model if is_trained(run) else load_model)(storage, run).to(worker.device)

@@ -47,7 +47,8 @@ class Launcher:
             return found
         if resources.workers == 1:
             torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
-            worker = Worker(device=given_device(resources.gpus_per_worker))
+            gpus = resources.gpus_per_worker
+            worker = Worker(device=given_device(gpus), share=gpus or 1.0)
             with reported(run.id):
                 return execute(
                     store_uri, run, worker=worker, report=lambda epoch: report(epoch_report(run, epoch))

@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from raykd.corpora.batching import LABELLED_AT_ONCE
 from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.needs import derives
@@ -75,14 +74,14 @@ class PrecomputePlan:
     """Everything that a sweep needs of its teachers.
 
     A shard has `shard_sentences` sentences, or fewer where they would take more than `shard_bytes`. `token_budget`:
-    padded tokens that a teacher reads at once.
+    padded tokens that a teacher reads at once; None: as many as suit its device.
     """
 
     store: str
     tasks: tuple[PrecomputeTask, ...]
     shard_sentences: int = 2000
     shard_bytes: int = 64 * 2**20
-    token_budget: int = LABELLED_AT_ONCE["cpu"]
+    token_budget: int | None = None
 
     def coverage(self) -> tuple[TaskCoverage, ...]:
         """What is in the store and what is missing, task by task. Computes nothing."""

@@ -29,7 +29,7 @@ LayerGroup = Literal["head", "projection", "encoder", "embeddings"]
 SEED = "{seed}"
 """In a path of the student, stands for the run's `training.seed`."""
 
-OF_THE_RUN = ("seed", "dropout")
+OF_THE_RUN = ("seed", "dropout", "deterministic")
 """What of `training` holds for a whole run, not for one stage."""
 
 
@@ -55,7 +55,8 @@ class Stage(Frozen):
     schedule: ScheduleConfig | None = None
     """What is written here replaces the same of the sweep file's own `schedule`."""
     training: TrainingConfig | None = None
-    """What is written here replaces the same of the sweep file's own `training`; seed and dropout hold for all."""
+    """What is written here replaces the same of the sweep file's own `training`; `seed`, `dropout` and `deterministic`
+    hold for all."""
     layers: Literal["all", "unfreeze"] | Annotated[tuple[LayerGroup, ...], Field(min_length=1)] = "all"
     """Which layer groups train: all, those that are listed, or `unfreeze`: from the top down, one more at each step,
     each step from the best state of the one before (Mukherjee & Awadallah 2020, §3.3)."""

@@ -21,7 +21,7 @@ ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "student": {"contextual": None, "projection": None, "embeddings": None, "encoding": "relative_pos"},
         "teacher": {"vocabulary": "whole", "freeze": [], "precision": "float32"},
-        "training": {"warmup": 0.0},
+        "training": {"warmup": 0.0, "deterministic": False},
         "vocabulary": {"pruned": False},
         "objective": {"distance": "kld", "normalise": "softmax", "precision": "float16", "text": "all"},
     }

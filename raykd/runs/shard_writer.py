@@ -22,7 +22,7 @@ from raykd import errors
 from raykd.errors import RaykdError, RunError
 from raykd.needs import CHAIN, derives
 from raykd.progress import part_of_work, report_progress, with_progress
-from raykd.runs.device import given_device
+from raykd.runs.device import CPU_PIECES, given_device, pieces_at_once
 from raykd.signals import SIGNALS, Column, Need, Sizes, buckets
 from raykd.storage import Storage
 from raykd.structures import LegalTransitions
@@ -116,13 +116,14 @@ class ShardWriter:
         self,
         store: str,
         shard_jobs: Sequence[ShardJob],
-        token_budget: int,
+        token_budget: int | None,
         threads: int = 1,
         gpus: float = 0.0,
     ):
-        """gpus: how many, or which part of one, the actor was given."""
+        """gpus: how many, or which part of one, the actor was given. token_budget: as of a `PrecomputePlan`."""
         torch.set_num_threads(threads)
-        self._store, self._shard_jobs, self._token_budget = Storage(store), shard_jobs, token_budget
+        self._store, self._shard_jobs = Storage(store), shard_jobs
+        self._token_budget, self._gpus = token_budget, gpus
         self._teacher: Callable[[TeacherHandle], LoadedTeacher] = lru_cache(maxsize=2)(
             lambda handle: handle.load(given_device(gpus))
         )
@@ -214,12 +215,13 @@ class ShardWriter:
             need: [[] for _ in SIGNALS[need.signal].columns] for need in needs
         }
         layers = tuple(sorted({need.layer for need in needs if need.layer is not None}))
-        for run in with_progress(buckets(lengths_N, self._token_budget)):
+        teacher = self._teacher(job.teacher)  # before its device is asked what is free
+        share = self._gpus or 1.0
+        most = self._token_budget or pieces_at_once(given_device(self._gpus), share=share)
+        for run in with_progress(buckets(lengths_N, most)):
             sentences = text.sentences(rows_N[run])
             collected: dict[tuple[Need, int, int], np.ndarray] = {}
-            for places, batch, output in self._teacher(job.teacher).outputs(
-                sentences, self._token_budget, layers=layers
-            ):
+            for places, batch, output in teacher.outputs(sentences, most, layers=layers):
                 for need in needs:
                     collected |= _per_sentence(job, need, places, batch, output)
             for need in needs:
@@ -244,7 +246,8 @@ class ShardWriter:
             raise RunError(f"{need.name} derives from stored signals, and the teacher has none of them")
         entry, batch = first
         lengths_N = batch["length"].to_numpy()
-        values = signal.derive(stored, lengths_N, need, self._token_budget, job.teacher.legal)
+        most = self._token_budget or CPU_PIECES  # it is derived there
+        values = signal.derive(stored, lengths_N, need, most, job.teacher.legal)
         columns, error = encode_columns(
             need, job.teacher.sizes, batch["sentence"].to_numpy(), lengths_N, values
         )

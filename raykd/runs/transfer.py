@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from raykd.corpora.batching import LABELLED_AT_ONCE
 from raykd.errors import RunError, StoreError
 from raykd.runs.data import corpus_of
 from raykd.runs.execute import find_result
@@ -151,8 +150,6 @@ def _computed_once(
     placement = _placement(phase, rows, resources, cluster, listener)
     if nodes is not None:
         placement = replace(placement, avoid=nodes.avoid)
-    if placement.gpus_per_actor:
-        plan = replace(plan, token_budget=LABELLED_AT_ONCE["cuda"])
     listener.begin(phase, rows)
     for key in ranges:
         listener.started(Unit(phase, key, {key: ""}))

@@ -18,6 +18,8 @@ mean_field(arcs, siblings_BHTT=…, grandparents_BTTH=…)                      
 log_linear_pool(members) · Mixture(members)                                     several models as one
 log_partition · score · token_marginals · viterbi                               of a mixture
 
+UnscoredChain(states_BTD, lengths_B, score, tags=Y) · tokens · chunked_scores    a chain over a vocabulary, in chunks
+
 A `Distribution` is any of them; operations that they share take any.
 """
 
@@ -50,6 +52,7 @@ from raykd.structures.moments import (
 from raykd.structures.partition import pairwise_marginals
 from raykd.structures.span_sums import span_marginals
 from raykd.structures.spans import Spans, SpanTags
+from raykd.structures.unscored import UnscoredChain, chunked_scores, tokens
 
 __all__ = [
     "Arcs",
@@ -60,6 +63,8 @@ __all__ = [
     "Moments",
     "SpanTags",
     "Spans",
+    "UnscoredChain",
+    "chunked_scores",
     "cross_entropy",
     "entropy",
     "expected_score",
@@ -82,5 +87,6 @@ __all__ = [
     "span_marginals",
     "tempered_moments",
     "token_marginals",
+    "tokens",
     "viterbi",
 ]

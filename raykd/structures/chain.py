@@ -164,10 +164,11 @@ def _check(chain: Chain) -> None:
             raise ValueError(
                 f"{name} is on {value.device}, emissions on {emissions.device}; move one of them"
             )
-    _check_lengths(lengths, emissions)
+    check_lengths(lengths, emissions)
 
 
-def _check_lengths(lengths: Tensor, emissions: Tensor) -> None:
+def check_lengths(lengths: Tensor, emissions: Tensor) -> None:
+    """Raise ValueError where lengths do not fit scores, or states, [B, T, …]."""
     B, T, _ = emissions.shape
     if tuple(lengths.shape) != (B,) or lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise ValueError(f"lengths must be integers [{B}]; got {lengths.dtype} {list(lengths.shape)}")

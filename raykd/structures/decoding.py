@@ -12,6 +12,7 @@ from torch import Tensor
 
 from raykd.structures import engine, reference
 from raykd.structures.device import holds
+from raykd.structures.unscored import UnscoredChain
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -87,8 +88,18 @@ def kbest(
     """
     if k < 1:
         raise ValueError(f"k must be at least 1; got {k}")
+    if isinstance(chain, UnscoredChain) and legal is None:
+        return _kbest_of_few(*chain.best(k), k)
     with torch.no_grad():
         return engine.k_best(chain if legal is None else legal.on(chain.detach()), k)
+
+
+def _kbest_of_few(chain: Chain, tags_BTK: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Of independent tokens: no labelling among the k best has a tag that is not among the k best of its token."""
+    places_BKT, scores_BK = kbest(chain, k)
+    paths_BKT = tags_BTK.transpose(1, 2).gather(1, places_BKT)
+    exists_BKT = (scores_BK > -torch.inf)[:, :, None] & chain.mask_BT[:, None]
+    return paths_BKT.masked_fill(~exists_BKT, 0), scores_BK
 
 
 def path_weights(scores_BK: Float[Tensor, "batch best *time"]) -> Float[Tensor, "batch best *time"]:

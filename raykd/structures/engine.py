@@ -108,12 +108,11 @@ def _repeat(chain: Chain, *, token: bool, pair: bool) -> Sums:
 
 
 def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The Hessian of log Z times a direction, checked for underflow: token and transition parts."""
+    """The Hessian of log Z times a direction, checked for underflow: token and transition parts, the latter empty of a
+    chain without transitions."""
     chain = chain.detach()
     if chain.transitions is None and along_BYY is None:
-        return independent.covariance(chain, along_BTY), along_BTY.new_zeros(
-            chain.batch, chain.tags, chain.tags
-        )
+        return independent.covariance(chain, along_BTY), along_BTY.new_empty(0)
 
     def plain() -> tuple[Tensor, Tensor, Tensor]:
         return scaled.covariance(chain, along_BTY, along_BYY)

@@ -14,11 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import torch
 
 from raykd.corpora.masking import MaskedPieces, MaskedText
 from raykd.metrics import score_beside
+from raykd.structures import chunked_scores
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.encoding import EncodedText
     from raykd.corpora.pieces import Vocabulary
@@ -63,11 +67,11 @@ class MaskedLMTask:
     def decode(self, gold: MaskedPieces, output: Output, rows: np.ndarray) -> list[Guess]:
         """How probable the hidden pieces of the sentences at `rows` are."""
         chain: Any = output.distribution
-        scores_BMV = chain.emissions_BTY
-        gold_BM1 = gold.gather(rows).tags_BT.to(scores_BMV.device)[:, :, None]
-        own_BM = scores_BMV.gather(2, gold_BM1)[:, :, 0]
-        log_p_BM = (own_BM - scores_BMV.logsumexp(2)).double().cpu().numpy()
-        right_BM = (own_BM >= scores_BMV.amax(2)).cpu().numpy()
+        gold_BM = gold.gather(rows).tags_BT.to(chain.device)
+        guesses = [_guess(*pair) for pair in chunked_scores(chain, gold_BM)]
+        log_p_BM, right_BM = (
+            torch.cat(parts).view_as(gold_BM).cpu().numpy() for parts in zip(*guesses, strict=True)
+        )
         lengths_B = chain.lengths_B.tolist()
         return [Guess(log_p_BM[row, :length], right_BM[row, :length]) for row, length in enumerate(lengths_B)]
 
@@ -84,6 +88,11 @@ class MaskedLMTask:
         perplexity, and the share of pieces that are guessed."""
         own = partial(_score, pieces=gold.text.size)
         return score_beside(own, BESIDE, predicted, predicted, languages, targets=targets)
+
+
+def _guess(scores_NV: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor]:
+    own_N = scores_NV.gather(1, gold_N[:, None])[:, 0]
+    return (own_N - scores_NV.logsumexp(1)).double(), own_N >= scores_NV.amax(1)
 
 
 def _score(_: Sequence[Guess], predicted: Sequence[Guess], *, pieces: int) -> float:

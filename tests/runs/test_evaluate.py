@@ -11,7 +11,7 @@ from seqeval.metrics import f1_score
 from torch import nn
 
 from raykd.layers import Output
-from raykd.runs import evaluate
+from raykd.runs import device, evaluate
 from raykd.runs.data import corpus_of, part_of
 from raykd.runs.distil import Worker
 from raykd.runs.prepare import prepare
@@ -45,7 +45,7 @@ class Lookup(nn.Module):
 
 
 def test_f1_is_seqevals_for_each_language(tmp_path, monkeypatch):
-    monkeypatch.setitem(evaluate.LABELLED_AT_ONCE, "cpu", 150)
+    monkeypatch.setattr(device, "CPU_PIECES", 150)
     asked = recipe()
     preparation = prepare(asked, Storage(str(tmp_path)))
     run = student_of(preparation, asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,9 @@ from raykd.runs.prepare import prepare, seed_runs, student_runs
 from raykd.runs.recipe_faults import recipe_faults
 from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.storage import Storage
+from raykd.structures import unscored
 from raykd.students import PretrainedStudent
+from raykd.tasks.masked_lm import MASKED_LM
 from tests.runs.small import computed, executed, recipe, student_of, train_teachers
 from tests.runs.test_masked_lm import STUDENT, pretraining, text
 from tests.teachers.checkpoints import make_checkpoint
@@ -111,6 +114,47 @@ def test_another_teacher_makes_another_run(root, encoders, distilled, tmp_path):
     same = distilling(root, encoders, objective={"kind": "token"}, schedule={"epochs": 1})
     runs = [student_of(prepare(each, Storage(str(tmp_path))), each).id for each in (other, same)]
     assert len({run.id, *runs}) == 3
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-10), ("bf16", 2e-2)])
+def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision, tolerance):
+    """With the gradients of all weights, the embedding among them, which is the head's last layer too."""
+    ready, run, _ = distilled
+    part, rows = part_of(ready.storage.uri, run, "train"), np.arange(0, 60, 5)
+    gold: Any = part.labels
+    batch = Batch(part.text.gather(rows), part.labels.gather(rows), TeacherBatch())
+    dtype = torch.float64 if precision == "float32" else torch.float32
+    student = build_model(ready.storage, run, dropout=0.0).to(dtype).train()
+    objective = Mix(
+        parts=tuple(Part(objective=each) for each in (Gold(), Token(), HiddenStates(layers=(0,))))
+    )
+    live = live_teacher(ready.storage.uri, run, live_needs(run, objective.needs))
+    assert live is not None
+    live._model.to(dtype)
+    loss = objective.build(Sizes(1, {0: 16}), Sizes(1, {0: live.hidden_size(0)})).to(dtype)
+
+    def step() -> dict[str, torch.Tensor]:
+        student.zero_grad()
+        losses = Learner(student, loss, objective, live)(batch, 1.0, precision)
+        losses["total"].mean().backward()
+        of = {name: own.grad.clone() for name, own in student.named_parameters() if own.grad is not None}
+        return {**{name: own.detach() for name, own in losses.items()}, **of}
+
+    def guesses() -> list:
+        with torch.inference_mode():
+            return MASKED_LM.decode(gold, student(batch.text), rows)
+
+    expected, certain = step(), guesses()
+    assert student(batch.text).distribution.fits
+    monkeypatch.setattr(unscored, "SCORES_AT_ONCE", 150)
+    assert len(student(batch.text).distribution.chunks()) > 3
+    found = step()
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=tolerance, atol=tolerance, msg=name)
+    for guess, other in zip(guesses(), certain, strict=True):
+        np.testing.assert_allclose(guess.log_p_M, other.log_p_M, rtol=1e-4)
+        np.testing.assert_array_equal(guess.right_M, other.right_M)
 
 
 def test_losses_are_those_of_a_plain_reading_of_both(distilled):

@@ -150,6 +150,18 @@ def test_a_run_of_before_a_key_was_added_has_the_same_id(small):
     assert replace(run, model=former).id == run.id
 
 
+def test_how_bits_are_kept_equal_changes_no_id_where_it_is_left_out(small):
+    run = student_of(small)
+    former = {key: value for key, value in run.training.items() if key not in ADDED["training"]}
+    assert replace(run, training=former).id == run.id
+    equal = student_of(small, training={"deterministic": True})
+    assert equal.id != run.id
+    assert [
+        teacher.run.id
+        for teacher in prepare(recipe(training={"deterministic": True}), small.storage).teachers
+    ] == [teacher.run.id for teacher in small.teachers]
+
+
 def test_a_stage_of_before_a_key_was_added_has_the_same_id(small):
     def run_of(states, **part):
         parts = ({"objective": {"kind": "representation", **states}, **part}, {"objective": {"kind": "gold"}})

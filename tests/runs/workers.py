@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from raykd.runs import evaluate
+from raykd.runs import device, evaluate
 from raykd.runs.data import corpus_of, part_of
 from raykd.runs.distil import Worker
 from raykd.runs.execute import training_plan_of
@@ -52,7 +52,7 @@ def trained(
         watching.remove()
         windows.WINDOW_BYTES = WINDOW_BYTES
     # Batches small enough that every worker gets some of them.
-    evaluate.LABELLED_AT_ONCE["cpu"] = 120
+    device.CPU_PIECES = 120
     task, tag_set = TASKS[run.task], corpus_of(storage.uri, run.corpus_id).tag_set
     dev = part_of(storage.uri, run, "dev")
     scored = evaluate.score_part(loop.model, dev, task, tag_set, worker=worker)
