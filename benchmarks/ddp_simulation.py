@@ -159,6 +159,15 @@ def gradients_of(learner: nn.Module, batch: TokenBatch) -> Gradients:
     return Gradients(sum(sizes), len(sizes))
 
 
+def update_ns(shape: Shape) -> float:
+    """Nanoseconds in which Adam updates one parameter."""
+    learner = Learner(shape.build()).train()
+    learner(shape.batch(1)).backward()
+    parameters = [*learner.parameters()]
+    seconds = seconds_of(torch.optim.Adam(parameters).step)
+    return 1e9 * seconds / sum(each.numel() for each in parameters)
+
+
 def all_reduce_of(size: int) -> Callable[[], object]:
     values = torch.zeros(max(1, size // 4))
     return lambda: distributed.all_reduce(values)
@@ -253,11 +262,14 @@ def steps_table(steps: Mapping[Shape, tuple[Step, dict[int, float]]], sent: Mapp
         own = sent[shape]
         times = [f"{1e3 * each:.1f}" for each in seconds.values()]
         line = f"{1e3 * step.fixed_s:.1f} ms + {1e6 * step.token_s:.1f} µs a token"
-        rows.append([shape.name, *times, line, f"{own.bytes / 1e6:.2f}", own.calls])
+        rows.append(
+            [shape.name, *times, line, f"{update_ns(shape):.1f}", f"{own.bytes / 1e6:.2f}", own.calls]
+        )
     heads = [
         "student",
         *(f"ms, {PIECES * count:,} tokens" for count in SENTENCES),
         "line through them",
+        "Adam, ns a parameter",
         "MB",
         "all-reduces",
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from raykd.figures import TRAINING_SPEED
 from raykd.runs.cost import shape_key
+from raykd.runs.latency import BATCH, PIECES
 from raykd.runs.models import build_model
 from raykd.runs.run import Run
 from raykd.runs.scaling import Gradients, Network, Step, all_reduce_s, strong_efficiency, strong_tokens
@@ -13,6 +14,8 @@ from raykd.runs.stages import train_only
 from raykd.sweep.forecast import STEP_S
 from raykd.sweep.sweep import Sweep
 
+UPDATE_S = 4.5e-9
+"""Seconds in which Adam updates a parameter, of any batch and on every worker (benchmarks/ddp_simulation.py)."""
 EFFICIENT = 0.85
 """Below this efficiency workers are better used for other runs."""
 
@@ -45,11 +48,19 @@ def worker_efficiencies(sweep: Sweep, network: Network) -> list[WorkerEfficiency
     for run in runs:
         key = shape_key(sweep.storage, run)
         if key not in shapes:
-            step = Step(STEP_S, 1 / sweep.cost(run).figures[TRAINING_SPEED.name])
-            shapes[key] = run, step, all_reduce_s(_gradients(sweep, run), resources.workers, network)
+            gradients = _gradients(sweep, run)
+            step = _step(sweep.cost(run).figures[TRAINING_SPEED.name], UPDATE_S * gradients.bytes / 4)
+            shapes[key] = run, step, all_reduce_s(gradients, resources.workers, network)
         for tokens in ({**run.training, **stage["training"]}["batch_tokens"] for stage in run.stages):
             efficiencies[key, tokens] = _efficiency(*shapes[key], resources.workers, tokens)
     return sorted(efficiencies.values(), key=lambda each: each.efficiency)
+
+
+def _step(speed: float, update_s: float) -> Step:
+    """The step of a model that trains `speed` tokens a second in the batches that are timed."""
+    timed_s = BATCH * PIECES / speed
+    update_s = min(update_s, timed_s / 2)  # another processor may be faster than the one of `UPDATE_S`
+    return Step(STEP_S + update_s, (timed_s - update_s) / (BATCH * PIECES))
 
 
 def _gradients(sweep: Sweep, run: Run) -> Gradients:
