@@ -122,11 +122,22 @@ def step_of(learner: nn.Module, batch: TokenBatch) -> Callable[[], None]:
     return step
 
 
-def seconds_of(call: Callable[[], object], *, calls: int | None = None) -> float:
-    """The median of as many calls as `SECONDS` allow; what runs in several processes is given the number of `calls`."""
+def busy_s(call: Callable[[], object]) -> float:
+    """The median of as many calls as `SECONDS` allow, in seconds of the processor: others may use it, too."""
     times: list[float] = []
     call()
-    while len(times) < (calls or FEWEST) or (calls is None and sum(times) < SECONDS):
+    while len(times) < FEWEST or sum(times) < SECONDS:
+        started = time.process_time()
+        call()
+        times.append(time.process_time() - started)
+    return statistics.median(times)
+
+
+def elapsed_s(call: Callable[[], object], calls: int = FEWEST) -> float:
+    """The median of so many calls, which take turns with those of other processes."""
+    times: list[float] = []
+    call()
+    for _ in range(calls):
         started = time.perf_counter()
         call()
         times.append(time.perf_counter() - started)
@@ -134,9 +145,9 @@ def seconds_of(call: Callable[[], object], *, calls: int | None = None) -> float
 
 
 def measured_step(shape: Shape) -> tuple[Step, dict[int, float]]:
-    """Seconds of one worker's step by the tokens of its batch, and the line through them."""
+    """Processor seconds of one worker's step by the tokens of its batch, and the line through them."""
     learner = Learner(shape.build()).train()
-    seconds = {PIECES * count: seconds_of(step_of(learner, shape.batch(count))) for count in SENTENCES}
+    seconds = {PIECES * count: busy_s(step_of(learner, shape.batch(count))) for count in SENTENCES}
     # Each point counts by its share, not by its milliseconds.
     slope, fixed = np.polyfit(
         list(seconds), list(seconds.values()), 1, w=[1 / each for each in seconds.values()]
@@ -164,7 +175,7 @@ def update_ns(shape: Shape) -> float:
     learner = Learner(shape.build()).train()
     learner(shape.batch(1)).backward()
     parameters = [*learner.parameters()]
-    seconds = seconds_of(torch.optim.Adam(parameters).step)
+    seconds = busy_s(torch.optim.Adam(parameters).step)
     return 1e9 * seconds / sum(each.numel() for each in parameters)
 
 
@@ -178,8 +189,8 @@ def as_one_of_two(rank: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     tiny, large = 4, 2**25
     found: dict[str, Any] = {
-        "latency_s": seconds_of(all_reduce_of(tiny), calls=200) / 2,
-        "large_s": seconds_of(all_reduce_of(large), calls=7),
+        "latency_s": elapsed_s(all_reduce_of(tiny), 200) / 2,
+        "large_s": elapsed_s(all_reduce_of(large)),
         "shapes": {},
     }
     found["gbit_per_s"] = large * 8 / 1e9 / (found["large_s"] - 2 * found["latency_s"])
@@ -195,11 +206,11 @@ def as_one_of_two(rank: int) -> dict[str, Any]:
             for _ in range(3):
                 distributed.barrier()
                 if rank == 0:  # the other one waits, and computes nothing
-                    times["one"].append(seconds_of(step_of(alone, whole), calls=FEWEST))
+                    times["one"].append(elapsed_s(step_of(alone, whole)))
                 distributed.barrier()
-                times["apart"].append(seconds_of(step_of(apart, half), calls=FEWEST))
+                times["apart"].append(elapsed_s(step_of(apart, half)))
                 distributed.barrier()
-                times["two"].append(seconds_of(step_of(together, half), calls=FEWEST))
+                times["two"].append(elapsed_s(step_of(together, half)))
             distributed.barrier()
             rows.append({name: statistics.median(own) for name, own in times.items() if own})
         found["shapes"][shape.name] = {"bytes": gradients.bytes, "calls": gradients.calls, "rows": rows}
