@@ -3,7 +3,8 @@
 A step computes for `fixed_s + token_s · tokens`. Then the workers average their gradients by all-reduces in a ring:
 each worker sends and receives 2(N − 1)/N of the bytes, in 2(N − 1) messages for each all-reduce. Nothing of it is
 hidden behind the backward pass: DDP can hide all but the last bucket, and the last one holds the embedding, which is
-most of a small student. For deep models the efficiencies below are therefore too low.
+most of a small student; deep models can hide more. That a step waits for its slowest worker, and DDP's copies, are
+left out: two real workers were slower than this model (docs/results/ddp.md), so efficiencies are upper bounds.
 
 Efficiency is the speed of N workers over N times the speed of one:
 
