@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
+from math import ceil
 from pathlib import Path
 from typing import Annotated
 
@@ -27,12 +28,14 @@ from raykd.runs.models import is_trained, model_config
 from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
+from raykd.runs.scaling import Network
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.sweep.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
+from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies
 from raykd.tasks import TASKS
 from raykd.trial import shape_name
 
@@ -74,7 +77,7 @@ def plan(
     for line in _search(sweep):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
-    for line in _budget(sweep, expected, at_once):
+    for line in (*_workers(sweep), *_budget(sweep, expected, at_once)):
         stdout.print(line, highlight=False, soft_wrap=True)
     next_ = _next(sweep, file, set_, variant, small)
     stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)
@@ -102,6 +105,22 @@ def _duration(expected: Forecast) -> str:
         else f"; trials are counted with {share(part)} of their epochs, as those so far had"
     )
     return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}{stopped}"
+
+
+def _workers(sweep: Sweep) -> Iterator[str]:
+    """The student that several workers would train least efficiently, and the batch at which no student is too small
+    for them."""
+    network = Network()
+    inefficient = [each for each in worker_efficiencies(sweep, network) if each.efficiency < EFFICIENT]
+    if inefficient:
+        worst = inefficient[0]
+        enough = 100 * ceil(max(each.efficient_tokens for each in inefficient) / 100)
+        yield (
+            f"workers: {worst.workers} workers would train {shape_name(worst.run.model)} in batches of "
+            f"{worst.tokens:,} tokens at {share(worst.efficiency)} efficiency (assumed: "
+            f"{network.gbit_per_s:g} Gbit/s between them); from training.batch_tokens: {enough} on it is "
+            f"{share(EFFICIENT)} or more; with workers: 1, more runs fit at once"
+        )
 
 
 def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from types import SimpleNamespace
 
 import pytest
 import ray
 
-from raykd.cli import cluster
+from raykd.cli import cluster, plan
 from raykd.corpora.report import CorpusReport
 from raykd.report.form import FORMS
 from raykd.runs.cost import find_cost
@@ -111,6 +112,31 @@ def test_a_sweep_that_has_no_trial_yet_is_resumed(planned, tmp_path):
     assert "(0 done)" in out
     assert words[-1] == "--resume"
     assert code_of(*words[:-1]) == 4
+
+
+def test_workers_that_a_student_is_too_small_for_are_named_with_the_batch_that_they_would_need(planned):
+    # 1,024 tokens a second, and 5 ms of each step whatever its batch: 4 tokens take 8.9 ms, 2 take 6.95; the workers
+    # talk for 0.11 ms. 8.9 / (2 × 7.06) = 63 %.
+    def workers(count: int, tokens: int) -> list[str]:
+        keys = (
+            f"resources.workers={count}",
+            "resources.cpus_per_worker=0.1",
+            f"training.batch_tokens={tokens}",
+        )
+        return re.findall(
+            "^workers: .*", planned(*(word for key in keys for word in ("--set", key)))[0], re.M
+        )
+
+    (line,) = workers(2, 4)
+    assert "2 workers would train E6 H6 crf in batches of 4 tokens at 63 % efficiency" in line
+    (enough,) = re.findall(r"training.batch_tokens: (\d+) on it is 85 % or more", line)
+    assert workers(2, int(enough)) == workers(1, 4) == []
+
+
+def test_nothing_is_said_of_the_speed_of_students_on_gpus(planned, monkeypatch):
+    gpus = ("resources.workers=2", "resources.students.gpus_per_worker=1", "training.batch_tokens=4")
+    monkeypatch.setattr(plan, "preflight", lambda *_: SimpleNamespace(students=1))
+    assert "workers:" not in planned(*(word for key in gpus for word in ("--set", key)))[0]
 
 
 STRATEGIES = """\

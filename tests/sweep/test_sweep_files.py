@@ -14,8 +14,10 @@ import pytest
 from raykd.objectives.logits import Logits
 from raykd.runs.distil import Worker
 from raykd.runs.execute import execute
+from raykd.runs.placement import preflight
 from raykd.runs.prepare import student_runs
 from raykd.runs.recipe import Recipe, resolved_stage
+from raykd.runs.topology import Topology
 from raykd.spec import assignments, load
 from raykd.spec.yaml12 import parse
 from raykd.sweep.small_variant import larger_settings
@@ -94,6 +96,28 @@ def test_every_file_of_a_paper_has_a_small_form(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_the_small_form_is_never_larger(name):
     assert larger_settings(load(SWEEPS[name]), load(SWEEPS[name], variants=["small"])) == []
+
+
+@pytest.mark.parametrize("folder", sorted({Path(name).parts[0] for name in SWEEPS if "/" in name}))
+def test_each_paper_has_a_sweep_of_two_workers_whose_small_form_fits_on_two_cpus(folder):
+    (name, *_) = [name for name, variant in VARIANTS if variant == "ddp" and Path(name).parts[0] == folder]
+    small = load(SWEEPS[name], variants=["ddp", "small"])
+    check_sweep(small)
+    resources = plain_sweep(next(assignments(small.tree))).resources
+    assert [resources.of(role).workers for role in ("teachers", "students")] == [2, 2]
+    assert preflight(resources, Topology.of({"CPU": 2.0})).students == 1
+    # Nothing else differs from the small form: its results are those of one worker.
+    alone = load(SWEEPS[name], variants=["small"])
+    assert {key for key in small.tree if small.tree[key] != alone.tree[key]} == {"name", "resources"}
+
+
+@pytest.mark.parametrize("name", [name for name, variant in VARIANTS if variant == "paper"])
+def test_a_variant_with_the_sizes_of_a_paper_gives_every_role_gpus(name):
+    recipe = plain_sweep(next(assignments(load(SWEEPS[name], variants=["paper"]).tree)))
+    assert recipe.resources.of("students").gpus_per_worker
+    if recipe.teachers.kind != "none":
+        assert recipe.resources.of("teachers").gpus_per_worker
+        assert recipe.resources.reading.gpus_per_worker
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,364 @@
+"""When several workers (DDP) pay for one small student: 2 to 64 workers on 10, 25 and 100 Gbit/s, simulated.
+
+    python benchmarks/ddp_simulation.py                     three students (two minutes)
+    python benchmarks/ddp_simulation.py --latency-us 5      a network of lower latency
+    python benchmarks/ddp_simulation.py --ray               also the same step in a plain TorchTrainer (a minute more)
+
+Measured on one thread of this processor: a training step (forward, loss, backward, Adam) by the tokens of its batch,
+sentences of 32 pieces; the bytes of the gradients and the all-reduces of a step, by DDP itself. Simulated by
+`raykd/runs/scaling.py`: the network, as a ring, nothing of it hidden behind the backward pass. Then two real workers
+(gloo, on this machine) take the same steps; the model predicts their time from all-reduces of other sizes. A step of
+two workers that do not communicate is measured too: they share memory, caches and perhaps a core. Medians, contestants
+in turns. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import distributed, nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.multiprocessing.spawn import spawn
+from torch.nn.parallel import DistributedDataParallel
+
+from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.pieces import Special
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.tags import TagSet
+from raykd.layers import Model
+from raykd.objectives.labels import negative_log_likelihood
+from raykd.runs.latency import PIECES, synthetic_batch
+from raykd.runs.processor import processor
+from raykd.runs.scaling import (
+    Gradients,
+    Network,
+    Step,
+    all_reduce_s,
+    strong_efficiency,
+    strong_tokens,
+    weak_efficiency,
+    weak_tokens,
+)
+from raykd.runs.vocabularies import StoredVocabulary
+from raykd.students import BiLSTMStudent
+
+TAGS = TagSet.of_types(["LOC", "ORG", "PER"])
+WORKERS, GBITS = (2, 4, 8, 16, 32, 64), (10.0, 25.0, 100.0)
+SENTENCES = (8, 32, 128, 512)
+"""Of the batches by which a step is measured, each of `PIECES` tokens."""
+REAL = (16, 64, 256)
+"""Of the global batches of two real workers."""
+EFFICIENT = 0.85
+SECONDS, FEWEST = 1.0, 5
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A student of a sweep file."""
+
+    file: str
+    pieces: int
+    settings: Mapping[str, Any]
+
+    def build(self) -> Model:
+        torch.manual_seed(0)
+        return BiLSTMStudent(**self.settings).build(vocabulary_size=self.pieces, tag_set=TAGS)
+
+    def batch(self, sentences: int) -> TokenBatch:
+        return synthetic_batch(
+            sentences, StoredVocabulary("pieces", HFVocabulary("", self.pieces, Special()), None)
+        )
+
+    @property
+    def name(self) -> str:
+        sizes = "E{embedding_dim} H{hidden_dim} {decoder}".format(**self.settings)
+        return f"{sizes}, {self.pieces:,} pieces ({self.file})"
+
+
+SHAPES = (
+    Shape("quickstart", 1_000, {"embedding_dim": 32, "hidden_dim": 32, "decoder": "crf"}),
+    Shape("structural_kd", 16_000, {"embedding_dim": 64, "hidden_dim": 64, "decoder": "crf"}),
+    Shape(
+        "xtremedistil",
+        34_685,
+        {"embedding_dim": 100, "hidden_dim": 200, "projection": 384, "decoder": "maxent"},
+    ),
+)
+
+
+class Learner(nn.Module):
+    """A student with its loss on labels: what DDP wraps."""
+
+    def __init__(self, model: Model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: TokenBatch) -> torch.Tensor:
+        labels_BT = torch.zeros(len(batch.lengths_B), int(batch.lengths_B.max()), dtype=torch.long)
+        return negative_log_likelihood(self.model(batch).distribution, labels_BT).mean()
+
+
+def step_of(learner: nn.Module, batch: TokenBatch) -> Callable[[], None]:
+    """One optimiser step on `batch` with each call."""
+    optimiser = torch.optim.Adam(learner.parameters())
+
+    def step() -> None:
+        learner(batch).backward()
+        optimiser.step()
+        optimiser.zero_grad()
+
+    return step
+
+
+def busy_s(call: Callable[[], object]) -> float:
+    """The median of as many calls as `SECONDS` allow, in seconds of the processor: others may use it, too."""
+    times: list[float] = []
+    call()
+    while len(times) < FEWEST or sum(times) < SECONDS:
+        started = time.process_time()
+        call()
+        times.append(time.process_time() - started)
+    return statistics.median(times)
+
+
+def elapsed_s(call: Callable[[], object], calls: int = FEWEST) -> float:
+    """The median of so many calls, which take turns with those of other processes."""
+    times: list[float] = []
+    call()
+    for _ in range(calls):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def measured_step(shape: Shape) -> tuple[Step, dict[int, float]]:
+    """Processor seconds of one worker's step by the tokens of its batch, and the line through them."""
+    learner = Learner(shape.build()).train()
+    seconds = {PIECES * count: busy_s(step_of(learner, shape.batch(count))) for count in SENTENCES}
+    # Each point counts by its share, not by its milliseconds.
+    slope, fixed = np.polyfit(
+        list(seconds), list(seconds.values()), 1, w=[1 / each for each in seconds.values()]
+    )
+    return Step(max(0.0, float(fixed)), float(slope)), seconds
+
+
+def gradients_of(learner: nn.Module, batch: TokenBatch) -> Gradients:
+    """What DDP sends in a step, by DDP itself: in the second one, when buckets are in the order of the gradients."""
+    wrapped, sizes = DistributedDataParallel(learner), list[int]()
+
+    def counted(state, bucket):  # DDP reads annotations, and takes no strings
+        sizes.append(bucket.buffer().nbytes)
+        return allreduce_hook(state, bucket)
+
+    wrapped.register_comm_hook(None, counted)
+    for _ in range(2):
+        sizes.clear()
+        wrapped(batch).backward()
+    return Gradients(sum(sizes), len(sizes))
+
+
+def update_ns(shape: Shape) -> float:
+    """Nanoseconds in which Adam updates one parameter."""
+    learner = Learner(shape.build()).train()
+    learner(shape.batch(1)).backward()
+    parameters = [*learner.parameters()]
+    seconds = busy_s(torch.optim.Adam(parameters).step)
+    return 1e9 * seconds / sum(each.numel() for each in parameters)
+
+
+def all_reduce_of(size: int) -> Callable[[], object]:
+    values = torch.zeros(max(1, size // 4))
+    return lambda: distributed.all_reduce(values)
+
+
+def as_one_of_two(rank: int) -> dict[str, Any]:
+    """What one of two workers measures; both take the same steps."""
+    torch.set_num_threads(1)
+    tiny, large = 4, 2**25
+    found: dict[str, Any] = {
+        "latency_s": elapsed_s(all_reduce_of(tiny), 200) / 2,
+        "large_s": elapsed_s(all_reduce_of(large)),
+        "shapes": {},
+    }
+    found["gbit_per_s"] = large * 8 / 1e9 / (found["large_s"] - 2 * found["latency_s"])
+    for shape in SHAPES:
+        learner = Learner(shape.build()).train()
+        gradients = gradients_of(learner, shape.batch(8))
+        rows = []
+        for sentences in REAL:
+            whole, half = shape.batch(sentences), shape.batch(sentences // 2)
+            alone, apart = Learner(shape.build()).train(), Learner(shape.build()).train()
+            together = DistributedDataParallel(Learner(shape.build()).train())
+            times: dict[str, list[float]] = {"one": [], "apart": [], "two": []}
+            for _ in range(3):
+                distributed.barrier()
+                if rank == 0:  # the other one waits, and computes nothing
+                    times["one"].append(elapsed_s(step_of(alone, whole)))
+                distributed.barrier()
+                times["apart"].append(elapsed_s(step_of(apart, half)))
+                distributed.barrier()
+                times["two"].append(elapsed_s(step_of(together, half)))
+            distributed.barrier()
+            rows.append({name: statistics.median(own) for name, own in times.items() if own})
+        found["shapes"][shape.name] = {"bytes": gradients.bytes, "calls": gradients.calls, "rows": rows}
+    return found
+
+
+def gloo_worker(rank: int, folder: str) -> None:
+    """A process of two that meet through a file."""
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    found = as_one_of_two(rank)
+    if rank == 0:
+        Path(folder, "found.json").write_text(json.dumps(found))
+    distributed.destroy_process_group()
+
+
+def ray_worker(config: dict[str, str]) -> None:
+    """A worker of a plain TorchTrainer, which has made the process group."""
+    rank = distributed.get_rank()
+    found = as_one_of_two(rank)
+    if rank == 0:
+        Path(config["folder"], "found.json").write_text(json.dumps(found))
+
+
+def with_gloo(folder: str) -> dict[str, Any]:
+    spawn(gloo_worker, args=(folder,), nprocs=2)
+    return json.loads(Path(folder, "found.json").read_text())
+
+
+def with_torch_trainer(folder: str) -> dict[str, Any]:
+    import ray
+    from ray.train import RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    os.environ.setdefault("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
+    ray.init(num_cpus=2, log_to_driver=False, logging_level=logging.ERROR)
+    TorchTrainer(
+        ray_worker,
+        train_loop_config={"folder": folder},
+        torch_config=TorchConfig(backend="gloo"),
+        scaling_config=ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.9}),
+        run_config=RunConfig(storage_path=folder),
+    ).fit()
+    ray.shutdown()
+    return json.loads(Path(folder, "found.json").read_text())
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+
+
+def rounded(tokens: float) -> str:
+    return f"{100 * -(-tokens // 100):,.0f}"
+
+
+def steps_table(steps: Mapping[Shape, tuple[Step, dict[int, float]]], sent: Mapping[Shape, Gradients]) -> str:
+    """What is measured of each student alone."""
+    rows = []
+    for shape, (step, seconds) in steps.items():
+        own = sent[shape]
+        times = [f"{1e3 * each:.1f}" for each in seconds.values()]
+        line = f"{1e3 * step.fixed_s:.1f} ms + {1e6 * step.token_s:.1f} µs a token"
+        rows.append(
+            [shape.name, *times, line, f"{update_ns(shape):.1f}", f"{own.bytes / 1e6:.2f}", own.calls]
+        )
+    heads = [
+        "student",
+        *(f"ms, {PIECES * count:,} tokens" for count in SENTENCES),
+        "line through them",
+        "Adam, ns a parameter",
+        "MB",
+        "all-reduces",
+    ]
+    return table(heads, rows)
+
+
+def simulation(step: Step, sent: Gradients, tokens: int, latency_s: float) -> str:
+    """Efficiency by strong and weak scaling, and the batches that are efficient, by workers and bandwidth."""
+    heads = [
+        "workers",
+        *(f"{gbit:g} Gbit/s" for gbit in GBITS),
+        *(f"{gbit:g}: tokens for 85 %" for gbit in GBITS),
+    ]
+    rows = []
+    for workers in WORKERS:
+        times = [all_reduce_s(sent, workers, Network(gbit, latency_s)) for gbit in GBITS]
+        strong = [strong_efficiency(step, tokens, workers, each) for each in times]
+        weak = [weak_efficiency(step, tokens, each) for each in times]
+        shares = [f"{100 * one:.0f} · {100 * other:.0f} %" for one, other in zip(strong, weak, strict=True)]
+        enough = [
+            f"{rounded(strong_tokens(step, workers, each, EFFICIENT))} · {rounded(weak_tokens(step, each, EFFICIENT))}"
+            for each in times
+        ]
+        rows.append([workers, *shares, *enough])
+    return table(heads, rows)
+
+
+def real_table(found: Mapping[str, Any]) -> str:
+    """Two real workers beside what the model says of them."""
+    network = Network(found["gbit_per_s"], found["latency_s"])
+    rows = []
+    for name, own in found["shapes"].items():
+        sent_s = all_reduce_s(Gradients(own["bytes"], own["calls"]), 2, network)
+        for sentences, row in zip(REAL, own["rows"], strict=True):
+            predicted = row["apart"] + sent_s
+            rows.append([
+                name, f"{PIECES * sentences:,}", *(f"{1e3 * row[key]:.1f}" for key in ("one", "apart", "two")),
+                f"{1e3 * predicted:.1f}", f"{predicted / row['two'] - 1:+.0%}",
+                f"{1 - row['apart'] / row['two']:.0%}", f"{row['one'] / row['two']:.2f} ×",
+            ])  # fmt: skip
+    heads = [
+        "student", "tokens", "one worker, ms", "two that do not talk", "two", "two, predicted", "error",
+        "share of communication", "speed-up",
+    ]  # fmt: skip
+    return table(heads, rows)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tokens", type=int, default=2000, help="of the batch whose efficiency is shown")
+    parser.add_argument("--latency-us", type=float, default=1e6 * Network().latency_s)
+    parser.add_argument("--ray", action="store_true")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    print(f"{processor()}, {os.cpu_count()} threads, PyTorch {torch.__version__}; one thread a worker\n")
+    steps = {shape: measured_step(shape) for shape in SHAPES}
+    with tempfile.TemporaryDirectory() as folder:
+        found = with_gloo(folder)
+    sent = {
+        shape: Gradients(*(found["shapes"][shape.name][key] for key in ("bytes", "calls")))
+        for shape in SHAPES
+    }
+    print(steps_table(steps, sent))
+    print(f"Batches of {given.tokens:,} tokens, {given.latency_us:g} µs a message; strong · weak scaling:\n")
+    for shape, (step, _) in steps.items():
+        print(f"**{shape.name}**\n\n{simulation(step, sent[shape], given.tokens, given.latency_us / 1e6)}")
+    loopback = f"{found['gbit_per_s']:.1f} Gbit/s, {1e6 * found['latency_s']:.0f} µs a message"
+    print(f"Two real workers, gloo, on this machine ({loopback}):\n\n{real_table(found)}", flush=True)
+    if given.ray:
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.perf_counter()
+            found = with_torch_trainer(folder)
+            print(
+                f"The same in a plain TorchTrainer ({time.perf_counter() - started:.0f} s with its start):\n"
+            )
+        print(real_table(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""How much faster several workers train one model: a model of a data-parallel (DDP) step.
+
+A step computes for `fixed_s + token_s · tokens`. Then the workers average their gradients by all-reduces in a ring:
+each worker sends and receives 2(N − 1)/N of the bytes, in 2(N − 1) messages for each all-reduce. Nothing of it is
+hidden behind the backward pass: DDP can hide all but the last bucket, and the last one holds the embedding, which is
+most of a small student; deep models can hide more. That a step waits for its slowest worker, and DDP's copies, are
+left out: two real workers were slower than this model (docs/results/ddp.md), so efficiencies are upper bounds.
+
+Efficiency is the speed of N workers over N times the speed of one:
+
+* strong scaling divides a batch among the workers, as raykd does with `training.batch_tokens`;
+* weak scaling lets each worker keep its batch, so that the global batch grows with the workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf
+
+FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20
+"""Bytes at which DDP closes its first bucket of gradients and each further one; a bucket is one all-reduce."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """What lies between two workers."""
+
+    gbit_per_s: float = 10.0
+    latency_s: float = 50e-6
+    """From one worker's call to the other's receipt of a message of no length."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one worker computes in a training step."""
+
+    fixed_s: float
+    token_s: float
+
+    def compute_s(self, tokens: float) -> float:
+        """Seconds of a batch of so many tokens."""
+        return self.fixed_s + self.token_s * tokens
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """What each worker sends in a training step."""
+
+    bytes: int
+    calls: int
+    """All-reduces, one for each bucket of DDP."""
+
+    @classmethod
+    def of(cls, size: int) -> Gradients:
+        """Gradients of `size` bytes, in as many buckets as DDP makes at most."""
+        return cls(size, 1 + ceil(max(0, size - FIRST_BUCKET) / BUCKET))
+
+
+def all_reduce_s(gradients: Gradients, workers: int, network: Network) -> float:
+    """Seconds in which `workers` workers average their gradients."""
+    sent = 2 * (workers - 1) / workers * gradients.bytes * 8 / (network.gbit_per_s * 1e9)
+    return sent + gradients.calls * 2 * (workers - 1) * network.latency_s
+
+
+def strong_efficiency(step: Step, tokens: float, workers: int, sent_s: float) -> float:
+    """Efficiency where a batch of `tokens` is divided among the workers, who communicate for `sent_s` seconds."""
+    return step.compute_s(tokens) / (workers * (step.compute_s(tokens / workers) + sent_s))
+
+
+def weak_efficiency(step: Step, tokens: float, sent_s: float) -> float:
+    """Efficiency where each worker keeps a batch of `tokens`."""
+    return step.compute_s(tokens) / (step.compute_s(tokens) + sent_s)
+
+
+def strong_tokens(step: Step, workers: int, sent_s: float, efficiency: float) -> float:
+    """The smallest global batch, in tokens, that reaches an `efficiency` below 1 by strong scaling."""
+    if step.token_s == 0:
+        return 0.0 if strong_efficiency(step, 0, workers, sent_s) >= efficiency else inf
+    missing = (workers * efficiency - 1) * step.fixed_s + workers * efficiency * sent_s
+    return max(0.0, missing / ((1 - efficiency) * step.token_s))
+
+
+def weak_tokens(step: Step, sent_s: float, efficiency: float) -> float:
+    """The smallest batch of each worker, in tokens, that reaches an `efficiency` below 1 by weak scaling."""
+    missing = efficiency / (1 - efficiency) * sent_s - step.fixed_s
+    if step.token_s == 0:
+        return 0.0 if missing <= 0 else inf
+    return max(0.0, missing / step.token_s)

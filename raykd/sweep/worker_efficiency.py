@@ -1,0 +1,74 @@
+"""How efficiently the workers of a run would train the students of a sweep: known before anything is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raykd.figures import TRAINING_SPEED
+from raykd.runs.cost import shape_key
+from raykd.runs.latency import BATCH, PIECES
+from raykd.runs.models import build_model
+from raykd.runs.run import Run
+from raykd.runs.scaling import Gradients, Network, Step, all_reduce_s, strong_efficiency, strong_tokens
+from raykd.runs.stages import train_only
+from raykd.sweep.forecast import STEP_S
+from raykd.sweep.sweep import Sweep
+
+UPDATE_S = 4.5e-9
+"""Seconds in which Adam updates a parameter, of any batch and on every worker (benchmarks/ddp_simulation.py)."""
+EFFICIENT = 0.85
+"""Below this efficiency workers are better used for other runs."""
+
+
+@dataclass(frozen=True)
+class WorkerEfficiency:
+    """The forecast of one student's training steps by several workers."""
+
+    run: Run
+    workers: int
+    tokens: int
+    """Of a batch, over all workers."""
+    efficiency: float
+    efficient_tokens: float
+    """The smallest batch that would be `EFFICIENT`."""
+
+
+def worker_efficiencies(sweep: Sweep, network: Network) -> list[WorkerEfficiency]:
+    """Return the efficiency of every student and batch that several workers train, the lowest first.
+
+    Speeds are those of one thread of a processor, so nothing is said of students that are given GPUs.
+    """
+    resources = sweep.file.resources.of("students")
+    if resources.workers == 1 or resources.gpus_per_worker:
+        return []
+    trees = [tree for own in sweep.settings.covering.values() for tree in own]
+    runs = [run for tree in trees for run in sweep.settings.of(tree).seeds[0]]
+    shapes: dict[str, tuple[Run, Step, float]] = {}
+    efficiencies: dict[tuple[str, int], WorkerEfficiency] = {}
+    for run in runs:
+        key = shape_key(sweep.storage, run)
+        if key not in shapes:
+            gradients = _gradients(sweep, run)
+            step = _step(sweep.cost(run).figures[TRAINING_SPEED.name], UPDATE_S * gradients.bytes / 4)
+            shapes[key] = run, step, all_reduce_s(gradients, resources.workers, network)
+        for tokens in ({**run.training, **stage["training"]}["batch_tokens"] for stage in run.stages):
+            efficiencies[key, tokens] = _efficiency(*shapes[key], resources.workers, tokens)
+    return sorted(efficiencies.values(), key=lambda each: each.efficiency)
+
+
+def _step(speed: float, update_s: float) -> Step:
+    """The step of a model that trains `speed` tokens a second in the batches that are timed."""
+    timed_s = BATCH * PIECES / speed
+    update_s = min(update_s, timed_s / 2)  # another processor may be faster than the one of `UPDATE_S`
+    return Step(STEP_S + update_s, (timed_s - update_s) / (BATCH * PIECES))
+
+
+def _gradients(sweep: Sweep, run: Run) -> Gradients:
+    """Those of a step that trains all of a model but what is fixed."""
+    trained = train_only(build_model(sweep.storage, run), None)
+    return Gradients.of(sum(each.numel() * each.element_size() for each in trained))
+
+
+def _efficiency(run: Run, step: Step, sent_s: float, workers: int, tokens: int) -> WorkerEfficiency:
+    efficiency = strong_efficiency(step, tokens, workers, sent_s)
+    return WorkerEfficiency(run, workers, tokens, efficiency, strong_tokens(step, workers, sent_s, EFFICIENT))
