@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+GRACE_S = 2.0
+"""The last seconds of a section's limit, in which one that is late can only say where it is."""
 LAST_LINES = 8
 """How many lines of its errors a section that failed shows."""
 
@@ -78,8 +80,10 @@ def _run(section: Section, place: Place, file: Path) -> bool:
         )
         started = time.monotonic()
         process.start()
-        process.join(section.limit_s)
-        late = process.is_alive()
+        process.join(section.limit_s - GRACE_S)
+        if late := process.is_alive():
+            process.terminate()  # it says where it is
+            process.join(GRACE_S)
         process.kill()
         _end_group(process.pid)
         process.join()
@@ -103,11 +107,16 @@ def _work(write: Callable[[Place], None], place: Place, file: Path, errors: Path
         with path.open("ab") as opened:
             os.dup2(opened.fileno(), stream.fileno())
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    signal.signal(signal.SIGTERM, _stop)
     try:
         write(place)
     except Exception:
         traceback.print_exc()
         sys.exit(1)
+
+
+def _stop(number: int, frame: object) -> None:
+    raise TimeoutError("its time is over")
 
 
 def _end_group(process_id: int | None) -> None:
