@@ -21,13 +21,13 @@ from gpu_sections import chains, models, steps, sweeps
 from gpu_sections.runner import Place, Section, run_sections
 
 SECTIONS = (
-    Section("device", 30, chains.describe_device),
-    Section("equality with the processor", 40, chains.compare_with_cpu),
-    Section("times", 55, chains.time_operations),
+    Section("device", 25, chains.describe_device),
+    Section("equality", 35, chains.compare_with_cpu),
+    Section("times", 50, chains.time_operations),
     Section("waits", 40, steps.count_waits),
     Section("models", 75, models.time_models),
     Section("sweeps", 160, sweeps.run_sweeps),
-    Section("ray train", 60, sweeps.run_ray_train),
+    Section("Ray Train", 75, sweeps.run_ray_train),
     Section("resumption", 20, steps.compare_resumed),
 )
 """Their limits add up to eight minutes."""

@@ -61,7 +61,7 @@ def run_sections(sections: Sequence[Section], place: Place, out: Path) -> list[s
     out.mkdir(parents=True, exist_ok=True)
     failed = []
     for number, section in enumerate(sections, 1):
-        file = out / f"{number}-{section.name.replace(' ', '-')}.md"
+        file = out / f"{number}-{section.name.lower().replace(' ', '-')}.md"
         if not _run(section, place, file):
             failed.append(section.name)
         print(file.read_text(), flush=True)
@@ -70,7 +70,7 @@ def run_sections(sections: Sequence[Section], place: Place, out: Path) -> list[s
 
 def _run(section: Section, place: Place, file: Path) -> bool:
     """Run one section; return False where it failed."""
-    file.write_text(f"## {section.name.capitalize()}\n\n")
+    file.write_text(f"## {section.name[0].upper()}{section.name[1:]}\n\n")
     with tempfile.TemporaryDirectory(prefix="raykd-gpu-", ignore_cleanup_errors=True) as folder:
         errors, work = Path(folder, "errors"), Path(folder, "work")
         work.mkdir()
