@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,11 @@ def make_checkpoint(folder: Path, corpus: dict[str, Any], *, small: bool) -> str
         small: two layers of 24, not twelve of 384.
     """
     folder.mkdir()
-    sentences = read_corpus(BuiltinSource.model_validate(corpus)).parts["train"]["tokens"].to_pylist()
+    sentences = (
+        read_corpus(BuiltinSource.model_validate_json(json.dumps(corpus)))
+        .parts["train"]["tokens"]
+        .to_pylist()
+    )
     trainer = BertWordPieceTokenizer(lowercase=False)
     trainer.train_from_iterator(map(" ".join, sentences), vocab_size=PIECES, show_progress=False)
     trainer.save_model(str(folder))

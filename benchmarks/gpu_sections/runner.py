@@ -80,13 +80,15 @@ def _run(section: Section, place: Place, file: Path) -> bool:
         )
         started = time.monotonic()
         process.start()
-        process.join(section.limit_s - GRACE_S)
-        if late := process.is_alive():
-            process.terminate()  # it says where it is
-            process.join(GRACE_S)
-        process.kill()
-        _end_group(process.pid)
-        process.join()
+        try:
+            process.join(section.limit_s - GRACE_S)
+            if late := process.is_alive():
+                process.terminate()  # it says where it is
+                process.join(GRACE_S)
+        finally:
+            process.kill()
+            _end_group(process.pid)
+            process.join()
         seconds = time.monotonic() - started
         with file.open("a") as markdown:
             if late:

@@ -22,7 +22,8 @@ from raykd.storage import Storage
 
 SWEEP_S = 77.0
 """Seconds that each of the two sweeps may take."""
-SHOWN = ("f1", "parameters", "latency_ms")
+SHOWN = ("dev_f1", "test_f1", "parameters", "latency_ms")
+"""Columns of front.csv."""
 ROLES = {
     "gpus_per_worker": 0.25,
     "teachers": {"gpus_per_worker": 1},
@@ -99,7 +100,12 @@ def _print_times(took: Took, phases: dict[str, Took]) -> None:
 def _print_front(file: Path) -> None:
     with file.open() as lines:
         rows = list(csv.DictReader(lines))
-    print(f"\nIts front: {', '.join(rows[0])} | {len(rows)}\n")
+    print("\nIts front:\n")
+    print_head("student", *SHOWN)
+    for row in rows:
+        if row["on_front"] == "true":
+            print_row(row["name"] or row["number"], *(f"{float(row[name]):.4g}" for name in SHOWN))
+    print()
 
 
 def run_ray_train(place: Place) -> None:
