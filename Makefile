@@ -60,7 +60,7 @@ docs: $(DOCS)
 # PYTHON is the interpreter that has it. GPU=--small runs everything in small on the processor.
 GPU ?=
 gpu:
-	PYTHONPATH=. $(PYTHON) benchmarks/gpu.py $(GPU)
+	PYTHONPATH=.$(if $(PYTHONPATH),:$(PYTHONPATH)) $(PYTHON) benchmarks/gpu.py $(GPU)
 
 # Damaged sweep files and corpora, 10,000 of each (some 15 minutes): how they end, and every one that ends otherwise
 # than in a sentence or a success. CASES and SEED choose others.
