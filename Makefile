@@ -11,7 +11,7 @@ SOURCES := raykd tests benchmarks
 # Where it is set, each of the many processes of a sweep would compile all that it imports, for four seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all docs fuzz chaos check format clean
+.PHONY: demo test test-all docs gpu fuzz chaos check format clean
 .NOTPARALLEL:  # two installations into one environment
 
 # What is installed: `demo` what raykd itself needs, `dev` and `docs` an extra of pyproject.toml beside it. Made anew
@@ -54,6 +54,13 @@ test-all: $(DEV)
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: the site is in site/index.html. Next: open it, or for its search too: $(BIN)/mkdocs serve"
+
+# What raykd does on this machine's GPU, in at most eight minutes: Markdown on the screen, and a file for each section in
+# build/gpu (docs/results/gpu.md). It installs nothing, because the build of PyTorch that fits the GPU is there already:
+# PYTHON is the interpreter that has it. GPU=--small runs everything in small on the processor.
+GPU ?=
+gpu:
+	PYTHONPATH=.$(if $(PYTHONPATH),:$(PYTHONPATH)) $(PYTHON) benchmarks/gpu.py $(GPU)
 
 # Damaged sweep files and corpora, 10,000 of each (some 15 minutes): how they end, and every one that ends otherwise
 # than in a sentence or a success. CASES and SEED choose others.

@@ -16,7 +16,9 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,16 +37,21 @@ from raykd.storage import Storage
 BATCH = 32
 
 
-def recipe(checkpoint: str, corpus: str, sentences: int, precision: str, vocabulary: str) -> Recipe:
-    """Fine-tuning on English, one epoch."""
+def english(corpus: str, sentences: int) -> dict[str, Any]:
+    """The section of a sweep file that reads a folder of CoNLL files."""
+    return {
+        "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
+        "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": sentences + 8,
+        "split": {"train": sentences // 8, "dev": 1, "test": 1},
+    }  # fmt: skip
+
+
+def recipe(checkpoint: str, corpus: dict[str, Any], precision: str, vocabulary: str) -> Recipe:
+    """Fine-tuning on a corpus, one epoch."""
     return Recipe.model_validate(
         {
             "task": "ner",
-            "corpus": {
-                "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
-                "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": sentences + 8,
-                "split": {"train": sentences // 8, "dev": 1, "test": 1},
-            },
+            "corpus": corpus,
             "teachers": {
                 "kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "freeze": ("embeddings",),
                 "vocabulary": vocabulary, "epochs": 1,
@@ -60,10 +67,10 @@ def recipe(checkpoint: str, corpus: str, sentences: int, precision: str, vocabul
 
 
 def plain_epoch(
-    checkpoint: str, rows: list, tags: int, precision: str, *, grouped: bool
+    checkpoint: str, rows: list, tags: int, precision: str, *, grouped: bool, device: torch.device
 ) -> Callable[[], float]:
     """One epoch of a loop of Transformers' own parts; gives its seconds."""
-    model = AutoModelForTokenClassification.from_pretrained(checkpoint, num_labels=tags)
+    model = AutoModelForTokenClassification.from_pretrained(checkpoint, num_labels=tags).to(device)
     model.base_model.embeddings.requires_grad_(False)
     optimiser = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], 1e-4)
     draw = np.random.default_rng(0)
@@ -88,7 +95,8 @@ def plain_epoch(
             for place, (pieces, firsts, gold) in enumerate(own):
                 ids[place, : len(pieces)], mask[place, : len(pieces)] = torch.tensor(pieces), 1
                 labels[place, torch.tensor(firsts)] = torch.tensor(gold)
-            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            ids, mask, labels = (each.to(device) for each in (ids, mask, labels))
+            with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
                 loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
             optimiser.zero_grad()
             loss.backward()
@@ -100,7 +108,9 @@ def plain_epoch(
     return epoch
 
 
-def raykd_epoch(asked: Recipe, folder: str, batch_tokens: int) -> Callable[[], float]:
+def raykd_epoch(
+    asked: Recipe, folder: str, batch_tokens: int, *, device: torch.device
+) -> Callable[[], float]:
     """One epoch of raykd's loop; gives its seconds, without those of building and of selecting on dev."""
     ready = prepare(asked, Storage(folder))
     run = ready.teachers[0].run
@@ -110,13 +120,47 @@ def raykd_epoch(asked: Recipe, folder: str, batch_tokens: int) -> Callable[[], f
     def epoch() -> float:
         with tempfile.TemporaryDirectory() as own:
             distiller = Distiller(
-                build_model(ready.storage, run), training_plan_of(folder, run), worker=Worker(),
+                build_model(ready.storage, run).to(device), training_plan_of(folder, run),
+                worker=Worker(device=device),
                 evaluate=lambda model: Score(0.0, 0.0, {}, ()), folder=Storage(own),
             )  # fmt: skip
             (epoch,) = distiller.train(lambda _: None).history
         return tokens / epoch["tokens_per_second"]
 
     return epoch
+
+
+def sentences_a_second(
+    checkpoint: str,
+    corpus: dict[str, Any],
+    folder: str,
+    *,
+    precision: str,
+    rounds: int,
+    device: torch.device,
+) -> dict[str, float]:
+    """Return the speed of each contestant on a corpus, the median of some rounds; raykd's stores are in `folder`."""
+    asked = {name: recipe(checkpoint, corpus, precision, name) for name in ("whole", "pruned")}
+    stores = {name: str(Path(folder, name)) for name in asked}
+    ready = prepare(asked["whole"], Storage(stores["whole"]))
+    part = part_of(ready.storage.uri, ready.teachers[0].run, "train")
+    rows = []
+    for place in range(len(part)):
+        batch, gold = part.text.gather(np.array([place])), part.labels.gather(np.array([place]))
+        rows.append((batch.pieces_BP[0].tolist(), batch.first_BT[0].tolist(), gold.tags_BT[0].tolist()))
+    tags, padded = len(ready.corpus.tag_set), BATCH * int(part.text.piece_lengths.mean())
+    plain = partial(plain_epoch, checkpoint, rows, tags, precision, device=device)
+    contestants = {
+        "Transformers, random batches": plain(grouped=False),
+        "Transformers, grouped by length": plain(grouped=True),
+        "raykd": raykd_epoch(asked["whole"], stores["whole"], padded, device=device),
+        "raykd, pruned": raykd_epoch(asked["pruned"], stores["pruned"], padded, device=device),
+    }
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, epoch in contestants.items():
+            times[name].append(epoch())
+    return {name: len(rows) / statistics.median(own) for name, own in times.items()}
 
 
 def main() -> None:
@@ -129,32 +173,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        asked = {
-            name: recipe(given.checkpoint, given.corpus, given.sentences, given.precision, name)
-            for name in ("whole", "pruned")
-        }
-        ready = prepare(asked["whole"], Storage(str(Path(folder) / "whole")))
-        part = part_of(ready.storage.uri, ready.teachers[0].run, "train")
-        rows = []
-        for place in range(len(part)):
-            batch, gold = part.text.gather(np.array([place])), part.labels.gather(np.array([place]))
-            rows.append((batch.pieces_BP[0].tolist(), batch.first_BT[0].tolist(), gold.tags_BT[0].tolist()))
-        tags, padded = len(ready.corpus.tag_set), BATCH * int(part.text.piece_lengths.mean())
-        contestants = {
-            "Transformers, random batches": plain_epoch(
-                given.checkpoint, rows, tags, given.precision, grouped=False
-            ),
-            "Transformers, grouped by length": plain_epoch(
-                given.checkpoint, rows, tags, given.precision, grouped=True
-            ),
-            "raykd": raykd_epoch(asked["whole"], str(Path(folder) / "whole"), padded),
-            "raykd, pruned": raykd_epoch(asked["pruned"], str(Path(folder) / "pruned"), padded),
-        }
-        times: dict[str, list[float]] = {name: [] for name in contestants}
-        for _ in range(given.rounds):
-            for name, epoch in contestants.items():
-                times[name].append(epoch())
-    speed = {name: len(rows) / statistics.median(own) for name, own in times.items()}
+        speed = sentences_a_second(
+            given.checkpoint, english(given.corpus, given.sentences), folder, precision=given.precision,
+            rounds=given.rounds, device=torch.device("cpu"),
+        )  # fmt: skip
     for name, value in speed.items():
         print(f"{name:34s} {value:7.1f} sentences/s   {value / speed['Transformers, random batches']:.2f}×")
 

@@ -76,7 +76,13 @@ def corpus(wikiann: str | None) -> dict[str, Any]:
 
 
 def recipe(
-    wikiann: str | None, size: tuple[int, int], decoder: str, *, temperature: int = 1, rate: float = 4e-3
+    wikiann: str | None,
+    size: tuple[int, int],
+    decoder: str,
+    *,
+    temperature: int = 1,
+    rate: float = 4e-3,
+    batch_tokens: int | None = None,
 ) -> Recipe:
     """A student; its teacher has learned little, which costs the same."""
     pieces, tokens = (1000, 1000) if wikiann is None else (16000, 2000)
@@ -91,7 +97,7 @@ def recipe(
             },
             "objective": {"kind": "structural", "temperature": temperature},
             "schedule": {"epochs": EPOCHS, "anneal_horizon": EPOCHS},
-            "training": {"batch_tokens": tokens, "learning_rate": rate},
+            "training": {"batch_tokens": batch_tokens or tokens, "learning_rate": rate},
         }
     )  # fmt: skip
 

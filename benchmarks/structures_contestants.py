@@ -11,7 +11,7 @@ import importlib.util
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -39,7 +39,12 @@ class Problem:
 
     @property
     def mask(self) -> Tensor:
-        return torch.arange(self.time) < self.lengths[:, None]
+        return torch.arange(self.time, device=self.lengths.device) < self.lengths[:, None]
+
+    def on(self, device: str) -> Problem:
+        """The same problem with its tensors on a device."""
+        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **tensors)
 
     def leaves(self) -> tuple[Tensor, Tensor]:
         return self.emissions.clone().requires_grad_(), self.transitions.clone().requires_grad_()
@@ -130,7 +135,7 @@ def pytorch_crf() -> dict[str, Callable[[Problem], object]]:
     from torchcrf import CRF
 
     def model(p: Problem) -> CRF:
-        crf = CRF(p.tags, batch_first=True)
+        crf = CRF(p.tags, batch_first=True).to(p.emissions.device)
         with torch.no_grad():
             crf.transitions.copy_(p.transitions)
             crf.start_transitions.zero_()

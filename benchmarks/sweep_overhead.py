@@ -73,8 +73,15 @@ def distilled(checkpoint: str, corpus: str, sentences: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def sweep_file(folder: Path, recipe: dict[str, Any], *, trials: int, workers: int) -> Path:
-    """A random search of learning rates; JSON is YAML, too."""
+def sweep_file(
+    folder: Path,
+    recipe: dict[str, Any],
+    *,
+    trials: int,
+    workers: int,
+    resources: dict[str, Any] | None = None,
+) -> Path:
+    """A random search of learning rates; JSON is YAML, too. `resources` is laid over the section of this name."""
     at_once = SLOTS if workers == 1 else 1
     tree = {
         "name": "overhead",
@@ -84,6 +91,7 @@ def sweep_file(folder: Path, recipe: dict[str, Any], *, trials: int, workers: in
         "baseline": "gold" if "objective" in recipe else "none",
         "resources": {
             "workers": workers, "concurrency": at_once, "cpus_per_worker": 1 if workers == 1 else 0.9,
+            **(resources or {}),
         },
         "store": str(folder / "store"),
         "tracking": {"uri": f"sqlite:///{folder}/mlflow.db"},
@@ -124,21 +132,37 @@ class Took(NamedTuple):
         return f"{self.seconds:7.1f} s, {self.processor:6.1f} s of the processors"
 
 
-def command(folder: Path, *words: str) -> tuple[Took, dict[str, Took]]:
-    """What `raykd …` takes, in all and by phase."""
+def command(
+    folder: Path, *words: str, cpus: int | None = SLOTS, limit_s: float | None = None
+) -> tuple[Took, dict[str, Took]]:
+    """What `raykd …` takes, in all and by phase.
+
+    Args:
+        folder: in which it runs.
+        words: of the command.
+        cpus: CPUs that Ray has; None: those of the machine.
+        limit_s: seconds after which it is killed.
+
+    Raises:
+        SystemExit: it failed; the message is its output.
+    """
     program = [sys.executable, "-c", "from raykd.cli.main import main; main()", *words]
     started, begun, ended, lines = time.monotonic(), dict[str, Took](), dict[str, Took](), []
     streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(program, cwd=folder, env=environment(), **streams) as process:
+    with subprocess.Popen(program, cwd=folder, env=environment(cpus), **streams) as process:
         used = ProcessorTime(process.pid)
         used.start()
+        killer = threading.Timer(limit_s or threading.TIMEOUT_MAX, process.kill)
+        killer.daemon = True
+        killer.start()
         for line in process.stdout or ():
             lines.append(line)
             now = Took(time.monotonic() - started, used.seconds)
             begun.setdefault(line.partition(":")[0], now)
             ended[line.partition(":")[0]] = now
+    killer.cancel()
     if process.returncode:
-        raise SystemExit("".join(lines))
+        raise SystemExit("".join(lines) + (f"killed after {limit_s} s" if process.returncode < 0 else ""))
     return Took(time.monotonic() - started, used.seconds), {
         each: Took(*(end - begin for begin, end in zip(begun[each], ended[each], strict=True)))
         for each in PHASES
@@ -146,8 +170,8 @@ def command(folder: Path, *words: str) -> tuple[Took, dict[str, Took]]:
     }
 
 
-def environment() -> dict[str, str]:
-    return os.environ | {"RAYKD_CPUS": str(SLOTS), "OMP_NUM_THREADS": "1"}
+def environment(cpus: int | None = SLOTS) -> dict[str, str]:
+    return os.environ | {"OMP_NUM_THREADS": "1"} | ({} if cpus is None else {"RAYKD_CPUS": str(cpus)})
 
 
 def runs_of(store: Path, role: str) -> list[list[str]]:

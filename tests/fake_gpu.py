@@ -223,16 +223,21 @@ class _Calls(TorchFunctionMode):
         return torch.ops.aten._to_copy.default(source, dtype=dtype or source.dtype, **options)
 
 
+def place() -> str:
+    """Return the file and the line of raykd, or else of another library, that is being executed."""
+    frames = traceback.extract_stack()[:-2]  # without this function and what asks it
+    own = [frame for frame in frames if "/raykd/" in frame.filename]
+    last = (own or frames)[-1]
+    return f"{last.filename.rsplit('/raykd/', 1)[-1]}:{last.lineno}"
+
+
 @contextlib.contextmanager
 def gpu() -> Iterator[Counter[tuple[str, str]]]:
     """Within it `cuda` is a device; yields how often what waited for it, by place and reason."""
     waits: Counter[tuple[str, str]] = Counter()
 
     def note(reason: str) -> None:
-        frames = traceback.extract_stack()
-        own = [frame for frame in frames if "/raykd/" in frame.filename]
-        last = (own or frames)[-1]
-        waits[f"{last.filename.rsplit('/raykd/', 1)[-1]}:{last.lineno}", reason] += 1
+        waits[place(), reason] += 1
 
     modules, own = engine._module, Kernels()
     synchronize, start = torch.cuda.synchronize, torch.cuda._lazy_init

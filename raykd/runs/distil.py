@@ -58,6 +58,11 @@ class Worker:
     share: float = 1.0
     """The part of the device that it was given."""
 
+    @property
+    def grouped(self) -> bool:
+        """Whether it belongs to a process group: under Ray Train, also where it is the only one."""
+        return dist.is_available() and dist.is_initialized()
+
 
 @dataclass(frozen=True)
 class EpochReport:
@@ -202,9 +207,10 @@ class Distiller:
         learner = Learner(self.model, self.loss, self.stage.objective, self._live)
         # Where no labels are read, DDP has to look for parameters that get no gradient: the head's.
         unused = not self.stage.objective.reads_labels
-        several = self.worker.world > 1
         self._learner = (
-            DistributedDataParallel(learner, find_unused_parameters=unused) if several else learner
+            DistributedDataParallel(learner, find_unused_parameters=unused)
+            if self.worker.grouped
+            else learner
         )
         self._optimiser = make_optimiser(training, self._parameters)
         self._rate = LearningRate(training, self._optimiser, total_steps=self._most_steps())
@@ -424,7 +430,7 @@ class Distiller:
         progress.epoch, progress.batch, progress.sums, progress.seconds = report.epoch + 1, 0, {}, 0.0
 
     def _over_workers(self, sums: dict[str, float]) -> dict[str, float]:
-        if self.worker.world == 1:
+        if not self.worker.grouped:
             return dict(sums)
         dtype = torch.float64 if self.worker.device.type == "cpu" else torch.float32
         total = torch.tensor(list(sums.values()), dtype=dtype).to(self.worker.device)

@@ -50,7 +50,7 @@ def predict(
         for rows in with_progress(plan[worker.rank :: worker.world]):
             output = model(text.gather(rows).to(worker.device))
             found += zip(map(int, rows), decode(output, rows), strict=True)
-    if worker.world > 1:
+    if worker.grouped:
         gathered: list[Any] = [None] * worker.world
         dist.all_gather_object(gathered, found)
         found = [item for items in gathered for item in items]

@@ -196,7 +196,7 @@ class Slot(wrap_function(_job)):
     def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
         """What it takes itself, and on which nodes; workers under Ray Train take theirs."""
         resources, where = Resources(**config["resources"]), elsewhere(config.get(AVOID, ()))
-        takes = {"CPU": DRIVER_CPUS} if resources.workers > 1 else taken(resources)
+        takes = {"CPU": DRIVER_CPUS} if resources.under_ray_train else taken(resources)
         options: dict[str, Any] = {"bundle_label_selector": [where]} if where else {}
         return tune.PlacementGroupFactory([takes], **options)
 

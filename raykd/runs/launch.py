@@ -1,4 +1,5 @@
-"""Two launchers for the one training loop: inside this actor (one worker), or through Ray Train (several, DDP)."""
+"""Two launchers for the one training loop: inside this actor (one worker), or through Ray Train (several, DDP; one as
+well with `resources.ray_train`)."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class Launcher:
         found = find_result(Storage(store_uri), run)
         if found is not None:
             return found
-        if resources.workers == 1:
+        if not resources.under_ray_train:
             torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
             gpus = resources.gpus_per_worker
             worker = Worker(device=given_device(gpus), share=gpus or 1.0)

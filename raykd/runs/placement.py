@@ -47,8 +47,8 @@ def preflight(resources: Resources, cluster: Topology) -> Placements:
 
 def group_of(resources: Resources) -> Group:
     """What one run takes."""
-    several = resources.workers > 1
-    return Group(taken(resources), resources.workers, DRIVER_CPUS if several else 0.0)
+    driver_cpus = DRIVER_CPUS if resources.under_ray_train else 0.0
+    return Group(taken(resources), resources.workers, driver_cpus)
 
 
 def concurrency(resources: Resources, cluster: Topology, role: RunRole = "students") -> int:
@@ -59,10 +59,11 @@ def concurrency(resources: Resources, cluster: Topology, role: RunRole = "studen
         PlacementError: if one run, or as many as are asked for, cannot be placed.
     """
     own, section = resources.of(role), _section(resources, role)
-    if own.workers > 1 and not cluster.dashboard:
+    if own.under_ray_train and not cluster.dashboard:
+        alone = "resources.ray_train: false" if own.workers == 1 else f"{section}.workers: 1"
         raise PlacementError(
-            f"{section}.workers: Ray Train waits for Ray's dashboard where a run has several workers, and it does not "
-            f"run. Set {section}.workers: 1, or start it (its log is dashboard.log in Ray's folder)"
+            f"{alone.partition(':')[0]}: Ray Train waits for Ray's dashboard, and it does not run. "
+            f"Set {alone}, or start it (its log is dashboard.log in Ray's folder)"
         )
     group, most = group_of(own), cluster.grown
     fits = most.fits(group)

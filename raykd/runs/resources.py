@@ -86,6 +86,9 @@ class Resources(Frozen):
     """Runs at the same time; by default as many as fit."""
     precompute_workers: Workers | None = None
     """Actors that hold a teacher while the transfer set is computed; by default as many as fit."""
+    ray_train: bool = False
+    """Start runs of one worker under Ray Train, too, as those of several are, to try Ray Train and NCCL on a node with
+    one GPU. It takes 17–32 s more."""
     max_failures: Annotated[int, Field(ge=0)] = 2
     """How often a run whose worker died is taken up again from its last checkpoint."""
     teachers: Role | None = None
@@ -117,6 +120,11 @@ class Resources(Frozen):
         own = self.teachers if role == "teachers" else self.students
         roles = {"teachers": None, "students": None, "precompute": None, "latency": None, "autoscale": ()}
         return self.model_copy(update=roles | _written(own))
+
+    @property
+    def under_ray_train(self) -> bool:
+        """Whether Ray Train starts the workers of a run, beside the process of its slot."""
+        return self.ray_train or self.workers > 1
 
     @property
     def reading(self) -> PrecomputeRole:

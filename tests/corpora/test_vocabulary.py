@@ -29,13 +29,14 @@ from raykd.corpora.vocabulary import (
     words_of,
 )
 from raykd.errors import CorpusError
+from raykd.serving.labeller import UTTERANCE
 from tests.corpora.encoded import encoded
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 
 
 SENTENCES = [["Anna", "lives", "in", "Bonn", "."], ["Anna", "and", "Annette", "live", "in", "Bönen", "!"]]
-words = st.lists(st.text(max_size=40), max_size=8)
+words = st.lists(st.text(max_size=40).filter(lambda word: word != UTTERANCE), max_size=8)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from raykd.errors import RunError
@@ -15,7 +17,7 @@ from raykd.runs.prepare import prepare
 from raykd.runs.teachers import load_teacher
 from raykd.storage import Storage
 from raykd.structures import log_partition, score, viterbi
-from tests.runs.loops import distiller, first_batches, opened, stage_data, weights_of
+from tests.runs.loops import distiller, first_batches, opened, same, stage_data, weights_of
 from tests.runs.small import executed, recipe, student_of
 
 CPU = torch.device("cpu")
@@ -185,3 +187,19 @@ def test_a_gradient_that_is_not_finite_is_refused_with_its_place_and_a_hint(smal
         RunError, match=r"epoch 0, batch \d+: .* lower training\.learning_rate \(now 1e\+37\)"
     ):
         executed(small, run)
+
+
+def test_a_process_group_of_one_trains_as_one_without_a_group(small, tmp_path):
+    """Under Ray Train a single worker has a group, and goes the way of several."""
+    run = student_of(small, objective={"kind": "structural"})
+    alone = distiller(small.storage, run, folder="without a group")
+    expected = alone.train(lambda _: None)
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    try:
+        loop = distiller(small.storage, run, folder="a group of one")
+        found = loop.train(lambda _: None)
+    finally:
+        dist.destroy_process_group()
+    assert isinstance(loop._learner, DistributedDataParallel)
+    assert same(weights_of(loop.model), weights_of(alone.model))
+    assert [epoch["loss"] for epoch in found.history] == [epoch["loss"] for epoch in expected.history]

@@ -501,6 +501,7 @@ def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):
         ({"cpus_per_worker": 2.0}, {"CPU": 2.0}),
         ({"cpus_per_worker": 2.0, "gpus_per_worker": 0.5}, {"CPU": 2.0, "GPU": 0.5}),
         ({"workers": 2, "gpus_per_worker": 1.0}, {"CPU": DRIVER_CPUS}),
+        ({"ray_train": True, "gpus_per_worker": 1.0}, {"CPU": DRIVER_CPUS}),
     ],
 )
 def test_what_a_slot_takes_itself(resources, taken):

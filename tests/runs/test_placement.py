@@ -31,6 +31,7 @@ from raykd.runs.topology import Node, NodeType, Topology
         # Several workers have a driver of 0.1 CPUs beside them.
         ({"workers": 2}, {"CPU": 4.0}, 1),
         ({"workers": 2}, {"CPU": 4.2}, 2),
+        ({"ray_train": True}, {"CPU": 2.0}, 1),
         ({"workers": 2, "cpus_per_worker": 0.9}, {"CPU": 2.0}, 1),
         ({"gpus_per_worker": 1.0}, {"CPU": 16.0, "GPU": 3.0}, 3),
         ({"gpus_per_worker": 2.0, "workers": 2}, {"CPU": 3.0, "GPU": 4.0}, 1),
@@ -81,6 +82,8 @@ def test_several_workers_of_a_run_need_rays_dashboard():
     assert concurrency(Resources(), without) == 8
     with pytest.raises(PlacementError, match=r"resources\.workers: Ray Train waits for Ray's dashboard"):
         concurrency(Resources(workers=2), without)
+    with pytest.raises(PlacementError, match=r"Set resources\.ray_train: false, or start it"):
+        concurrency(Resources(ray_train=True), without)
 
 
 GPU_NODE = {"CPU": 16.0, "GPU": 1.0}

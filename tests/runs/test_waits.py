@@ -18,39 +18,17 @@ from tests.fake_gpu import GPU, OnGPU, gpu
 from tests.runs import test_parsers, test_span_teachers
 from tests.runs.loops import distiller, same, weights_of
 from tests.runs.small import prepared, recipe, student_of
+from tests.runs.waits import OBJECTIVES, SHORT, waits_of_steps
 from tests.teachers.checkpoints import make_checkpoint
 from tests.treebank import write_treebank
 
-SHORT = {"epochs": 1, "anneal_horizon": 1}
-OBJECTIVES = {
-    "gold": {"kind": "gold"},
-    "top_1": {"kind": "top_1"},
-    "top_k": {"kind": "top_k", "k": 3},
-    "top_wk": {"kind": "top_wk", "k": 3},
-    "structural": {"kind": "structural"},
-    "posterior": {"kind": "posterior"},
-    "structural at 2": {"kind": "structural", "temperature": 2, "temperature_mode": "global"},
-    "logits": {"kind": "logits"},
-}
 AT_MOST = 1
 
 
 def trained(loop: Distiller) -> list[Counter[tuple[str, str]]]:
-    """What each step of the loop waits for, as it trains on the GPU."""
-    steps = list[Counter[tuple[str, str]]]()
+    """The waits of each step of the loop, as it trains on the GPU that is not there."""
     with gpu() as waits:
-        loop.model.to(GPU)
-        step = loop._train_batch
-
-        def counted(*where):
-            before = waits.copy()
-            sums = step(*where)
-            steps.append(waits - before)
-            return sums
-
-        loop._train_batch = counted
-        loop.train(lambda _: None)
-    return steps
+        return waits_of_steps(loop, waits)
 
 
 @pytest.fixture(scope="module")

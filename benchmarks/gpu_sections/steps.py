@@ -1,0 +1,143 @@
+"""Sections on training steps: how often one waits for the device, and whether a resumed run ends as another one."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpu_sections.runner import Place
+from gpu_sections.tables import print_head, print_row
+from raykd.runs.distil import Distiller, Worker
+from raykd.runs.execute import training_plan_of
+from raykd.runs.prepare import Preparation, prepare
+from raykd.runs.run import Run
+from raykd.storage import Storage
+from tests.fake_gpu import GPU, gpu, place
+from tests.runs.loops import distiller, same, weights_of
+from tests.runs.small import prepared, recipe, student_of
+from tests.runs.waits import OBJECTIVES, SHORT, waits_of_steps
+from tests.teachers.checkpoints import make_checkpoint
+
+Waits = Counter[tuple[str, str]]
+FINE_TUNED = "a fine-tuned checkpoint"
+
+
+def count_waits(where: Place) -> None:
+    """Print how often a step waits, with the places: on the GPU as PyTorch counts, or on one that is not there."""
+    named = list(OBJECTIVES.items())[-3:] if where.small else OBJECTIVES.items()
+    store = prepared(
+        f"{where.folder}/store", *(recipe(objective=objective, schedule=SHORT) for _, objective in named)
+    )
+    counted_by = "a GPU that is not there" if where.small else "`torch.cuda.set_sync_debug_mode`"
+    print(f"Waits of a step but the first one, which sends what stays; counted by {counted_by}.\n")
+    print_head("a step of", "waits", "of the first step", "where (how often in a step)")
+    for name, objective in named:
+        _print_waits(store, student_of(store, objective=objective, schedule=SHORT), name, small=where.small)
+    ready = fine_tuning(where.folder)
+    _print_waits(ready, ready.teachers[0].run, FINE_TUNED, small=where.small)
+
+
+def _print_waits(ready: Preparation, run: Run, name: str, *, small: bool) -> None:
+    with gpu() if small else _sync_warnings() as waits:
+        loop = distiller(ready.storage, run, folder=f"waits of {name}", worker=Worker(device=GPU))
+        first, *others = waits_of_steps(loop, waits)
+    total: Waits = sum(others, Counter())
+    places = ", ".join(f"{file} ({count / len(others):.2g})" for (file, _), count in total.most_common())
+    print_row(name, f"{total.total() / len(others):.2g}", first.total(), places or "–")
+
+
+@contextmanager
+def _sync_warnings() -> Iterator[Waits]:
+    """Yield what `tests.fake_gpu.gpu` yields, of a real GPU: PyTorch warns of each operation that waits for it."""
+    waits: Waits = Counter()
+
+    def note(message: Any, *_: Any, **__: Any) -> None:
+        if "called a synchronizing" in str(message):
+            waits[place(), "the device is waited for"] += 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield waits
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
+def fine_tuning(folder: str) -> Preparation:
+    """A tiny checkpoint of Transformers that is fine-tuned for an epoch."""
+    path = make_checkpoint(Path(folder, "checkpoint"), longest=64)
+    training = {"batch_tokens": 400, "learning_rate": 1e-3}
+    teacher = {"kind": "hf_token_classifier", "path": path, "fine_tune": True, "scope": "all", "epochs": 1}
+    return prepare(recipe(teachers={**teacher, "training": training}), Storage(f"{folder}/fine-tuning"))
+
+
+class _InterruptedError(Exception):
+    """The training loop was interrupted."""
+
+
+def compare_resumed(where: Place) -> None:
+    """Print whether a run that was interrupted within an epoch ends with the weights of one that was not."""
+    objective = {"kind": "structural"}
+    students = prepared(f"{where.folder}/store", recipe(objective=objective))
+    ready = fine_tuning(where.folder)
+    runs = {
+        "a student": (students, student_of(students, objective=objective)),
+        FINE_TUNED: (ready, ready.teachers[0].run),
+    }
+    print("Weights of two runs without an interruption, and of one with: the largest difference.\n")
+    print_head("", "twice the same run", "one resumed")
+    device = torch.device(where.device)
+    for name, (preparation, run) in runs.items():
+        first, second, resumed = (
+            _trained(preparation, run, f"{name} {kind}", device, interrupted=kind == "resumed")
+            for kind in ("first", "second", "resumed")
+        )
+        print_row(name, _apart(first, second), _apart(first, resumed))
+
+
+def _trained(
+    ready: Preparation, run: Run, folder: str, device: torch.device, *, interrupted: bool
+) -> dict[str, Tensor]:
+    """The weights after training; if `interrupted`, at the last step of the last epoch, and taken up in a new loop."""
+    plan = replace(training_plan_of(ready.storage.uri, run), checkpoint_steps=1)
+
+    def loop() -> Distiller:
+        made = distiller(ready.storage, run, folder=folder, plan=plan, worker=Worker(device=device))
+        made.model.to(device)
+        return made
+
+    if interrupted:
+        first = loop()
+        step, last = first._train_batch, first.plan.stages[0].schedule.epochs - 1
+
+        def interrupt(epoch: int, number: int, rows: Any) -> dict[str, Tensor]:
+            if (epoch, number) == (last, len(first._batches(epoch)) - 1):
+                raise _InterruptedError
+            return step(epoch, number, rows)
+
+        first._train_batch = interrupt
+        try:
+            first.train(lambda _: None)
+        except _InterruptedError:
+            pass
+        else:
+            raise RuntimeError("the run ended without its interruption")
+    trained = loop()
+    trained.train(lambda _: None)
+    return {name: weight.cpu() for name, weight in weights_of(trained.model).items()}
+
+
+def _apart(one: dict[str, Tensor], other: dict[str, Tensor]) -> str:
+    if same(one, other):
+        return "equal bit by bit"
+    return f"{max(float((one[name] - other[name]).abs().max()) for name in one):.0e}"
