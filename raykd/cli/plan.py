@@ -117,9 +117,9 @@ def _workers(sweep: Sweep) -> Iterator[str]:
         enough = 100 * ceil(max(each.efficient_tokens for each in inefficient) / 100)
         yield (
             f"workers: {worst.workers} workers would train {shape_name(worst.run.model)} in batches of "
-            f"{worst.tokens:,} tokens at {share(worst.efficiency)} efficiency (assumed: "
-            f"{network.gbit_per_s:g} Gbit/s between them); from training.batch_tokens: {enough} on it is "
-            f"{share(EFFICIENT)} or more; with workers: 1, more runs fit at once"
+            f"{worst.tokens:,} tokens at {share(worst.efficiency)} efficiency at most (assumed: "
+            f"{network.gbit_per_s:g} Gbit/s between them); {share(EFFICIENT)} need training.batch_tokens: {enough} "
+            "or more; with workers: 1, more runs fit at once"
         )
 
 

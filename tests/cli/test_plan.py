@@ -128,8 +128,8 @@ def test_workers_that_a_student_is_too_small_for_are_named_with_the_batch_that_t
         )
 
     (line,) = workers(2, 4)
-    assert "2 workers would train E6 H6 crf in batches of 4 tokens at 63 % efficiency" in line
-    (enough,) = re.findall(r"training.batch_tokens: (\d+) on it is 85 % or more", line)
+    assert "2 workers would train E6 H6 crf in batches of 4 tokens at 63 % efficiency at most" in line
+    (enough,) = re.findall(r"85 % need training.batch_tokens: (\d+) or more", line)
     assert workers(2, int(enough)) == workers(1, 4) == []
 
 
