@@ -111,15 +111,15 @@ def _workers(sweep: Sweep) -> Iterator[str]:
     """The student that several workers would train least efficiently, and the batch at which no student is too small
     for them."""
     network = Network()
-    inefficient = [each for each in worker_efficiencies(sweep, network) if each.efficiency < EFFICIENT]
-    if inefficient:
-        worst = inefficient[0]
-        enough = 100 * ceil(max(each.efficient_tokens for each in inefficient) / 100)
+    students = [each for each in worker_efficiencies(sweep, network) if each.efficiency < EFFICIENT]
+    if students:
+        worst = students[0]
+        batch_tokens = 100 * ceil(max(student.efficient_tokens for student in students) / 100)
         yield (
             f"workers: {worst.workers} workers would train {shape_name(worst.run.model)} in batches of "
             f"{worst.tokens:,} tokens at {share(worst.efficiency)} efficiency at most (assumed: "
-            f"{network.gbit_per_s:g} Gbit/s between them); {share(EFFICIENT)} need training.batch_tokens: {enough} "
-            "or more; with workers: 1, more runs fit at once"
+            f"{network.gbit_per_s:g} Gbit/s between them); {share(EFFICIENT)} need training.batch_tokens: "
+            f"{batch_tokens} or more; with workers: 1, more runs fit at once"
         )
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def losses_of(
     losses: Sequence[Loss], output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float
 ) -> list[Losses]:
-    """What each of `losses` gives for a batch. Where the student has not scored its labels and the scores are too large
-    to hold, those that are `by_label` are computed together, in chunks."""
+    """Compute `losses` for a batch. Where the student has not scored its labels and the scores are too large to hold,
+    those that are `by_label` are computed together, in chunks."""
     chain = output.distribution
     whole = not isinstance(chain, UnscoredChain) or chain.fits
     if whole:
@@ -89,7 +89,7 @@ def _targets_of(targets: Targets, chain: Chain, chunk: slice) -> Targets:
 
 
 def _teacher_of(teacher: TeacherBatch, chain: Chain, chunk: slice) -> TeacherBatch:
-    """What objectives on labels read of a teacher, for the tokens of a chunk."""
+    """The signals that objectives on labels read, for the tokens of a chunk."""
     with torch.no_grad():
         own, marginals = (
             part if part is None else tokens(part, chunk) for part in (teacher.chain, teacher.marginals)

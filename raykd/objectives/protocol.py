@@ -40,7 +40,7 @@ class Loss(nn.Module):
     """A built objective. Its own parameters (projections) are trained with the student, and do not ship with it."""
 
     by_label: bool = False
-    """Whether it reads nothing of each label but its scores and states, and is the sum over labels where these are
+    """True where it reads nothing of each label but its scores and states, and is the sum over labels where these are
     independent of each other: then `losses_of` may compute it for some labels at a time."""
 
     def forward(

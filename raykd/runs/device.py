@@ -18,7 +18,7 @@ GPU_PIECES = 8192
 """The most that it reads on another device. Of a shard of 2,000 sentences 16 % is padding then, with twice as many
 pieces 32 %."""
 SAME_PIECES = 2048
-"""What it reads on a GPU, whatever memory is free, where results must be equal bit by bit."""
+"""The same on a GPU where results must be equal bit by bit, whatever memory is free."""
 BYTES_PER_PIECE = 2**20
 """Of a GPU's memory, more than a piece needs: all states of 24 layers of 1,024 components are 100 KiB in float32, and
 what a layer computes from one to the next is some 50 KiB."""
@@ -50,7 +50,7 @@ def given_device(gpus: float) -> torch.device:
 
 @contextmanager
 def deterministic(device: torch.device, *, wanted: bool) -> Iterator[None]:
-    """Where it is `wanted`, compute with deterministic algorithms alone; afterwards the process is as it was.
+    """Compute with deterministic algorithms alone where that is `wanted`; afterwards the process is as it was.
 
     Raises:
         RunError: an operation has no such algorithm, or cuBLAS was told to work otherwise.

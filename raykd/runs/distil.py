@@ -60,7 +60,7 @@ class Worker:
 
     @property
     def grouped(self) -> bool:
-        """Whether it belongs to a process group: under Ray Train, also where it is the only one."""
+        """True in a process group: under Ray Train, also where the worker is the only one."""
         return dist.is_available() and dist.is_initialized()
 
 

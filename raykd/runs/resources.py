@@ -123,7 +123,7 @@ class Resources(Frozen):
 
     @property
     def under_ray_train(self) -> bool:
-        """Whether Ray Train starts the workers of a run, beside the process of its slot."""
+        """True where Ray Train starts the workers of a run, beside the process of its slot."""
         return self.ray_train or self.workers > 1
 
     @property

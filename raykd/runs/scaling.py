@@ -1,4 +1,4 @@
-"""How much faster several workers train one model: a model of a data-parallel (DDP) step.
+"""The speed of several workers that train one model: a model of a data-parallel (DDP) step.
 
 A step computes for `fixed_s + token_s · tokens`. Then the workers average their gradients by all-reduces in a ring:
 each worker sends and receives 2(N − 1)/N of the bytes, in 2(N − 1) messages for each all-reduce. Nothing of it is
@@ -23,7 +23,7 @@ FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20
 
 @dataclass(frozen=True)
 class Network:
-    """What lies between two workers."""
+    """The connection between two workers."""
 
     gbit_per_s: float = 10.0
     latency_s: float = 50e-6
@@ -32,7 +32,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Step:
-    """What one worker computes in a training step."""
+    """The computation of one worker in a training step."""
 
     fixed_s: float
     token_s: float
@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Gradients:
-    """What each worker sends in a training step."""
+    """The messages of one worker in a training step."""
 
     bytes: int
     calls: int

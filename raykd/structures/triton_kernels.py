@@ -188,7 +188,7 @@ def _best(
     first = tl.load(start + sentence * start_step + tag, mask=inside, other=none)
     tl.store(reached + tag, first + tl.load(row + tag, mask=inside, other=none), mask=inside)
     for rank in range(1, K):
-        tl.store(reached + rank * tags + tag, tl.where(inside, none, none), mask=inside)
+        tl.store(reached + rank * tags + tag, tl.full((BLOCK,), none, first.dtype), mask=inside)
     for t in range(1, size):
         tl.debug_barrier()  # the scores read below were written by other threads of this program
         old = reached + ((t - 1) % 2) * K * tags
@@ -248,22 +248,17 @@ class _Scores(NamedTuple):
 
     @classmethod
     def of(cls, chain: Chain) -> _Scores:
-        if chain.tags > MOST_TAGS:
-            raise NotImplementedError(f"the kernels hold up to {MOST_TAGS} tags; got {chain.tags}")
         _, start_BY, end_BY = chain.filled()
         weights_BYY, shift_B = transition_weights(chain)
         (start_BY, first_B1), (end_BY, final_B1) = shifted_exp(start_BY), shifted_exp(end_BY)
         shift_B = (chain.lengths_B - 1) * shift_B.double() + first_B1[:, 0] + final_B1[:, 0]
-        weights_BYY, start_BY, end_BY = (each.contiguous() for each in (weights_BYY, start_BY, end_BY))
         return cls(chain, weights_BYY, start_BY, end_BY, chain.emissions_BTY.contiguous(), shift_B)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """The kernels' first ones: of each part that sentences may share, also how far it is to the next one's."""
-        Y = self.chain.tags
-        parts = ((self.weights_BYY, Y * Y), (self.start_BY, Y), (self.end_BY, Y))
-        steps = (each for part, size in parts for each in (part, size * (len(part) > 1)))
-        return (self.emissions_BTY, self.chain.lengths_B.long(), *steps)
+        parts = _with_steps(self.weights_BYY, self.start_BY, self.end_BY)
+        return (self.emissions_BTY, self.chain.lengths_B.long(), *parts)
 
     def ok(self, log_z_B: Tensor, worst_B: Tensor) -> Tensor:
         """Of which sentences underflow lost nothing that counts; as in `scaled.recur`."""
@@ -272,14 +267,22 @@ class _Scores(NamedTuple):
         return (worst_B * (tiny * T * Y * (Y + 1)) < LOST_MASS) & log_z_B.isfinite()
 
 
+def _with_steps(*parts: Tensor) -> tuple[Any, ...]:
+    """Each part [1|B, …], and how far it is in it from one sentence to the next: 0 where all share it."""
+    return tuple(each for part in parts for each in (part.contiguous(), part[0].numel() * (len(part) > 1)))
+
+
 def _options(operation: str, tags: int) -> dict[str, int]:
-    """Of a launch."""
+    """Of a launch; NotImplementedError for more tags than a program holds."""
+    if tags > MOST_TAGS:
+        raise NotImplementedError(f"the kernels hold up to {MOST_TAGS} tags; got {tags}")
     block = max(16, triton.next_power_of_2(tags))
     return {"BLOCK": block, "num_warps": WARPS[operation][block]}
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
     """log Z, marginals and expected transitions by the fused kernel; as `scaled.sum_product`."""
+    options = _options("sum_product", chain.tags)
     scores = _Scores.of(chain.detach())
     B, T, Y = scores.emissions_BTY.shape
     token_BTY, left_BTY, right_BTY = (torch.zeros_like(scores.emissions_BTY) for _ in range(3))
@@ -295,7 +298,7 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
         T,
         Y,
         tiny,
-        **_options("sum_product", Y),
+        **options,
     )
     log_z_B = log_z_B + scores.shift_B
     empty = token_BTY.new_empty(0)
@@ -318,6 +321,7 @@ def posterior(
 
 
 def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    options = _options("product", chain.tags)
     scores = _Scores.of(chain.detach())
     B, T, Y = scores.emissions_BTY.shape
     a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY = scores.emissions_BTY.new_zeros(6, B, T, Y)
@@ -326,7 +330,7 @@ def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor
     _product[(B,)](  # type: ignore[index]
         *scores.arguments, given_BTY.detach().contiguous(), log_z_B, worst_B, value_B, lost_B,
         a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY, T, Y, limits.tiny, limits.eps * 1e-2,
-        POSTERIOR=posterior, **_options("product", Y),
+        POSTERIOR=posterior, **options,
     )  # fmt: skip
     mean_B11 = end_rows(da_BTY * b_BTY, chain.lengths_B).sum(1)[:, None, None]
     token_BTY = da_BTY * b_BTY + a_BTY * (db_BTY - b_BTY * mean_B11)
@@ -337,23 +341,16 @@ def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor
 
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     """The k best labellings [B, K, T] (zero on padding and where none is left) and their scores [B, K]."""
-    if chain.tags > MOST_TAGS:
-        raise NotImplementedError(f"the kernels hold up to {MOST_TAGS} tags; got {chain.tags}")
+    options = _options("k_best", chain.tags)
     chain = chain.detach()
     B, T, Y = chain.emissions_BTY.shape
-    parts = [part.contiguous() for part in chain.filled()]
-    steps = (
-        each
-        for part, size in zip(parts, (Y * Y, Y, Y), strict=True)
-        for each in (part, size * (len(part) > 1))
-    )
-    reached_B2KY = parts[0].new_empty(B, 2, k, Y)
+    reached_B2KY = chain.emissions_BTY.new_empty(B, 2, k, Y)
     origins_BTKY = torch.empty(B, T, k, Y, dtype=torch.int32, device=chain.device)
     paths_BKT = torch.zeros(B, k, T, dtype=torch.long, device=chain.device)
     scores_BK = reached_B2KY.new_empty(B, k)
     _best[(B,)](  # type: ignore[index]
-        chain.emissions_BTY.contiguous(), chain.lengths_B.long(), *steps,
+        chain.emissions_BTY.contiguous(), chain.lengths_B.long(), *_with_steps(*chain.filled()),
         reached_B2KY, origins_BTKY, paths_BKT, scores_BK, T, Y,
-        K=k, BLOCK_K=triton.next_power_of_2(k), **_options("k_best", Y),
+        K=k, BLOCK_K=triton.next_power_of_2(k), **options,
     )  # fmt: skip
     return paths_BKT, scores_BK

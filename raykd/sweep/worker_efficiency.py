@@ -1,4 +1,4 @@
-"""How efficiently the workers of a run would train the students of a sweep: known before anything is trained."""
+"""The efficiency of the workers of a run, of each student of a sweep: known before anything is trained."""
 
 from __future__ import annotations
 
