@@ -6,6 +6,9 @@ batched products for what belongs to transitions. The recursions and their bound
 Samples have no kernel here and run as plain PyTorch.
 """
 
+# A kernel's body and its launch are Triton's, not Python's: what is called and what comes back look wrong to a checker.
+# pyright: reportCallIssue=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -276,7 +279,7 @@ def _options(operation: str, tags: int) -> dict[str, int]:
     """Of a launch; NotImplementedError for more tags than a program holds."""
     if tags > MOST_TAGS:
         raise NotImplementedError(f"the kernels hold up to {MOST_TAGS} tags; got {tags}")
-    block = max(16, triton.next_power_of_2(tags))
+    block = max(16, 1 << (tags - 1).bit_length())
     return {"BLOCK": block, "num_warps": WARPS[operation][block]}
 
 
@@ -288,7 +291,7 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
     token_BTY, left_BTY, right_BTY = (torch.zeros_like(scores.emissions_BTY) for _ in range(3))
     log_z_B, worst_B = token_BTY.new_empty(2, B, dtype=torch.float64)
     tiny = torch.finfo(chain.dtype).tiny
-    _sweep[(B,)](  # type: ignore[index]
+    _sweep[(B,)](
         *scores.arguments,
         log_z_B,
         worst_B,
@@ -327,7 +330,7 @@ def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor
     a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY = scores.emissions_BTY.new_zeros(6, B, T, Y)
     log_z_B, worst_B, value_B, lost_B = a_BTY.new_empty(4, B, dtype=torch.float64)
     limits = torch.finfo(chain.dtype)
-    _product[(B,)](  # type: ignore[index]
+    _product[(B,)](
         *scores.arguments, given_BTY.detach().contiguous(), log_z_B, worst_B, value_B, lost_B,
         a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY, T, Y, limits.tiny, limits.eps * 1e-2,
         POSTERIOR=posterior, **options,
@@ -348,7 +351,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     origins_BTKY = torch.empty(B, T, k, Y, dtype=torch.int32, device=chain.device)
     paths_BKT = torch.zeros(B, k, T, dtype=torch.long, device=chain.device)
     scores_BK = reached_B2KY.new_empty(B, k)
-    _best[(B,)](  # type: ignore[index]
+    _best[(B,)](
         chain.emissions_BTY.contiguous(), chain.lengths_B.long(), *_with_steps(*chain.filled()),
         reached_B2KY, origins_BTKY, paths_BKT, scores_BK, T, Y,
         K=k, BLOCK_K=triton.next_power_of_2(k), **options,
