@@ -21,9 +21,10 @@ Direction = Literal["max", "min"]
 Directions = Mapping[str, Direction]
 """What is searched for: the name of a figure → whether it is to be large or small."""
 Form = Literal["percent", "count", "bytes", "milliseconds", "seconds", "times", "decimal"]
-Runtime = Literal["onnx", "int8", "torch"]
-"""A model is run from its export by ONNX Runtime, in float32 (`onnx`) or with weights of 8 bits (`int8`), or by PyTorch
-(`torch`)."""
+Runtime = Literal["onnx", "int8", "torch", "gpu", "gpu_bf16"]
+"""A model is run from its export by ONNX Runtime, in float32 (`onnx`) or with weights of 8 bits (`int8`), by PyTorch
+(`torch`), or by PyTorch on a GPU, as one CUDA graph for each shape of a batch (`gpu`, under bf16 `gpu_bf16`)."""
+GPU_RUNTIMES: tuple[Runtime, ...] = ("gpu", "gpu_bf16")
 
 HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
 
@@ -178,8 +179,8 @@ PRUNED = _cost("parameters_pruned", "min", "count", "parameters with its text's 
 
 def _run_by(runtime: Runtime, ending: str, words: str, **shown: Mapping[str, Any]) -> dict[str, Figure]:
     """Costs of a model in one form, by their names without the `ending`: p50 of one sentence and of a whole batch of 32
-    on one thread, and the bytes of its weights with those pieces alone that the text has. A ratio compares the teachers
-    in the same form. `shown`: settings of some of the figures."""
+    on one thread or a GPU, and the bytes of its weights with those pieces alone that the text has. A ratio compares the
+    teachers in the same form. `shown`: settings of some of the figures."""
 
     def cost(name: str, direction: Direction, form: Form, own_words: str, **more: Any) -> Figure:
         said = f"{own_words} {words}".strip()
@@ -198,13 +199,18 @@ def _run_by(runtime: Runtime, ending: str, words: str, **shown: Mapping[str, Any
             ),
         )
     }
-    found["bytes"] = cost("bytes", "min", "bytes", "")
+    if runtime in GPU_RUNTIMES:
+        # Of the batch with which the GPU is full.
+        name = "sentences_per_s"
+        found[name] = cost(name, "max", "count", "sentences/s", over_models="mean")
+    else:
+        found["bytes"] = cost("bytes", "min", "bytes", "")
     ratios = [
         ("speedup", "faster", "latency_ms"),
         ("speedup_batch32", "faster per batch of 32", "latency_ms_batch32"),
     ]
     # The weights alone are what is saved of a model in PyTorch: a ratio of them says no more than that of the exports.
-    ratios += [("compression", "smaller", "bytes")] * (runtime != "torch")
+    ratios += [("compression", "smaller", "bytes")] * (runtime in ("onnx", "int8"))
     for name, own_words, of in ratios:
         found[name] = cost(name, "max", "times", own_words, against=f"{of}{ending}")
     return found
@@ -217,6 +223,7 @@ _EXPORT = _run_by(
     compression={"heading": "smaller", "column": 3},
 )  # fmt: skip
 _INT8, _TORCH = _run_by("int8", "_int8", "in 8 bits"), _run_by("torch", "_torch", "in PyTorch")
+_GPU, _GPU_BF16 = _run_by("gpu", "_gpu", "on a GPU"), _run_by("gpu_bf16", "_gpu_bf16", "on a GPU in bf16")
 LATENCY, BYTES, SPEEDUP = _EXPORT["latency_ms"], _EXPORT["bytes"], _EXPORT["speedup"]
 COMPRESSION = _EXPORT["compression"]
 TORCH_BYTES, TORCH_LATENCY = _TORCH["bytes"], _TORCH["latency_ms"]
@@ -238,6 +245,8 @@ COSTS = (
     *(figure for figure in _EXPORT.values() if figure.against),
     *_INT8.values(),
     *_TORCH.values(),
+    *_GPU.values(),
+    *_GPU_BF16.values(),
     TRAINING_SPEED,
     WALL_S,
 )
@@ -324,7 +333,8 @@ def latency_searched(objectives: Directions) -> Figure:
 def runtimes_of(names: Iterable[str]) -> tuple[Runtime, ...]:
     """The runtimes that figures of these names are of, beside the one that is always measured."""
     found = {figure.runtime for figure in COSTS if figure.name in set(names)}
-    return tuple(runtime for runtime in ("int8", "torch") if runtime in found)
+    others: tuple[Runtime, ...] = ("int8", "torch", *GPU_RUNTIMES)
+    return tuple(runtime for runtime in others if runtime in found)
 
 
 def score_values(figure: Figure, scored: Scored) -> dict[str, float | None]:

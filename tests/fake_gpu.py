@@ -3,6 +3,8 @@
 A tensor on it is an `OnGPU`, which says that its device is `cuda:0`. The program waits where it reads a value back
 (`item`, `tolist`, `nonzero`, an index of booleans, a copy to the CPU), and where it sends one from memory that is not
 pinned (a copy to the device, a list as an index, a tensor made from a list). Kernels are not timed: this counts.
+
+While a CUDA graph is captured nothing may wait, as on a GPU; replayed, it computes once more from what its inputs are.
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_any, tree_map, tree_map_only
+from torch.utils._pytree import tree_any, tree_leaves, tree_map, tree_map_only
 
 from raykd.structures import Chain, engine, scaled
 
@@ -79,6 +84,7 @@ class _Gpu(TorchDispatchMode):
     def __init__(self, note: Callable[[str], None]):
         super().__init__()
         self._note, self.backward = note, False
+        self.captured: list[Callable[[], None]] | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -95,7 +101,10 @@ class _Gpu(TorchDispatchMode):
             self._looked_at(func, args)
         if asked is not None:
             kwargs["device"] = CPU
-        found = func(*tree_map(_here, args), **tree_map(_here, kwargs))
+        here = tree_map(_here, args), tree_map(_here, kwargs)
+        found = func(*here[0], **here[1])
+        if self.captured is not None and there:
+            self.captured.append(partial(_again, func, *here, found))
         if not there:
             return found
         if func._schema.is_mutable and not func._schema.name.endswith(".out"):
@@ -131,6 +140,14 @@ class _Gpu(TorchDispatchMode):
             ]
             if strays:
                 raise RuntimeError(f"{func}: tensors on the CPU and on {GPU}")
+
+
+def _again(func: Any, args: Any, kwargs: Any, found: Any) -> None:
+    """Compute what an operation gives from what its arguments are now, into what it gave."""
+    now = tree_leaves(func(*args, **kwargs))
+    for old, new in zip(tree_leaves(found), now, strict=True):
+        if isinstance(old, torch.Tensor) and old is not new:
+            old.copy_(new)
 
 
 def _here(each: Any) -> Any:
@@ -237,18 +254,54 @@ def gpu() -> Iterator[Counter[tuple[str, str]]]:
     waits: Counter[tuple[str, str]] = Counter()
 
     def note(reason: str) -> None:
+        if device.captured is not None:
+            raise RuntimeError(f"CUDA error: operation not permitted when stream is capturing ({reason})")
         waits[place(), reason] += 1
 
-    modules, own = engine._module, Kernels()
-    synchronize, start = torch.cuda.synchronize, torch.cuda._lazy_init
-    torch.cuda.synchronize = lambda *_: note("all is waited for")
-    torch.cuda._lazy_init = lambda: None  # asked for in a backward pass, where `_Calls` does not answer
-    engine._module = lambda name: own if name == "triton_kernels" else modules(name)
-    try:
-        with _Gpu(note) as device, _Calls(device, note):
-            yield waits
-    finally:
-        engine._module, torch.cuda.synchronize, torch.cuda._lazy_init = modules, synchronize, start
+    @contextlib.contextmanager
+    def capturing(graph: Graph) -> Iterator[None]:
+        device.captured = graph.operations
+        try:
+            yield
+        finally:
+            device.captured = None
+
+    modules, own, device = engine._module, Kernels(), _Gpu(note)
+    stream = SimpleNamespace(wait_stream=lambda other: None)
+    answers = {
+        "synchronize": lambda *_: note("all is waited for"),
+        "_lazy_init": lambda: None,  # asked for in a backward pass, where `_Calls` does not answer
+        "get_device_name": lambda *_: "a GPU that is not there",
+        "is_available": lambda: True,
+        "is_bf16_supported": lambda *_, **__: True,
+        "is_current_stream_capturing": lambda: device.captured is not None,
+        "empty_cache": lambda: None,
+        "Stream": lambda: stream,
+        "current_stream": lambda: stream,
+        "stream": contextlib.nullcontext,
+        "CUDAGraph": Graph,
+        "graph": capturing,
+    }
+    with contextlib.ExitStack() as patched:
+        for name, answer in answers.items():
+            patched.enter_context(patch.object(torch.cuda, name, answer))
+        patched.enter_context(
+            patch.object(engine, "_module", lambda name: own if name == "triton_kernels" else modules(name))
+        )
+        patched.enter_context(device)
+        patched.enter_context(_Calls(device, note))
+        yield waits
+
+
+class Graph:
+    """A CUDA graph: its operations, one after the other."""
+
+    def __init__(self) -> None:
+        self.operations: list[Callable[[], None]] = []
+
+    def replay(self) -> None:
+        for operation in self.operations:
+            operation()
 
 
 class Kernels:

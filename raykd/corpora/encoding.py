@@ -16,7 +16,7 @@ from raykd.corpora.ragged import Ragged, RaggedBlocks, flatten_lists, table_colu
 from raykd.structures.device import sent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jaxtyping import Float, Int64
     from torch import Tensor
@@ -52,9 +52,13 @@ class TokenBatch:
 
     def to(self, device: torch.device | str) -> TokenBatch:
         """The same batch on another device."""
+        return self.map(lambda part: sent(part, device))
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> TokenBatch:
+        """The batch of what `function` gives of each tensor."""
         parts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "context"}
-        there = {name: sent(part, device) for name, part in parts.items() if part is not None}
-        return TokenBatch(**there, context=tuple(own.to(device) for own in self.context))
+        made = {name: function(part) for name, part in parts.items() if part is not None}
+        return TokenBatch(**made, context=tuple(own.map(function) for own in self.context))
 
 
 class Features(Protocol):

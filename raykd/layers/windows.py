@@ -55,7 +55,7 @@ def in_windows(
     a sentence are special: they are put around every window. Their own logits are those of the first
     and of the last window.
     """
-    if int(lengths_B.max()) <= limit:
+    if pieces_BP.shape[1] <= limit or int(lengths_B.max()) <= limit:
         return read(pieces_BP, lengths_B)
     rows = [
         _row_windows(row[:n], limit, prefix, suffix)

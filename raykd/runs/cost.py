@@ -49,8 +49,15 @@ MOST_TOGETHER, MOST_BYTES = 16, 2**30
 """Models that are timed in turns, and bytes of their weights: they are all in memory at once."""
 BUILT, TRAINED = 0.3, 0.6
 """The shares of a measurement after which models are built and their training is timed, about."""
-ENDINGS: Mapping[Runtime, str] = MappingProxyType({"onnx": "", "int8": "_int8", "torch": "_torch"})
+ENDINGS: Mapping[Runtime, str] = MappingProxyType(
+    {"onnx": "", "int8": "_int8", "torch": "_torch", "gpu": "_gpu", "gpu_bf16": "_gpu_bf16"}
+)
 """How the names of a runtime's figures end."""
+BATCHES: Mapping[str, int] = MappingProxyType({"": 1, "_batch32": BATCH})
+"""How the name of a latency says of which batch it is, and how many sentences that has."""
+
+GPU = "gpu"
+"""In hardware: the GPU, beside what is known of the processor."""
 
 Call = tuple[Runtime, str]
 """A call that is timed: in which form the model is, and the ending of the batch's name."""
@@ -66,13 +73,19 @@ class Measured:
     @property
     def cost(self) -> Cost:
         """Both parts together."""
-        return replace(
-            self.timed,
-            figures={**self.sizes.figures, **self.timed.figures},
-            shape=self.sizes.shape,
-            shared=self.sizes.shared,
-            no_export=self.sizes.no_export,
-        )
+        return _beside(self.sizes, self.timed)
+
+
+def _beside(cost: Cost, timed: Cost) -> Cost:
+    """`cost`, and what was timed of the same shape."""
+    return replace(
+        cost,
+        figures={**cost.figures, **timed.figures},
+        hardware={**cost.hardware, **timed.hardware},
+        spreads={**cost.spreads, **timed.spreads},
+        load=max(cost.load, timed.load),
+        notes=tuple(dict.fromkeys([*cost.notes, *timed.notes])),
+    )
 
 
 class ShapeModel:
@@ -151,7 +164,7 @@ def _sizes(shape: ShapeModel) -> Cost:
 
 def _calls(shape: ShapeModel, runtimes: Sequence[Runtime]) -> dict[Call, Callable[[], object]]:
     """The calls that are timed of a model: in PyTorch only where that is asked for, or there is no export."""
-    batches = {"": synthetic_batch(1, shape.vocabulary), "_batch32": synthetic_batch(BATCH, shape.vocabulary)}
+    batches = {name: synthetic_batch(size, shape.vocabulary) for name, size in BATCHES.items()}
     calls: dict[Call, Callable[[], object]] = {}
     if shape.no_export or "torch" in runtimes:
         calls |= {("torch", name): labelling(shape.model, batch) for name, batch in batches.items()}
@@ -256,19 +269,27 @@ def shape_key(storage: Storage, run: Run) -> str:
     return _key(storage, run)
 
 
+def sizes_of(storage: Storage, run: Run) -> Cost | None:
+    """The sizes of a run's shape, if they are stored."""
+    return _stored(storage, shape_key(storage, run))
+
+
 def find_cost(
     storage: Storage, run: Run, on: Mapping[str, Any] | None = None, runtimes: Sequence[Runtime] = ()
 ) -> Cost | None:
-    """Return the cost of the run's shape, if it was measured before on this hardware (by default that of this process)
-    and in these runtimes beside the export in float32."""
-    sizes = _stored(storage, shape_key(storage, run))
-    timed = _stored(storage, _key(storage, run, hardware=on or hardware())) if sizes is not None else None
-    if timed is None or sizes is None:
+    """Return the cost of the run's shape, if it was measured before on this hardware (by default that of this process;
+    a processor, a GPU, or both) and in these runtimes beside the export in float32."""
+    cost = sizes_of(storage, run)
+    for part in _apart(on or hardware()):
+        timed = _stored(storage, _key(storage, run, hardware=part)) if cost is not None else None
+        if cost is None or timed is None:
+            return None
+        cost = _beside(cost, timed)
+    assert cost is not None
+    needed = [ENDINGS[runtime] for runtime in runtimes if not (runtime == "int8" and cost.no_export)]
+    if any(f"{LATENCY.name}{ending}" not in cost.figures for ending in needed):
         return None
-    needed = [ENDINGS[runtime] for runtime in runtimes if not (runtime == "int8" and sizes.no_export)]
-    if any(f"{LATENCY.name}{ending}" not in timed.figures for ending in needed):
-        return None
-    return Measured(sizes, timed).cost
+    return cost
 
 
 def keep_cost(storage: Storage, run: Run, measured: Measured) -> Cost:
@@ -280,10 +301,7 @@ def keep_cost(storage: Storage, run: Run, measured: Measured) -> Cost:
 
 def note_cost(storage: Storage, run: Run, on: Mapping[str, Any], text: str) -> Cost:
     """Add a sentence to a cost that is stored."""
-    sizes, timed = (
-        _stored(storage, shape_key(storage, run)),
-        _stored(storage, _key(storage, run, hardware=on)),
-    )
+    sizes, timed = sizes_of(storage, run), _stored(storage, _key(storage, run, hardware=on))
     assert sizes is not None
     assert timed is not None
     notes = tuple(dict.fromkeys([*timed.notes, text]))
@@ -298,6 +316,12 @@ def measure_cost(store_uri: str, run: Run, runtimes: Sequence[Runtime] = ()) -> 
     storage = Storage(store_uri)
     cost = find_cost(storage, run, runtimes=runtimes)
     return cost or keep_cost(storage, run, measure_together(storage, [run], runtimes)[0])
+
+
+def _apart(on: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is timed on a processor and on a GPU is kept apart."""
+    parts = {name: value for name, value in on.items() if name != GPU}, {GPU: on.get(GPU)}
+    return [part for part in parts if any(part.values())]
 
 
 def _key(storage: Storage, run: Run, **where: Any) -> str:

@@ -19,10 +19,19 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from raykd.cost_grid import beyond_spread
 from raykd.counted import counted
 from raykd.errors import PlacementError, StoreError
-from raykd.figures import COSTS, PARAMETERS, Runtime
+from raykd.figures import COSTS, GPU_RUNTIMES, PARAMETERS, Runtime
 from raykd.results import LOADED, Cost
 from raykd.runs.cluster import topology
-from raykd.runs.cost import MOST_TOGETHER, Measured, find_cost, keep_cost, measure_together, note_cost
+from raykd.runs.cost import (
+    ENDINGS,
+    MOST_TOGETHER,
+    Measured,
+    find_cost,
+    keep_cost,
+    measure_together,
+    note_cost,
+)
+from raykd.runs.gpu_cost import gpu_hardware, measure_on_gpu
 from raykd.runs.growth import places
 from raykd.runs.latency import hardware
 from raykd.runs.machine_load import load_before
@@ -31,9 +40,9 @@ from raykd.runs.placement import PROBE, check_target, latency_node
 from raykd.runs.processor import processor
 from raykd.runs.progress import Listener, Unit
 from raykd.runs.progress_channel import reported
-from raykd.runs.resources import LatencyTarget, Resources, targeted
+from raykd.runs.resources import LatencyTarget, Resources, gpu_probe, targeted
 from raykd.runs.run import Run
-from raykd.runs.topology import Group, Node, Topology
+from raykd.runs.topology import Group, Node, Topology, shown
 from raykd.storage import Storage
 
 Measure = Callable[[Sequence[Run]], Sequence[Measured]]
@@ -227,15 +236,20 @@ def measure_all(
     nodes: Nodes | None = None,
     runtimes: Sequence[Runtime] = (),
 ) -> dict[str, Any]:
-    """Measure the shapes of `runs` on one node: the one that `resources.latency` names. Costs are kept in the store.
-    Returns the hardware of this node. Where one of the `nodes` is to blame for a fault, another one measures.
+    """Measure the shapes of `runs` on one node: the one that `resources.latency` names; of runtimes on a GPU, on a
+    whole one, of the kind that students train on. Costs are kept in the store. Returns the hardware. Where one of the
+    `nodes` is to blame for a fault, another one measures.
 
     Raises:
-        PlacementError: there is no such node, or it went away.
+        PlacementError: there is no such node or no GPU, or it went away.
     """
+    on_gpu: list[Runtime] = [each for each in runtimes if each in GPU_RUNTIMES]
+    others: list[Runtime] = [each for each in runtimes if each not in GPU_RUNTIMES]
+    check_gpu(runtimes, resources, cluster)
     while True:
         try:
-            return _measured_on_one(store_uri, runs, resources, cluster, listener, nodes, runtimes)
+            on = _measured_on_one(store_uri, runs, resources, cluster, listener, nodes, others)
+            return on | (_measured_on_gpu(store_uri, runs, resources, listener, on_gpu) if on_gpu else {})
         except (StoreError, RayTaskError):
             if nodes is None or not nodes.ask(again=True):
                 raise
@@ -274,6 +288,42 @@ def _measured_on_one(
     except TaskUnschedulableError as error:
         raise PlacementError("the node on which latency is measured went away; start it again") from error
     return on
+
+
+def _measured_on_gpu(
+    store_uri: str, runs: Sequence[Run], resources: Resources, listener: Listener, runtimes: Sequence[Runtime]
+) -> dict[str, Any]:
+    """Returns what is known of the GPU."""
+    # A process that had a GPU keeps some of its memory; so each task has a process of its own.
+    takes = gpu_probe(resources.of("students"))
+    gpus, others = takes.pop("GPU"), {name: amount for name, amount in takes.items() if name != "CPU"}
+    on_a_gpu: Any = ray.remote(num_cpus=0, num_gpus=gpus, resources=others, max_calls=1)
+    on: Any = ray.get(on_a_gpu(gpu_hardware).remote())
+
+    def measure(some: Sequence[Run]) -> Sequence[Measured]:
+        plain = [run.to_plain() for run in some]
+        return ray.get(on_a_gpu(_measure_on_gpu).remote(store_uri, plain, tuple(runtimes)))
+
+    Bench(Storage(store_uri), on, measure, lambda: 0.0, listener, runtimes).run(runs)
+    return on
+
+
+def check_gpu(runtimes: Sequence[Runtime], resources: Resources, cluster: Topology) -> None:
+    """Raises PlacementError where something is to be timed on a GPU, and no node has one of the students' kind."""
+    asked: list[Runtime] = [each for each in runtimes if each in GPU_RUNTIMES]
+    takes = gpu_probe(resources.of("students"))
+    if asked and cluster.grown.fits(Group(takes)) < 1:
+        names = ", ".join(f"figures that end in {ENDINGS[each]}" for each in asked)
+        raise PlacementError(
+            f"search: {names} are timed on {shown(takes)}, which no node has; search other costs"
+        )
+
+
+def _measure_on_gpu(
+    store_uri: str, plain: Iterable[dict[str, Any]], runtimes: Sequence[Runtime]
+) -> list[Measured]:
+    with reported(GROUP):
+        return measure_on_gpu(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
 
 
 def _measure(store_uri: str, plain: Iterable[dict[str, Any]], runtimes: Sequence[Runtime]) -> list[Measured]:

@@ -144,6 +144,11 @@ def taken(of: Resources | PrecomputeRole) -> dict[str, float]:
     return _by_ray(of.cpus_per_worker or 0.0, of.gpus_per_worker or 0.0, of.accelerator_type, of.custom)
 
 
+def gpu_probe(of: Resources) -> dict[str, float]:
+    """What a measurement on a GPU takes: a whole one, of the kind that runs with these resources take."""
+    return _by_ray(0.0, 1.0, of.accelerator_type, {})
+
+
 def targeted(target: LatencyTarget) -> dict[str, float]:
     """What a measurement of latency takes on its node."""
     return _by_ray(1.0, 0.0, target.accelerator_type, target.custom)

@@ -10,6 +10,7 @@ Shapes: Y tags.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -51,9 +52,15 @@ class LegalTransitions:
 
     def on(self, chain: Chain) -> Chain:
         """The chain whose illegal labellings score −∞; the others keep their scores."""
-        added = {}
-        for name, part in zip(("transitions", "start", "end"), self.parts, strict=True):
+        added, parts = {}, _on_device(self, chain.device, chain.dtype)
+        for name, part in zip(("transitions", "start", "end"), parts, strict=True):
             own = getattr(chain, name)
-            part = part.to(chain.device, chain.dtype)
             added[name] = part if own is None else own + part
         return replace(chain, **added)
+
+
+@lru_cache(maxsize=64)
+def _on_device(legal: LegalTransitions, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Its parts, which are sent to a GPU once, not with every batch."""
+    with torch.inference_mode(mode=False):
+        return tuple(part.to(device, dtype) for part in legal.parts)

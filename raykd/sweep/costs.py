@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from raykd.cost_grid import Grid, grid_of
 from raykd.counted import counted
 from raykd.errors import RunError
-from raykd.figures import EXPORTED, Runtime, runtimes_of
+from raykd.figures import EXPORTED, GPU_RUNTIMES, Runtime, runtimes_of
 from raykd.results import Cost
-from raykd.runs.cost import find_cost, shape_key
+from raykd.runs.cost import GPU, find_cost, shape_key
 from raykd.runs.latency import hardware
-from raykd.runs.measurement import measure_all
+from raykd.runs.measurement import check_gpu, measure_all
 from raykd.runs.progress import Listener
 from raykd.runs.run import Run
 from raykd.runs.topology import Topology
@@ -49,8 +49,16 @@ def measure_costs(
         nodes=sweep.nodes,
         runtimes=_runtimes(sweep, runtimes),
     )
-    listener.end("latency", f"{counted(len(runs), 'shape')}, on {sweep.timed_on['processor']}")
+    where = sweep.timed_on["processor"]
+    if GPU in sweep.timed_on:
+        where += f" and {sweep.timed_on[GPU]['name']}"
+    listener.end("latency", f"{counted(len(runs), 'shape')}, on {where}")
     refuse_unknown(sweep, shapes)
+
+
+def check_measurable(sweep: Sweep, cluster: Topology) -> None:
+    """Raises PlacementError where the sweep file asks for what no node can measure."""
+    check_gpu(_runtimes(sweep, ()), sweep.file.resources, cluster)
 
 
 def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
@@ -61,6 +69,8 @@ def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
         RunError: as `measure_costs` does.
     """
     shapes, on, forms = sweep.shapes(), hardware(), _runtimes(sweep, runtimes)
+    if set(forms) & set(GPU_RUNTIMES):
+        return False  # which GPU they are timed on, the cluster decides
     costs = (find_cost(sweep.storage, run, on, forms) for run in _timed_runs(sweep, shapes))
     if not all(cost is not None and not cost.loaded for cost in costs):
         return False

@@ -23,7 +23,7 @@ from raykd.sweep.baseline import twins_of_sweep, worth_a_baseline
 from raykd.sweep.budget import Budget
 from raykd.sweep.confirm import confirm_front, with_seeds
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.costs import cost_of, keep_grid, measure_costs, renew_costs
+from raykd.sweep.costs import check_measurable, cost_of, keep_grid, measure_costs, renew_costs
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import InTurn, RunList, Trials
@@ -50,6 +50,7 @@ def run_sweep(
     resources = sweep.file.resources
     students = resources.of("students")
     placements = preflight(resources, cluster)
+    check_measurable(sweep, cluster)
     budget = Budget(
         sweep.file.budget, gpus=group_of(students).total.get("GPU", 0.0), at_once=placements.students,
         ended=[record.trial.number for record in sweep.earlier()],

@@ -9,7 +9,7 @@ import torch
 
 from raykd.figures import EXPORTED
 from raykd.results import Cost
-from raykd.runs import cost, latency
+from raykd.runs import cost, latency, measurement
 from raykd.runs.cluster import topology
 from raykd.runs.cost import find_cost, measure_cost
 from raykd.runs.deployed import deployed, float32_file
@@ -169,6 +169,8 @@ def test_shapes_are_measured_beside_slots_that_sleep_and_found_by_where_they_wer
 ):
     """Seen: a driver with another processor than its workers did not find what they had measured."""
     monkeypatch.setattr(latency, "processor", lambda: "the driver's")
+    # What was timed while others worked would be timed again as soon as they do not.
+    monkeypatch.setattr(measurement, "load_before", lambda: 1.0)
     preparation = prepare(recipe(), Storage(str(tmp_path)))
     runs = [preparation.teachers[0].run, student_of(preparation)]
     how = {"resources": Resources(), "cluster": replace(topology(), slots_asleep=True)}

@@ -468,7 +468,7 @@ def processes(name: str) -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
-            found += [process] if process.cmdline()[0].startswith(f"ray::{name}") else []
+            found += [process] if (process.cmdline() or [""])[0].startswith(f"ray::{name}") else []
     return found
 
 
