@@ -171,6 +171,14 @@ TARGET_PERPLEXITY = _score(
 TRAINING_SPEED = _cost(
     "training_pieces_per_s", "max", "count", "pieces/s in training", over_models="mean", planned=False
 )
+TRAINING_SPEED_GPU = _cost(
+    "training_pieces_per_s_gpu",
+    "max",
+    "count",
+    "pieces/s in training on a GPU",
+    over_models="mean",
+    planned=False,
+)
 PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="parameters", short="params", column=0)
 # With every piece of a checkpoint's vocabulary, and with those of training and transfer text alone, whichever it reads.
 UNPRUNED = _cost("parameters_unpruned", "min", "count", "parameters with all pieces", planned=False)
@@ -248,6 +256,7 @@ COSTS = (
     *_GPU.values(),
     *_GPU_BF16.values(),
     TRAINING_SPEED,
+    TRAINING_SPEED_GPU,
     WALL_S,
 )
 FIGURES: tuple[Figure, ...] = (*SCORES, TARGET_DEV, *COSTS)

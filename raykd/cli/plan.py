@@ -29,9 +29,11 @@ from raykd.runs.placement import group_of, preflight
 from raykd.runs.precompute import Estimate, estimate
 from raykd.runs.run import Run
 from raykd.runs.scaling import Network
+from raykd.runs.topology import Topology
 from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.sweep.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
+from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
@@ -58,9 +60,13 @@ def plan(
 ) -> None:
     """Show what a sweep would compute, and size and latency of every student shape; trains nothing."""
     sweep = Sweep(document(file, set_, variant, small))
-    forms: tuple[Runtime, ...] = ("int8", "torch") if all_ else ()
+    forms: list[Runtime] = [
+        *(("int8", "torch") if all_ else ()),
+        *(("gpu",) if trains_on_gpus(sweep) else ()),
+    ]
     with at_work(sweep, address, idle=lambda: known_costs(sweep, forms)) as (cluster, listener):
         at_once = preflight(sweep.file.resources, cluster).students
+        nodes = cluster
         if sweep.timed_on is None:
             measure_costs(sweep, cluster, listener, forms)
     transfer = sweep.transfer()
@@ -77,7 +83,7 @@ def plan(
     for line in _search(sweep):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
-    for line in (*_workers(sweep), *_budget(sweep, expected, at_once)):
+    for line in (*_workers(sweep), *_gpus(sweep, nodes), *_budget(sweep, expected, at_once)):
         stdout.print(line, highlight=False, soft_wrap=True)
     next_ = _next(sweep, file, set_, variant, small)
     stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)
@@ -121,6 +127,17 @@ def _workers(sweep: Sweep) -> Iterator[str]:
             f"{network.gbit_per_s:g} Gbit/s between them); {share(EFFICIENT)} need training.batch_tokens: "
             f"{batch_tokens} or more; with workers: 1, more runs fit at once"
         )
+
+
+def _gpus(sweep: Sweep, cluster: Topology) -> Iterator[str]:
+    """The models that GPUs train more slowly than the processors of this cluster would."""
+    for each in gpu_gains(sweep, cluster):
+        if not each.pays:
+            key = f"resources.{each.role}.gpus_per_worker"
+            yield (
+                f"GPUs: they do not pay for {shape_name(each.run.model)}: at most {each.on_gpus:,.0f} pieces/s in "
+                f"training over all runs at once, and {each.on_cores:,.0f} without them; set {key}: 0"
+            )
 
 
 def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:

@@ -41,7 +41,7 @@ from raykd.runs.latency import (
 from raykd.runs.machine_load import LoadMeter, load_before
 from raykd.runs.models import build_model, model_config
 from raykd.runs.run import Run
-from raykd.runs.vocabularies import open_vocabulary
+from raykd.runs.vocabularies import StoredVocabulary, open_vocabulary
 from raykd.storage import Storage
 
 FORMAT = 7
@@ -188,14 +188,20 @@ def _timed(shape: ShapeModel, timings: Mapping[Call, Timing], training: Timing |
     if any(runtime == "int8" for runtime, _ in timings):
         figures[f"{BYTES.name}_int8"] = len(shape.int8) + shape.pruned  # one byte each
     if training is not None:
-        figures[TRAINING_SPEED.name] = round(1e3 * BATCH * PIECES / training.p50_ms, 1)
+        figures[TRAINING_SPEED.name] = pieces_per_s(training)
         spreads[TRAINING_SPEED.name] = training.spread
     return Cost(figures, shape.shape, hardware(), spreads=spreads, load=round(load, 3))
 
 
-def _training(shape: ShapeModel) -> Timing | None:
-    """A step of training on labels; a distillation loss adds a tenth at most."""
-    model, vocabulary = shape.model, shape.vocabulary
+def pieces_per_s(training: Timing) -> float:
+    """The speed of training whose step was timed."""
+    return round(1e3 * BATCH * PIECES / training.p50_ms, 1)
+
+
+def training_step(
+    model: Model, vocabulary: StoredVocabulary, device: torch.device | str = "cpu"
+) -> Timing | None:
+    """A step of training on labels, of a copy of the model on its device; a distillation loss adds a tenth at most."""
     if isinstance(model, Ensemble):
         return None  # its members are trained, each by itself
     batch = synthetic_batch(BATCH, vocabulary)
@@ -206,7 +212,7 @@ def _training(shape: ShapeModel) -> Timing | None:
         # In training the steps are given, here one for each word.
         steps = {"steps_BS": torch.zeros_like(batch.first_BT), "step_lengths_B": batch.lengths_B}
         batch = replace(batch, **steps)
-    return time_training(deepcopy(model), batch)
+    return time_training(deepcopy(model), batch.to(device))
 
 
 def measure_together(
@@ -232,7 +238,7 @@ def measure_together(
             shapes.append(shape)
     meter = LoadMeter()
     with part_of_work(BUILT, TRAINED, "timing training steps"):
-        trainings = [_training(shape) for shape in with_progress(shapes)]
+        trainings = [training_step(shape.model, shape.vocabulary) for shape in with_progress(shapes)]
     calls = [_calls(shape, runtimes) for shape in shapes]
     with part_of_work(TRAINED, 1.0, "timing labelling"):
         timings = time_in_turns(

@@ -1,8 +1,8 @@
-"""The cost of a shape on a GPU: how long labelling takes as one would deploy it there.
+"""The cost of a shape on a GPU: how long labelling takes as one would deploy it there, and a step of training.
 
-All of it, decoding included, is one CUDA graph for each shape of a batch: a GPU computes a small model faster than a
-program can launch its kernels one by one. A call sends the batch from pinned memory and fetches the labels. What is
-timed has the GPU to itself.
+All of labelling, decoding included, is one CUDA graph for each shape of a batch: a GPU computes a small model faster
+than a program can launch its kernels one by one. A call sends the batch from pinned memory and fetches the labels. What
+is timed has the GPU to itself.
 """
 
 from __future__ import annotations
@@ -16,11 +16,22 @@ import torch
 from torch import Tensor
 
 from raykd.corpora.encoding import TokenBatch
-from raykd.figures import LATENCY, Runtime
+from raykd.figures import LATENCY, TRAINING_SPEED_GPU, Runtime
 from raykd.layers import Model
 from raykd.progress import with_progress
 from raykd.results import Cost
-from raykd.runs.cost import BATCHES, ENDINGS, GPU, MOST_BYTES, MOST_TOGETHER, Measured, shape_of, sizes_of
+from raykd.runs.cost import (
+    BATCHES,
+    ENDINGS,
+    GPU,
+    MOST_BYTES,
+    MOST_TOGETHER,
+    Measured,
+    pieces_per_s,
+    shape_of,
+    sizes_of,
+    training_step,
+)
 from raykd.runs.device import given_device
 from raykd.runs.latency import labelling, synthetic_batch, time_in_turns
 from raykd.runs.models import build_model
@@ -128,11 +139,15 @@ def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Run
             }
             for shape, own in with_progress(list(zip(shapes, notes, strict=True)))
         ]
+    trainings = [training_step(shape.model, shape.vocabulary, device) for shape in shapes]
     found = list[Measured]()
     for place, (run, shape) in enumerate(zip(runs, shapes, strict=False)):
         own = {name: timing for (at, name), timing in timings.items() if at == place}
         figures = {**{name: timing.p50_ms for name, timing in own.items()}, **speeds[place]}
         spreads = {name: timing.spread for name, timing in own.items()}
+        if (training := trainings[place]) is not None:
+            figures[TRAINING_SPEED_GPU.name] = pieces_per_s(training)
+            spreads[TRAINING_SPEED_GPU.name] = training.spread
         remarks = tuple(dict.fromkeys(notes[place]))
         timed = Cost(figures, shape_of(storage, run), gpu_hardware(), spreads=spreads, notes=remarks)
         found.append(Measured(shape.sizes, timed))

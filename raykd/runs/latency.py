@@ -94,7 +94,7 @@ def time_in_turns(calls: Mapping[Name, Callable[[], object]]) -> dict[Name, Timi
 
 
 def time_training(model: Model, batch: TokenBatch) -> Timing:
-    """Time one optimiser step on `batch` with random labels, on one thread. Changes the model."""
+    """Time one optimiser step on `batch` with random labels, on one thread or the device of both. Changes the model."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimiser, times = torch.optim.Adam(parameters), list[float]()
     model.train()
@@ -102,10 +102,12 @@ def time_training(model: Model, batch: TokenBatch) -> Timing:
         while len(times) <= TRAINING_ROUNDS and (len(times) < 2 or sum(times[1:]) < TRAINING_S):
             started = time.perf_counter()
             distribution = model(batch).distribution
-            labels_BT = torch.zeros(len(batch.lengths_B), int(batch.lengths_B.max()), dtype=torch.long)
+            labels_BT = batch.first_BT.new_zeros(len(batch.lengths_B), int(batch.lengths_B.max()))
             negative_log_likelihood(distribution, labels_BT).mean().backward()
             optimiser.step()
             optimiser.zero_grad()
+            if batch.lengths_B.device.type == "cuda":
+                torch.cuda.synchronize()
             times.append(time.perf_counter() - started)
     steps_ms = [1e3 * seconds for seconds in times[1:]]  # the first one loads code
     median = statistics.median(steps_ms)

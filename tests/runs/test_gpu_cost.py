@@ -99,7 +99,7 @@ FIGURES = {
     f"{name}{ending}"
     for name in ("latency_ms", "latency_ms_batch32", "sentences_per_s")
     for ending in ("_gpu", "_gpu_bf16")
-}
+} | {"training_pieces_per_s_gpu"}
 
 
 def test_what_a_gpu_timed_stands_beside_what_the_processor_timed(tmp_path, timed):

@@ -30,11 +30,12 @@ search: {trials: 1, sampler: grid}
 """
 
 
-def swept(folder: Path, text: str = SMALL) -> Any:
+def swept(folder: Path, text: str = SMALL, cluster: Topology | None = None) -> Any:
     """The sweep, run in this process."""
     (folder / "sweep.yaml").write_text(text)
     sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder / 'store'}"]))
-    run_sweep(sweep, Topology.of({"CPU": 1.0}), tracker=Untracked(), listener=Silent())  # type: ignore[arg-type]
+    cluster = cluster or Topology.of({"CPU": 1.0})
+    run_sweep(sweep, cluster, tracker=Untracked(), listener=Silent())  # type: ignore[arg-type]
     return sweep
 
 
