@@ -11,6 +11,8 @@ from typing import Any
 
 # Before anything imports torch: its threads would compete for two cores over tensors of a few numbers.
 os.environ["OMP_NUM_THREADS"] = "1"
+# Ray's workers are as nice as the tests: 15 nicer, they get next to nothing of a processor that others want.
+os.environ.update(RAY_worker_niceness="0")
 
 import pytest
 import pytest_timeout

@@ -1,8 +1,7 @@
 """Patience in seconds of a quiet machine: a test waits for an event, and on a busy machine it waits longer for it.
 
 How much slower a machine is at present is measured by starting an interpreter, which other work delays as much as it
-delays what a test waits for: it is as nice as Ray's workers are, which get next to nothing of a processor that others
-want. Only what lasts for seconds is measured.
+delays what a test waits for. Only what lasts for seconds is measured.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from time import monotonic, sleep
 
 QUIET_S = 0.04
 """Seconds in which an interpreter starts on a machine that has nothing else to do."""
-NICE = "15"
-"""How much nicer than their driver Ray makes its workers (RAY_worker_niceness)."""
 LOOK_S = 5.0
 """Seconds between two measurements."""
 PAUSE_S = 0.05
@@ -29,8 +26,7 @@ PATIENCE_S = 240.0
 def slowness() -> float:
     """Return how many times as long as on a quiet machine work takes now; at least 1."""
     began = monotonic()
-    command = ["nice", "-n", NICE, sys.executable, "-I", "-c", ""]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-I", "-c", ""], check=True, stdin=subprocess.DEVNULL)
     return max(1.0, (monotonic() - began) / QUIET_S)
 
 
