@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from raykd import cache, digests
-from raykd.cache import cached_content, cached_copy
 from raykd.errors import StoreError
-from raykd.storage import Storage
+from raykd.storage import cache, digests
+from raykd.storage.cache import cached_content, cached_copy
+from raykd.storage.store import Storage
 
 ORIGINAL = {"size": 1000, "modified_ns": 5}
 NOTE = 200  # bytes of a copy's note and lock, about
@@ -187,7 +187,7 @@ def test_a_bound_that_is_no_number_is_refused(monkeypatch):
 
 
 def test_a_file_is_copied_piece_by_piece(monkeypatch):
-    monkeypatch.setattr("raykd.storage.CHUNK_BYTES", 3)
+    monkeypatch.setattr("raykd.storage.store.CHUNK_BYTES", 3)
     remote = Storage("mock:///bucket")
     remote._system.create_dir("bucket")
     for data in (b"", b"123", b"12345678"):

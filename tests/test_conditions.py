@@ -2,8 +2,8 @@
 
 import pytest
 
-from raykd.conditions import JUST_MISSED, NOT_KNOWN, parse
-from raykd.trial import Trial
+from raykd.figures.conditions import JUST_MISSED, NOT_KNOWN, parse
+from raykd.figures.trial import Trial
 from tests.scores import score, scores
 
 TRIAL = Trial(

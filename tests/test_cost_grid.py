@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.cost_grid import BEYOND, beyond_spread, grid_of, on_grid
-from raykd.figures import objective_values
-from raykd.front import front_of, hypervolume_of
+from raykd.figures.cost_grid import BEYOND, beyond_spread, grid_of, on_grid
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.results import Cost
+from raykd.figures.table import objective_values
+from raykd.figures.trial import Teacher, Trial
 from raykd.report.front_rows import front_rows
 from raykd.report.where import best
-from raykd.results import Cost
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.stopping import StoppingConfig
 from raykd.sweep.study import Study
-from raykd.trial import Teacher, Trial
 from tests.scores import score, scores
 
 OBJECTIVES = {"f1": "max", "latency_ms": "min", "parameters": "min"}

@@ -10,7 +10,9 @@ import pytest
 from rich.console import Console
 
 from raykd.errors import SpecError
-from raykd.figures import (
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.results import Cost, Scores
+from raykd.figures.table import (
     COLUMNS,
     COSTS,
     FIGURES,
@@ -21,7 +23,7 @@ from raykd.figures import (
     over_models,
     selecting,
 )
-from raykd.front import front_of, hypervolume_of
+from raykd.figures.trial import Teacher, Trial
 from raykd.report.export import trials_table
 from raykd.report.form import FORMS
 from raykd.report.front_rows import FrontRow
@@ -29,9 +31,7 @@ from raykd.report.hover import hover
 from raykd.report.page import front_html
 from raykd.report.table import front_table
 from raykd.report.where import best, parse
-from raykd.results import Cost, Scores
 from raykd.tracking.record import results
-from raykd.trial import Teacher, Trial
 from tests.scores import score, scores
 
 OWN = scores(

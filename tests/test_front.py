@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.figures import OBJECTIVES
-from raykd.front import candidates, front_of, gold_twin, hypervolume_of, hypervolumes
+from raykd.figures.front import candidates, front_of, gold_twin, hypervolume_of, hypervolumes
+from raykd.figures.table import OBJECTIVES
+from raykd.figures.trial import Teacher, Trial
 from raykd.report.compare import compare
 from raykd.report.front_rows import front_rows
-from raykd.trial import Teacher, Trial
 from tests.scores import scores
 
 TEACHER = Teacher("t", scores(0.9), {"latency_ms": 10.0, "parameters": 1000})

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from raykd.errors import StoreError
-from raykd.object_stores import brief, hint
-from raykd.storage import Storage
+from raykd.storage.object_stores import brief, hint
+from raykd.storage.store import Storage
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 NO_TOKEN = (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.pareto import epsilon_net, fronts, hypervolume, non_dominated
+from raykd.figures.pareto import epsilon_net, fronts, hypervolume, non_dominated
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from raykd import digests
 from raykd.errors import StoreError
 from raykd.needs import CHAIN
-from raykd.runs.precompute import PrecomputePlan
+from raykd.precompute.plan import PrecomputePlan
 from raykd.signals import Need
-from raykd.storage import Storage
+from raykd.storage import digests
+from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine
 from raykd.sweep.lease import working
 from raykd.transfer import Covered, Text, TransferSet

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.results import Cost, RunResult, Score, Scores
+from raykd.figures.results import Cost, RunResult, Score, Scores
 
 
 def there_and_back(plain):

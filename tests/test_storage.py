@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from raykd.errors import OtherVersionError, StoreError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 
 @pytest.fixture(params=["path", "file", "object store"])
@@ -203,7 +203,7 @@ def test_a_relative_store_does_not_move_with_the_working_directory(tmp_path, mon
 
 
 def test_options_of_a_uri_stay_at_its_end(monkeypatch):
-    monkeypatch.setattr("raykd.storage.object_stores.connect", lambda uri: (None, "bucket/x"))
+    monkeypatch.setattr("raykd.storage.store.object_stores.connect", lambda uri: (None, "bucket/x"))
     below = Storage("s3://bucket/x?endpoint_override=localhost:9000").child("a", "b")
     assert below.uri == "s3://bucket/x/a/b?endpoint_override=localhost:9000"
     assert below._root == "bucket/x/a/b"
@@ -281,7 +281,7 @@ def test_a_disk_that_fills_in_the_middle_of_the_pieces_is_reported_too(tmp_path,
 def test_a_real_limit_on_file_size_leaves_nothing(tmp_path):
     code = (
         "import resource, signal\n"
-        "from raykd.storage import Storage\n"
+        "from raykd.storage.store import Storage\n"
         "from raykd.errors import OtherVersionError, StoreError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
@@ -365,7 +365,7 @@ class Away:
 def away(monkeypatch):
     """An object store, and the pauses that were made for it."""
     pauses = []
-    monkeypatch.setattr("raykd.storage.time.sleep", pauses.append)
+    monkeypatch.setattr("raykd.storage.store.time.sleep", pauses.append)
     remote = Storage("mock:///bucket")
     remote._system.create_dir("bucket/a")
     remote._system = Away(remote._system)

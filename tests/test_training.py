@@ -7,7 +7,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from raykd.training import LearningRate, TrainingConfig, make_optimiser
+from raykd.layers.optimisation import LearningRate, TrainingConfig, make_optimiser
 
 
 def rates(steps, **settings):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from raykd.trial import (
+from raykd.figures.trial import (
     Teacher,
     Trial,
     score_label_of,

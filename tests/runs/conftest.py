@@ -6,7 +6,7 @@ import pytest
 import ray
 from ray.util import placement_group, remove_placement_group
 
-from raykd.runs.prepare import Preparation
+from raykd.training.prepare import Preparation
 from tests.runs.small import prepared, recipe
 
 

@@ -14,14 +14,14 @@ from ray.autoscaler.v2.sdk import get_cluster_resource_state
 from ray.cluster_utils import Cluster
 from ray.core.generated.autoscaler_pb2 import ClusterConfig
 
-from raykd.runs import measurement
-from raykd.runs.cluster import topology
-from raykd.runs.growth import Autoscaler, places
-from raykd.runs.placement import latency_node, preflight
-from raykd.runs.processor import processor
-from raykd.runs.progress import Silent
-from raykd.runs.resources import AddedNodes, LatencyTarget, Resources
-from raykd.runs.topology import Group
+from raykd.cluster.connection import topology
+from raykd.cluster.growth import Autoscaler, places
+from raykd.cluster.listener import Silent
+from raykd.cluster.placement import latency_node, preflight
+from raykd.cluster.topology import Group
+from raykd.precompute import measurement
+from raykd.precompute.processor import processor
+from raykd.recipes.resources import AddedNodes, LatencyTarget, Resources
 
 
 class Said(Silent):

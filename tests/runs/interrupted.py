@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from raykd.layout import WEIGHTS
-from raykd.runs import execute as module
-from raykd.runs.distil import EpochReport, Worker
-from raykd.runs.run import Run
+from raykd.recipes.run import Run
+from raykd.storage.layout import WEIGHTS
+from raykd.training import execute as module
+from raykd.training.distil import EpochReport, Worker
 
 CHECKPOINT_STEPS = 4
 """Optimiser steps between checkpoints inside an epoch."""

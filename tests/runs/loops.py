@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from raykd.results import Score
-from raykd.runs.data import TrainingData
-from raykd.runs.distil import Distiller, Worker
-from raykd.runs.execute import build_model, training_plan_of
-from raykd.runs.run import Run
-from raykd.runs.stages import TrainingPlan
-from raykd.storage import Storage
+from raykd.figures.results import Score
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.data import TrainingData
+from raykd.training.distil import Distiller, Worker
+from raykd.training.execute import build_model, training_plan_of
+from raykd.training.stages import TrainingPlan
 
 
 def distiller(

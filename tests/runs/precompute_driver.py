@@ -17,10 +17,10 @@ import ray
 import torch
 
 from raykd.needs import CHAIN, to_store
-from raykd.runs.precompute import Placement, PrecomputePlan, PrecomputeTask, precompute
-from raykd.runs.shard_writer import TeacherHandle
+from raykd.precompute.plan import Placement, PrecomputePlan, PrecomputeTask, precompute
+from raykd.precompute.shard_writer import TeacherHandle
 from raykd.signals import Need, Sizes
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.transfer import Text
 from tests.transfer.samples import TAGS, FakeTeacher
 

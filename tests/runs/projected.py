@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from raykd.objectives import Gold, Loss, Losses, Mix, Objective, Part
-from raykd.runs.stages import StagePlan
 from raykd.signals import Need, Sizes
+from raykd.training.stages import StagePlan
 
 
 class Projected(Objective):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from raykd.results import RunResult
-from raykd.runs.distil import Worker
-from raykd.runs.execute import execute
-from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
-from raykd.runs.latency import Timing
-from raykd.runs.precompute import precompute
-from raykd.runs.prepare import Preparation, prepare, student_runs, transfer_needs
-from raykd.runs.recipe import Recipe
-from raykd.runs.run import Run
-from raykd.runs.transfer import transfer_plan
-from raykd.storage import Storage
+from raykd.figures.results import RunResult
+from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.precompute.latency import Timing
+from raykd.precompute.plan import precompute
+from raykd.precompute.transfer import transfer_plan
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.distil import Worker
+from raykd.training.execute import execute
+from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
 from tests.transfer.samples import here
 
 TREE = {

@@ -8,11 +8,11 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.runs.checkpoints import export_checkpoint
-from raykd.runs.data import part_of
-from raykd.runs.load import load_tagger
-from raykd.runs.prepare import prepare
-from raykd.storage import Storage
+from raykd.storage.store import Storage
+from raykd.training.checkpoints import export_checkpoint
+from raykd.training.data import part_of
+from raykd.training.load import load_tagger
+from raykd.training.prepare import prepare
 from tests.runs.small import executed, recipe, train_teachers
 from tests.teachers.checkpoints import make_checkpoint
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-import raykd.runs.cluster as cluster_module
+import raykd.cluster.connection as cluster_module
+from raykd.cluster.connection import connected
 from raykd.errors import PlacementError
-from raykd.runs.cluster import connected
 
 
 @pytest.mark.timeout(60)  # Ray would try for minutes
@@ -25,7 +25,7 @@ def test_a_cluster_that_does_not_answer_is_refused_at_once(monkeypatch, address)
 PROGRAM = """
 import json, os, sys
 import psutil, ray
-from raykd.runs.cluster import connected
+from raykd.cluster.connection import connected
 with connected():
     family = psutil.Process().children(recursive=True)
     mine = {process.pid for process in family} | {os.getpid()}
@@ -96,7 +96,7 @@ def test_ray_that_starts_too_slowly_is_tried_again_and_then_one_sentence(monkeyp
 
 WITHOUT_DASHBOARD = """
 import ray
-from raykd.runs.cluster import connected
+from raykd.cluster.connection import connected
 with connected() as cluster:
     print(cluster.dashboard, ray.get(ray.remote(lambda: 7).remote()))
 """
@@ -118,7 +118,7 @@ def test_ray_whose_dashboard_does_not_start_is_started_without(tmp_path):
 def test_ray_that_does_not_start_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     named = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    program = "from raykd.runs.cluster import connected\nwith connected(): pass"
+    program = "from raykd.cluster.connection import connected\nwith connected(): pass"
     ended = subprocess.run(
         [sys.executable, "-c", program], env=named | {"RAY_TMPDIR": str(tmp_path / "file"), "PYTHONPATH": os.getcwd()},
         capture_output=True, text=True,

@@ -14,25 +14,25 @@ import torch
 from pydantic import TypeAdapter
 
 import raykd
-from raykd.figures import over_models
+from raykd.figures.table import over_models
 from raykd.layers import load_weights
 from raykd.layers.contextual import ContextualConfig
 from raykd.layers.frozen_encoder import EncoderConfig, EncoderFeatures
-from raykd.layout import WEIGHTS
-from raykd.runs import cost
-from raykd.runs.cost import measure_cost
-from raykd.runs.data import part_of, training_data
-from raykd.runs.distil import Worker
-from raykd.runs.evaluate import predict
-from raykd.runs.execute import find_result, keep_place
-from raykd.runs.latency import Timing
-from raykd.runs.models import build_model, load_model
-from raykd.runs.prepare import prepare
-from raykd.runs.stored_features import FeatureReader, encoder_ids
-from raykd.runs.teachers import load_teacher
-from raykd.storage import Storage
+from raykd.precompute import cost
+from raykd.precompute.cost import measure_cost
+from raykd.precompute.latency import Timing
+from raykd.precompute.open_teacher import load_teacher
+from raykd.storage.layout import WEIGHTS
+from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine
 from raykd.tasks import TASKS
+from raykd.training.data import part_of, training_data
+from raykd.training.distil import Worker
+from raykd.training.evaluate import predict
+from raykd.training.execute import find_result, keep_place
+from raykd.training.models import build_model, load_model
+from raykd.training.prepare import prepare
+from raykd.training.stored_features import FeatureReader, encoder_ids
 from tests.runs.small import (
     called_once,
     computed,
@@ -231,7 +231,7 @@ def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypat
 
 
 def test_features_larger_than_a_window_are_trained_on_window_by_window(tmp_path, encoder, monkeypatch):
-    monkeypatch.setattr("raykd.runs.features.SMALLEST_SHARD", 10)
+    monkeypatch.setattr("raykd.precompute.features.SMALLEST_SHARD", 10)
     monkeypatch.setattr("raykd.transfer.windows.WINDOW_BYTES", 10_000)
     asked = recipe(student={"contextual": {"path": encoder}})
     ready = prepared(str(tmp_path), asked)

@@ -7,22 +7,22 @@ from dataclasses import replace
 import pytest
 import torch
 
-from raykd.figures import EXPORTED
-from raykd.results import Cost
-from raykd.runs import cost, latency, measurement
-from raykd.runs.cluster import topology
-from raykd.runs.cost import find_cost, measure_cost
-from raykd.runs.deployed import deployed, float32_file
-from raykd.runs.execute import build_model
-from raykd.runs.latency import synthetic_batch
-from raykd.runs.measurement import measure_all
-from raykd.runs.prepare import prepare, student_runs, with_seed
-from raykd.runs.processor import processor
-from raykd.runs.progress import Silent
-from raykd.runs.resources import Resources
-from raykd.runs.vocabularies import open_vocabulary
-from raykd.storage import Storage
+from raykd.cluster.connection import topology
+from raykd.cluster.listener import Silent
+from raykd.deploy.deployed import deployed, float32_file
+from raykd.figures.results import Cost
+from raykd.figures.table import EXPORTED
+from raykd.precompute import cost, latency, measurement
+from raykd.precompute.cost import find_cost, measure_cost
+from raykd.precompute.latency import synthetic_batch
+from raykd.precompute.measurement import measure_all
+from raykd.precompute.processor import processor
+from raykd.recipes.resources import Resources
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.storage.store import Storage
 from raykd.sweep.settings import joined_cost
+from raykd.training.execute import build_model
+from raykd.training.prepare import prepare, student_runs, with_seed
 from tests.runs.small import recipe, student_of
 
 

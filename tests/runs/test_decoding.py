@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from raykd.corpora.tags import from_bioes, to_bioes
-from raykd.runs.data import corpus_of
-from raykd.runs.execute import load_model
-from raykd.runs.prepare import prepare
-from raykd.runs.teachers import load_teacher
+from raykd.precompute.open_teacher import load_teacher
 from raykd.signals import Need
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.structures import kbest
 from raykd.tasks.labels import best_labels
+from raykd.training.data import corpus_of
+from raykd.training.execute import load_model
+from raykd.training.prepare import prepare
 from tests.runs.loops import stage_data
 from tests.runs.small import TREE, prepared, recipe, student_of, train_teachers
 from tests.teachers.checkpoints import make_checkpoint

@@ -5,10 +5,10 @@ import onnx
 import pytest
 import torch
 
+from raykd.deploy import deployed as module
+from raykd.deploy.deployed import Session, deployed
 from raykd.errors import ExportError
 from raykd.layers import Ensemble, Tagger, TaggerShape
-from raykd.runs import deployed as module
-from raykd.runs.deployed import Session, deployed
 from raykd.structures import viterbi
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 

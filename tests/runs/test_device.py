@@ -12,18 +12,19 @@ import pytest
 import ray.data
 import torch
 
+from raykd.cluster import launch
+from raykd.cluster.launch import Launcher
 from raykd.errors import RunError
-from raykd.runs import launch, pipeline
-from raykd.runs.device import WORKSPACE, deterministic, given_device, pieces_at_once
-from raykd.runs.distil import Worker
-from raykd.runs.evaluate import evaluation_plan
-from raykd.runs.execute import execute
-from raykd.runs.launch import Launcher
-from raykd.runs.pipeline import Placement
-from raykd.runs.prepare import prepare, student_runs
-from raykd.runs.resources import Resources, Role
-from raykd.runs.shard_writer import ShardWriter
-from raykd.storage import Storage
+from raykd.precompute import pipeline
+from raykd.precompute.pipeline import Placement
+from raykd.precompute.shard_writer import ShardWriter
+from raykd.recipes.resources import Resources, Role
+from raykd.storage.store import Storage
+from raykd.training.device import WORKSPACE, deterministic, given_device, pieces_at_once
+from raykd.training.distil import Worker
+from raykd.training.evaluate import evaluation_plan
+from raykd.training.execute import execute
+from raykd.training.prepare import prepare, student_runs
 from raykd.transfer import Text
 from tests.runs.small import recipe, student_of
 from tests.transfer.samples import FakeTeacher, School, compute

@@ -12,11 +12,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from raykd.errors import RunError
-from raykd.runs.data import corpus_of
-from raykd.runs.prepare import prepare
-from raykd.runs.teachers import load_teacher
-from raykd.storage import Storage
+from raykd.precompute.open_teacher import load_teacher
+from raykd.storage.store import Storage
 from raykd.structures import log_partition, score, viterbi
+from raykd.training.data import corpus_of
+from raykd.training.prepare import prepare
 from tests.runs.loops import distiller, first_batches, opened, same, stage_data, weights_of
 from tests.runs.small import executed, recipe, student_of
 

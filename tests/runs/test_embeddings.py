@@ -13,17 +13,17 @@ from transformers import AutoModel
 from raykd.corpora.piece_rows import piece_texts, rows_in
 from raykd.errors import StoreError
 from raykd.layers.reduction import pca, svd
-from raykd.layout import EMBEDDINGS, ROWS
-from raykd.runs import embeddings
-from raykd.runs.embeddings import embeddings_id, open_embeddings
-from raykd.runs.execute import _starting_model, find_result
-from raykd.runs.models import build_model, load_model
-from raykd.runs.prepare import prepare, student_runs, with_seed
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.runs.run import Run
-from raykd.runs.vocabularies import open_vocabulary
-from raykd.storage import Storage
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.storage.layout import EMBEDDINGS, ROWS
+from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine, repair
+from raykd.training import embeddings
+from raykd.training.embeddings import embeddings_id, open_embeddings
+from raykd.training.execute import _starting_model, find_result
+from raykd.training.models import build_model, load_model
+from raykd.training.prepare import prepare, student_runs, with_seed
 from tests.runs.small import executed, prepared, recipe, student_of, train_teachers
 from tests.teachers.checkpoints import make_checkpoint
 

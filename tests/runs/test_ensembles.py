@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from raykd.layers import Ensemble
-from raykd.runs import cost
-from raykd.runs.cost import measure_cost
-from raykd.runs.execute import find_result, is_trained, load_model
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.runs.teachers import load_teacher
-from raykd.storage import Storage
+from raykd.precompute import cost
+from raykd.precompute.cost import measure_cost
+from raykd.precompute.open_teacher import load_teacher
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.storage.store import Storage
 from raykd.structures import token_marginals, viterbi
+from raykd.training.execute import find_result, is_trained, load_model
+from raykd.training.prepare import prepare
 from tests.runs.loops import stage_data
 from tests.runs.small import called_once, computed, executed, prepared, recipe, student_of, train_teachers
 

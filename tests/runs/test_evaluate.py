@@ -11,13 +11,13 @@ from seqeval.metrics import f1_score
 from torch import nn
 
 from raykd.layers import Output
-from raykd.runs import device, evaluate
-from raykd.runs.data import corpus_of, part_of
-from raykd.runs.distil import Worker
-from raykd.runs.prepare import prepare
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.tasks import TASKS
+from raykd.training import device, evaluate
+from raykd.training.data import corpus_of, part_of
+from raykd.training.distil import Worker
+from raykd.training.prepare import prepare
 from tests.runs.small import recipe, student_of
 
 WRONG = 0.2

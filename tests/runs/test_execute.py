@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from raykd.layout import RESULT
-from raykd.runs import execute, node_check
-from raykd.storage import Storage
+from raykd.storage.layout import RESULT
+from raykd.storage.store import Storage
+from raykd.training import execute, node_check
 from tests.sweep.samples import result_of, run_of
 
 SETTING = {"student": {"embedding_dim": 8}, "objective": {"kind": "gold"}, "schedule": {"epochs": 1}}

@@ -13,17 +13,17 @@ import pytest
 from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
 
-import raykd.runs.executor as executor
+import raykd.cluster.executor as executor
+from raykd.cluster.executor import Job, Outcome, Wait, work
+from raykd.cluster.placement import DRIVER_CPUS
 from raykd.errors import PlacementError, RunError, StoreError
-from raykd.layout import RESULT
-from raykd.runs import node_check
-from raykd.runs.execute import find_result
-from raykd.runs.executor import Job, Outcome, Wait, work
-from raykd.runs.placement import DRIVER_CPUS
-from raykd.runs.prepare import prepare, student_runs, with_seed
-from raykd.runs.recipe import Resources
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.recipe import Resources
+from raykd.recipes.run import Run
+from raykd.storage.layout import RESULT
+from raykd.storage.store import Storage
+from raykd.training import node_check
+from raykd.training.execute import find_result
+from raykd.training.prepare import prepare, student_runs, with_seed
 from tests.runs.small import recipe
 from tests.sweep.samples import result_of, run_of
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import raykd
+from raykd.deploy import export as module
+from raykd.deploy.deployed import Session
+from raykd.deploy.export import FILES, ONNX, ONNX_INT8, export_run
 from raykd.errors import ExportError, StoreError
 from raykd.layers import save_weights
-from raykd.layout import MODEL, WEIGHTS
 from raykd.metrics.spans import read_spans
-from raykd.runs import export as module
-from raykd.runs.deployed import Session
-from raykd.runs.export import FILES, ONNX, ONNX_INT8, export_run
-from raykd.runs.prepare import prepare
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.storage.layout import MODEL, WEIGHTS
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare
 from tests.runs.small import executed, recipe, student_of, train_teachers
 
 ROOT = Path(__file__).parents[2]

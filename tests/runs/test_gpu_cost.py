@@ -7,21 +7,21 @@ from functools import partial
 import pytest
 import torch
 
+from raykd.cluster.topology import Topology
 from raykd.corpora.encoding import TokenBatch
 from raykd.errors import PlacementError
 from raykd.layers import Model
-from raykd.runs import gpu_cost
-from raykd.runs.cost import find_cost, keep_cost, measure_cost
-from raykd.runs.gpu_cost import OneGraph, gpu_hardware, measure_on_gpu
-from raykd.runs.latency import Timing, hardware, labelling, synthetic_batch
-from raykd.runs.measurement import check_gpu
-from raykd.runs.models import build_model
-from raykd.runs.prepare import prepare
-from raykd.runs.resources import Resources
-from raykd.runs.run import Run
-from raykd.runs.topology import Topology
-from raykd.runs.vocabularies import open_vocabulary
-from raykd.storage import Storage
+from raykd.precompute import gpu_cost
+from raykd.precompute.cost import find_cost, keep_cost, measure_cost
+from raykd.precompute.gpu_cost import OneGraph, gpu_hardware, measure_on_gpu
+from raykd.precompute.latency import Timing, hardware, labelling, synthetic_batch
+from raykd.precompute.measurement import check_gpu
+from raykd.recipes.resources import Resources
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.storage.store import Storage
+from raykd.training.models import build_model
+from raykd.training.prepare import prepare
 from tests.fake_gpu import GPU, gpu
 from tests.runs import test_parsers
 from tests.runs.small import prepared, recipe, student_of

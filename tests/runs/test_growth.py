@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from raykd.cluster.growth import Autoscaler, places
+from raykd.cluster.listener import Silent
+from raykd.cluster.topology import Group, Node, NodeType, Topology
 from raykd.errors import PlacementError
-from raykd.runs.growth import Autoscaler, places
-from raykd.runs.progress import Silent
-from raykd.runs.topology import Group, Node, NodeType, Topology
 
 GPU = {"CPU": 8.0, "GPU": 1.0}
 GROUP = Group({"CPU": 4.0, "GPU": 1.0})

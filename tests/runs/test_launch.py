@@ -6,11 +6,11 @@ import json
 import threading
 from types import SimpleNamespace
 
-from raykd.runs import progress_channel
-from raykd.runs.launch import Launcher
-from raykd.runs.prepare import prepare, student_runs
-from raykd.runs.resources import Resources
-from raykd.storage import Storage
+from raykd.cluster import progress_channel
+from raykd.cluster.launch import Launcher
+from raykd.recipes.resources import Resources
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare, student_runs
 from tests.runs.small import recipe
 
 PATIENCE_S = 60.0

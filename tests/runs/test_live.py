@@ -20,19 +20,19 @@ from raykd.objectives.attention import Attention
 from raykd.objectives.hidden_states import HiddenStates
 from raykd.objectives.labels import Gold
 from raykd.objectives.token import Token
-from raykd.runs.checkpoints import export_checkpoint
-from raykd.runs.data import part_of
-from raykd.runs.distil import Batch, Learner
-from raykd.runs.live import LiveTeacher, live_needs, live_teacher
-from raykd.runs.load import load_tagger
-from raykd.runs.models import build_model
-from raykd.runs.prepare import prepare, seed_runs, student_runs
-from raykd.runs.recipe_faults import recipe_faults
+from raykd.recipes.recipe_faults import recipe_faults
 from raykd.signals import Need, Sizes, TeacherBatch
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.structures import unscored
 from raykd.students import PretrainedStudent
 from raykd.tasks.masked_lm import MASKED_LM
+from raykd.training.checkpoints import export_checkpoint
+from raykd.training.data import part_of
+from raykd.training.distil import Batch, Learner
+from raykd.training.live import LiveTeacher, live_needs, live_teacher
+from raykd.training.load import load_tagger
+from raykd.training.models import build_model
+from raykd.training.prepare import prepare, seed_runs, student_runs
 from tests.runs.small import computed, executed, recipe, student_of, train_teachers
 from tests.runs.test_masked_lm import STUDENT, pretraining, text
 from tests.teachers.checkpoints import make_checkpoint
@@ -397,7 +397,7 @@ def test_each_seed_may_start_from_a_checkpoint_of_its_own(encoders, tmp_path):
 @pytest.mark.parametrize("vocabulary", ["whole", "pruned"])
 def test_a_pretrained_student_is_a_student_like_others(encoders, tmp_path, vocabulary):
     """Fine-tuned on labels alone, loaded again without its checkpoint, and shipped."""
-    from raykd.runs.export import export_run
+    from raykd.deploy.export import export_run
 
     student = {"kind": "pretrained", "path": str(encoders / "small"), "vocabulary": vocabulary}
     asked = fine_tuning(encoders, student=student, objective={"kind": "gold"}, teachers={"kind": "none"})

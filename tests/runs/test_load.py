@@ -18,13 +18,20 @@ import raykd
 from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
-from raykd.results import RunResult
-from raykd.runs.data import corpus_of, part_of
-from raykd.runs.distil import Worker
-from raykd.runs.evaluate import predict
-from raykd.runs.execute import execute
-from raykd.runs.load import COPY, Tagger
-from raykd.runs.models import (
+from raykd.figures.results import RunResult
+from raykd.precompute.open_teacher import load_teacher
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import StoredVocabulary
+from raykd.storage.store import Storage
+from raykd.students import BiLSTMStudent
+from raykd.tasks import TASKS
+from raykd.training.data import corpus_of, part_of
+from raykd.training.distil import Worker
+from raykd.training.evaluate import predict
+from raykd.training.execute import execute
+from raykd.training.load import COPY, Tagger
+from raykd.training.models import (
     ARCHITECTURE,
     LABELS,
     MODEL,
@@ -35,14 +42,7 @@ from raykd.runs.models import (
     load_model,
     read_weights,
 )
-from raykd.runs.prepare import prepare, student_runs
-from raykd.runs.recipe import Recipe
-from raykd.runs.run import Run
-from raykd.runs.teachers import load_teacher
-from raykd.runs.vocabularies import StoredVocabulary
-from raykd.storage import Storage
-from raykd.students import BiLSTMStudent
-from raykd.tasks import TASKS
+from raykd.training.prepare import prepare, student_runs
 from tests.runs.small import TREE, recipe
 from tests.stored import changed, stored
 from tests.teachers.checkpoints import make_checkpoint

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-import raykd.runs.mailbox as module
+import raykd.cluster.mailbox as module
+from raykd.cluster.mailbox import Mailbox
 from raykd.errors import RaykdError, RunError, StoreError
-from raykd.runs.mailbox import Mailbox
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
 from raykd.corpora.batching import language_sampling
 from raykd.errors import ExportError
-from raykd.runs.checkpoints import export_checkpoint
-from raykd.runs.data import part_of, training_data
-from raykd.runs.load import load_tagger
-from raykd.runs.models import build_model
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe import Recipe
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.runs.vocabularies import open_vocabulary
-from raykd.storage import Storage
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.storage.store import Storage
+from raykd.training.checkpoints import export_checkpoint
+from raykd.training.data import part_of, training_data
+from raykd.training.load import load_tagger
+from raykd.training.models import build_model
+from raykd.training.prepare import prepare
 from tests.runs.small import executed, student_of
 
 NOUNS = ("dog", "cat", "tree", "river", "stone")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from raykd.results import Cost
-from raykd.runs import machine_load, measurement
-from raykd.runs.cost import MOST_TOGETHER, Measured
-from raykd.runs.machine_load import LoadMeter, load_before
-from raykd.runs.measurement import Bench, contradictions
-from raykd.runs.progress import Silent
-from raykd.storage import Storage
+from raykd.cluster.listener import Silent
+from raykd.figures.results import Cost
+from raykd.precompute import machine_load, measurement
+from raykd.precompute.cost import MOST_TOGETHER, Measured
+from raykd.precompute.machine_load import LoadMeter, load_before
+from raykd.precompute.measurement import Bench, contradictions
+from raykd.storage.store import Storage
 
 HARDWARE = {"processor": "p"}
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from raykd import __version__
+from raykd.cluster import nodes
+from raykd.cluster.nodes import STRIKES, Nodes, elsewhere
+from raykd.cluster.topology import Group, Node, Topology
 from raykd.errors import PlacementError, StoreError
-from raykd.runs import node_check, nodes
-from raykd.runs.node_check import fault_here
-from raykd.runs.nodes import STRIKES, Nodes, elsewhere
-from raykd.runs.topology import Group, Node, Topology
-from raykd.storage import Storage
+from raykd.storage.store import Storage
+from raykd.training import node_check
+from raykd.training.node_check import fault_here
 
 
 class Cluster:
@@ -163,7 +164,7 @@ def test_a_store_or_a_cache_without_space_is_a_fault(tmp_path, monkeypatch):
     import sys
 
     script = (
-        "import sys; from raykd.runs.node_check import _cache_fault, fault_here; from raykd import __version__; "
+        "import sys; from raykd.training.node_check import _cache_fault, fault_here; from raykd import __version__; "
         "print(fault_here(sys.argv[1], 'sign', __version__, gpus=False)); print(_cache_fault())"
     )
     small = tmp_path / "small"

@@ -11,13 +11,13 @@ import torch
 import raykd
 from raykd.corpora.head_codes import TreeLabels
 from raykd.errors import CorpusError, StoreError
-from raykd.runs.data import corpus_of, labels_of
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.runs.teachers import load_teacher
-from raykd.storage import Storage
+from raykd.precompute.open_teacher import load_teacher
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.storage.store import Storage
 from raykd.structures.labelled_arcs import LabelledArcs
 from raykd.sweep.doctor import examine, repair
+from raykd.training.data import corpus_of, labels_of
+from raykd.training.prepare import prepare
 from tests.runs.loops import stage_data
 from tests.runs.small import executed, prepared, recipe, student_of
 from tests.treebank import corpus, write_treebank

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.errors import PlacementError
-from raykd.runs.placement import (
+from raykd.cluster.placement import (
     ASLEEP_BYTES,
     ASLEEP_SHARE,
     concurrency,
@@ -16,8 +15,9 @@ from raykd.runs.placement import (
     preflight,
     readers,
 )
-from raykd.runs.resources import LatencyTarget, Resources
-from raykd.runs.topology import Node, NodeType, Topology
+from raykd.cluster.topology import Node, NodeType, Topology
+from raykd.errors import PlacementError
+from raykd.recipes.resources import LatencyTarget, Resources
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ import pytest
 import torch
 from ray.exceptions import ActorDiedError, RayError
 
+from raykd.cluster.topology import Node, Topology
 from raykd.errors import RunError, StoreError
 from raykd.needs import ARCS
-from raykd.runs import pipeline as module
-from raykd.runs.pipeline import Placement, launch_on_ray
-from raykd.runs.precompute import PrecomputePlan, estimate, precompute
-from raykd.runs.shard_writer import ShardWriter, TeacherHandle
-from raykd.runs.topology import Node, Topology
+from raykd.precompute import pipeline as module
+from raykd.precompute.pipeline import Placement, launch_on_ray
+from raykd.precompute.plan import PrecomputePlan, estimate, precompute
+from raykd.precompute.shard_writer import ShardWriter, TeacherHandle
 from raykd.signals import Need, Sizes
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.structures import token_marginals, viterbi
 from raykd.structures.labelled_arcs import NEVER
 from raykd.transfer import Covered, Text, TransferSet, read_manifest, signal_id

@@ -16,7 +16,7 @@ import ray
 
 from raykd.errors import PlacementError, StoreError
 from raykd.signals import Need
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.transfer import Covered, TransferSet, signal_id
 from tests.long import of_make_chaos
 from tests.patience import until

@@ -6,10 +6,10 @@ import pytest
 
 from raykd.corpora.corpus import open_corpus, read_corpus
 from raykd.errors import CorpusError
-from raykd.runs.prepare import prepare, student_runs
-from raykd.runs.recipe import Recipe
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.storage import Storage
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare, student_runs
 from tests.runs.small import TREE, recipe
 
 

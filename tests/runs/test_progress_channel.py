@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 
+from raykd.cluster import progress_channel as module
+from raykd.cluster.progress_channel import Inbox, Reports, received, reported
 from raykd.progress import heard_by, report_progress
-from raykd.runs import progress_channel as module
-from raykd.runs.progress_channel import Inbox, Reports, received, reported
 from tests.patience import until
 
 

@@ -8,8 +8,8 @@ import pytest
 import ray
 from prometheus_client.parser import text_string_to_metric_families
 
-from raykd.runs import prometheus
-from raykd.runs.prometheus import METRICS, count, gauge
+from raykd.cluster import prometheus
+from raykd.cluster.prometheus import METRICS, count, gauge
 from raykd.sweep.exposed import Exposed
 from raykd.sweep.status import PhaseStatus, Status
 from tests.patience import until

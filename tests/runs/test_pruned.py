@@ -10,13 +10,13 @@ import pytest
 from transformers import BertTokenizerFast
 
 from raykd.corpora.vocabulary import WordVocabulary, words_of
-from raykd.runs import cost
-from raykd.runs.cost import measure_cost
-from raykd.runs.models import load_model
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.runs.vocabularies import open_vocabulary, unknown_share, vocabulary_id
-from raykd.storage import Storage
+from raykd.precompute import cost
+from raykd.precompute.cost import measure_cost
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.recipes.vocabularies import open_vocabulary, unknown_share, vocabulary_id
+from raykd.storage.store import Storage
+from raykd.training.models import load_model
+from raykd.training.prepare import prepare
 from tests.runs.small import called_once, executed, recipe, student_of
 from tests.teachers.checkpoints import PIECES, make_checkpoint
 

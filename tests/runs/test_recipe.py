@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from raykd.runs.recipe_faults import recipe_faults
+from raykd.recipes.recipe_faults import recipe_faults
 from tests.runs.small import TREE, recipe
 
 GOLD, POSTERIOR = {"objective": {"kind": "gold"}}, {"objective": {"kind": "posterior"}}

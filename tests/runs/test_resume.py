@@ -14,9 +14,9 @@ import pytest
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from raykd.errors import StoreError
-from raykd.layout import CHECKPOINT, RESULT, WEIGHTS
-from raykd.runs.execute import training_plan_of
-from raykd.storage import Storage
+from raykd.storage.layout import CHECKPOINT, RESULT, WEIGHTS
+from raykd.storage.store import Storage
+from raykd.training.execute import training_plan_of
 from tests.runs.interrupted import CHECKPOINT_STEPS
 from tests.runs.loops import distiller, same, weights_of, without_times
 from tests.runs.projected import with_projection

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from raykd.figures import objective_values
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.storage import Storage
-from raykd.trial import Trial
+from raykd.figures.table import objective_values
+from raykd.figures.trial import Trial
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare
 from tests.runs.small import executed, prepared, recipe, student_of
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.runs.prepare import prepare, transfer_needs, with_seed
-from raykd.runs.run import ADDED, Run
+from raykd.recipes.run import ADDED, Run
 from raykd.signals import Need
-from raykd.storage import Storage
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare, transfer_needs, with_seed
 from tests.runs.small import recipe, student_of
 
 GOLD = {"objective": {"kind": "gold"}}

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from raykd.figures.results import RunResult
 from raykd.progress import heard_by
-from raykd.results import RunResult
-from raykd.runs.distil import EpochReport, Worker
-from raykd.runs.execute import execute
-from raykd.runs.plan_length import PlanLength, StageLength
-from raykd.runs.prepare import prepare, student_runs
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.distil import EpochReport, Worker
+from raykd.training.execute import execute
+from raykd.training.plan_length import PlanLength, StageLength
+from raykd.training.prepare import prepare, student_runs
 from tests.runs.small import recipe
 
 Said = list[tuple[float | None, str]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from raykd.runs.scaling import (
+from raykd.cluster.scaling import (
     BUCKET,
     FIRST_BUCKET,
     Gradients,

@@ -9,10 +9,10 @@ import pytest
 import torch
 import torch.multiprocessing
 
-from raykd.runs.distil import Worker
-from raykd.runs.prepare import prepare
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.distil import Worker
+from raykd.training.prepare import prepare
 from raykd.transfer.windows import WINDOW_BYTES
 from tests.runs.loops import distiller, first_batches
 from tests.runs.small import prepared, recipe, student_of

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from raykd.corpora.corpus import open_corpus
-from raykd.runs.prepare import Preparation, prepare, shared_texts, student_runs
-from raykd.runs.teachers import load_teacher
-from raykd.storage import Storage
+from raykd.precompute.open_teacher import load_teacher
+from raykd.storage.store import Storage
+from raykd.training.prepare import Preparation, prepare, shared_texts, student_runs
 from raykd.transfer import open_text
 from tests.runs.loops import stage_data
 from tests.runs.small import computed, executed, prepared, recipe, student_of, train_teachers

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from raykd.corpora.encoding import encode_text
-from raykd.runs.data import corpus_of
-from raykd.runs.execute import load_model
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.runs.vocabularies import open_vocabulary
-from raykd.storage import Storage
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.storage.store import Storage
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
+from raykd.training.data import corpus_of
+from raykd.training.execute import load_model
+from raykd.training.prepare import prepare
 from tests.runs.loops import distiller, opened, stage_data
 from tests.runs.small import executed, prepared, recipe, student_of
 

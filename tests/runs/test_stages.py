@@ -12,15 +12,15 @@ from safetensors.torch import load
 
 from raykd.corpora.batching import language_sampling
 from raykd.errors import RunError
-from raykd.layout import WEIGHTS
+from raykd.figures.results import Score
+from raykd.layers.optimisation import TO_CONVERGENCE
 from raykd.objectives import OBJECTIVES, Loss
-from raykd.results import Score
-from raykd.runs import execute as module
-from raykd.runs.execute import training_plan_of
-from raykd.runs.models import build_model
-from raykd.runs.stages import labelled_share, split_held_out
 from raykd.signals import Sizes
-from raykd.training import TO_CONVERGENCE
+from raykd.storage.layout import WEIGHTS
+from raykd.training import execute as module
+from raykd.training.execute import training_plan_of
+from raykd.training.models import build_model
+from raykd.training.stages import labelled_share, split_held_out
 from tests.runs.loops import changed, distiller, opened, same, weights_of
 from tests.runs.projected import with_projection
 from tests.runs.small import executed, student_of

@@ -8,10 +8,10 @@ import pytest
 
 from raykd.errors import StoreError
 from raykd.layers import load_weights
-from raykd.layout import WEIGHTS
-from raykd.runs.execute import _starting_model
-from raykd.runs.models import build_model
-from raykd.runs.prepare import prepare
+from raykd.storage.layout import WEIGHTS
+from raykd.training.execute import _starting_model
+from raykd.training.models import build_model
+from raykd.training.prepare import prepare
 from tests.runs.loops import same, weights_of
 from tests.runs.small import executed, recipe, student_of
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.runs.topology import Group, Node, NodeType, Topology, nodes_of, still_added, types_of
+from raykd.cluster.topology import Group, Node, NodeType, Topology, nodes_of, still_added, types_of
 
 TENTHS = st.integers(0, 12).map(lambda tenths: tenths / 10)
 

@@ -9,14 +9,14 @@ import re
 import pytest
 
 import raykd
+from raykd.deploy.export import export_run
 from raykd.errors import CorpusError
-from raykd.layout import RESULT
-from raykd.results import RunResult
-from raykd.runs.data import corpus_of
-from raykd.runs.export import export_run
-from raykd.runs.recipe import Recipe
-from raykd.runs.recipe_faults import recipe_faults
-from raykd.storage import Storage
+from raykd.figures.results import RunResult
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.storage.layout import RESULT
+from raykd.storage.store import Storage
+from raykd.training.data import corpus_of
 from tests.runs.small import TREE, executed, prepared, recipe, student_of
 from tests.sweep.in_process import call, code_of
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from raykd.errors import RunError
-from raykd.runs.checkpoint import Progress, read_checkpoint, write_checkpoint
-from raykd.runs.distil import Distiller, Worker
-from raykd.runs.prepare import prepare
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
 from raykd.structures import Chain, log_partition
+from raykd.training.checkpoint import Progress, read_checkpoint, write_checkpoint
+from raykd.training.distil import Distiller, Worker
+from raykd.training.prepare import prepare
 from tests.fake_gpu import GPU, OnGPU, gpu
 from tests.runs import test_parsers, test_span_teachers
 from tests.runs.loops import distiller, same, weights_of

@@ -10,13 +10,13 @@ import pytest
 
 from raykd.corpora.batching import plan_batches
 from raykd.errors import StoreError
-from raykd.runs.data import training_data
-from raykd.runs.distil import Worker
-from raykd.runs.execute import training_plan_of
-from raykd.runs.precompute import precompute
-from raykd.runs.prepare import prepare, transfer_needs
-from raykd.runs.transfer import transfer_plan
-from raykd.storage import Storage
+from raykd.precompute.plan import precompute
+from raykd.precompute.transfer import transfer_plan
+from raykd.storage.store import Storage
+from raykd.training.data import training_data
+from raykd.training.distil import Worker
+from raykd.training.execute import training_plan_of
+from raykd.training.prepare import prepare, transfer_needs
 from raykd.transfer import windows
 from tests.runs.loops import distiller, first_batches, opened, same, weights_of, without_times
 from tests.runs.small import recipe, student_of, train_teachers

@@ -11,13 +11,13 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from raykd.runs import device, evaluate
-from raykd.runs.data import corpus_of, part_of
-from raykd.runs.distil import Worker
-from raykd.runs.execute import training_plan_of
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
 from raykd.tasks import TASKS
+from raykd.training import device, evaluate
+from raykd.training.data import corpus_of, part_of
+from raykd.training.distil import Worker
+from raykd.training.execute import training_plan_of
 from raykd.transfer import windows
 from raykd.transfer.windows import WINDOW_BYTES
 from tests.runs.loops import distiller, weights_of

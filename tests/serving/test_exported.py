@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import raykd
+from raykd.deploy.export import export_run
 from raykd.metrics.spans import read_spans
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare
 from raykd.serving import labeller
 from raykd.serving.labeller import INT8, Labelled, LabellerError, load
-from raykd.storage import Storage
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare
 from tests.runs.small import executed, recipe, student_of, train_teachers
 from tests.teachers.checkpoints import make_checkpoint
 

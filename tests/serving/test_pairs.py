@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import raykd
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe import Recipe
+from raykd.deploy.export import export_run
+from raykd.recipes.recipe import Recipe
 from raykd.serving.labeller import SEPARATOR, LabellerError
 from raykd.serving.server import create_app
-from raykd.storage import Storage
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare
 from tests.runs.small import TREE, executed, student_of, train_teachers
 from tests.serving.trained import post, served
 from tests.sweep.in_process import call, code_of

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from raykd.errors import StoreError
-from raykd.layout import CHECKPOINT
-from raykd.storage import Storage
+from raykd.storage.layout import CHECKPOINT
+from raykd.storage.store import Storage
 from raykd.sweep.doctor import KINDS, examine, repair
 from raykd.sweep.lease import held
 from raykd.sweep.records import SweepRecords
