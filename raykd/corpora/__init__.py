@@ -10,8 +10,9 @@ from raykd.corpora.corpus import (
     write_corpus,
 )
 from raykd.corpora.report import CorpusReport
-from raykd.corpora.sentence import PARTS, Sentence, Unit
+from raykd.corpora.sentence import Sentence, Unit
 from raykd.corpora.tags import TagSet
+from raykd.storage.layout import PARTS
 
 __all__ = [
     "PARTS",

@@ -22,7 +22,7 @@ from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words, unseen_labels
 from raykd.corpora.selection import TRAINING, overlapping, select
-from raykd.corpora.sentence import PARTS, Sentence, Unit, shown_words
+from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import TagSet
@@ -30,13 +30,13 @@ from raykd.errors import CorpusError, OtherVersionError, StoreError
 from raykd.identity import identity
 from raykd.progress import part_of_work
 from raykd.storage.digests import compare, path_sha256
+from raykd.storage.layout import CORPUS, PARTS
 from raykd.storage.sealed import DOCTOR, OTHER_VERSION
 from raykd.storage.store import Storage
 
 FORMAT = 1
 """Of the stored corpus and of what its identity is computed over."""
 
-MANIFEST = "corpus.json"
 READ = 0.6
 """The share of making a corpus that reading its files takes, about."""
 
@@ -188,7 +188,7 @@ def write_corpus(corpus: Corpus, storage: Storage) -> str:
     """Store `corpus` below corpora/<id>/, the manifest last, and return its id; one already stored stays."""
     name = corpus_id(corpus)
     folder = storage.child("corpora", name)
-    if folder.exists(MANIFEST):
+    if folder.exists(CORPUS):
         return name
     files = {}
     for part in PARTS:
@@ -204,7 +204,7 @@ def write_corpus(corpus: Corpus, storage: Storage) -> str:
         "report": corpus.report.to_plain(),
         **_plain_kind(corpus),
     }
-    folder.write_json(MANIFEST, manifest)
+    folder.write_json(CORPUS, manifest)
     return name
 
 
@@ -215,7 +215,7 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
         StoreError: it is missing, was written in another format, or a file differs from its checksum.
     """
     folder = storage.child("corpora", name)
-    opened = folder.find_json(MANIFEST, lambda manifest: _opened(folder, manifest))
+    opened = folder.find_json(CORPUS, lambda manifest: _opened(folder, manifest))
     if opened is None:
         raise StoreError(f"corpora/{name}", "no such corpus is stored", "read and write it first")
     return opened

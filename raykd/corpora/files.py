@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from io import BufferedIOBase
 
 from raykd.corpora.faults import Faults
-from raykd.corpora.sentence import PARTS, Faulty
+from raykd.corpora.sentence import Faulty
 from raykd.corpora.source import FilesConfig
 from raykd.errors import CorpusError, StoreError
+from raykd.storage.layout import PARTS
 from raykd.storage.store import Storage
 from raykd.storage.streams import BLOCK
 

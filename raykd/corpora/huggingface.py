@@ -14,10 +14,11 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
-from raykd.corpora.sentence import PARTS, Faulty, Sentence
+from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Name, Pattern, Stream
 from raykd.corpora.tables import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError
+from raykd.storage.layout import PARTS
 
 SAVED = ("dataset_dict.json", "state.json")
 """The files that `save_to_disk` writes: for several splits, or for one."""

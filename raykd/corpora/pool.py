@@ -16,9 +16,10 @@ import pyarrow as pa
 from raykd.corpora.chunks import bounds_of, opened, pieces_of
 from raykd.corpora.faults import Faults
 from raykd.corpora.hashes import distinct, sentence_hashes
-from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import Stream
 from raykd.progress import report_progress
+from raykd.storage.layout import PARTS
 
 SCHEMA = pa.schema(
     {

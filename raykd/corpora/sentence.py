@@ -6,9 +6,6 @@ from typing import Literal, NamedTuple
 from raykd.errors import CorpusError
 from raykd.serving.labeller import SEPARATOR, UTTERANCE
 
-PARTS = ("train", "unlabelled", "dev", "test")
-"""The parts of a corpus, in the order in which they are stored and shown."""
-
 Unit = Literal["word", "sentence"]
 """What one tag belongs to: each word, or the whole sentence (text classification)."""
 

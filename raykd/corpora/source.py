@@ -14,9 +14,10 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from raykd.corpora.faults import OnError
-from raykd.corpora.sentence import PARTS, Faulty, Sentence, Unit
+from raykd.corpora.sentence import Faulty, Sentence, Unit
 from raykd.corpora.tags import FileScheme, ReadScheme
 from raykd.spec import Frozen
+from raykd.storage.layout import PARTS
 
 Stream = Iterator[tuple[str, Sentence | Faulty]]
 """(part, sentence), one after the other as they are read, or what stands in the place of one."""

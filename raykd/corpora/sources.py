@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from raykd.corpora.corpus import FORMAT, MANIFEST, Corpus, open_corpus, read_corpus, write_corpus
+from raykd.corpora.corpus import FORMAT, Corpus, open_corpus, read_corpus, write_corpus
 from raykd.corpora.files import files_of
 from raykd.corpora.predicted_pos import model_checksums
 from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.identity import identity
+from raykd.storage.layout import CORPUS, SOURCES
 from raykd.storage.store import Storage
 
-SOURCES = "sources"
 READING = 2
 """To be raised when readers, selection or conversion give other sentences for the same files."""
 
@@ -87,7 +87,7 @@ def known_corpus(storage: Storage, key: str) -> str | None:
         StoreError: the note of it is damaged.
     """
     name = storage.find_json(_note(key), _noted)
-    return name if name is not None and storage.exists(f"corpora/{name}/{MANIFEST}") else None
+    return name if name is not None and storage.exists(f"corpora/{name}/{CORPUS}") else None
 
 
 def note_corpus(storage: Storage, key: str, name: str) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 from raykd.corpora.chunks import bounds_of
 from raykd.corpora.faults import Faults, summary
 from raykd.corpora.pool import Columns, Pool
-from raykd.corpora.sentence import PARTS, shown_words
+from raykd.corpora.sentence import shown_words
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tags import LETTERS, ReadScheme, has_span_form, is_intent, not_of_scheme
 from raykd.errors import CorpusError
 from raykd.metrics.spans import OUTSIDE
+from raykd.storage.layout import PARTS
 
 
 def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:

@@ -1,8 +1,8 @@
 """The cost of a shape: parameters, bytes, latency. It depends on the shape alone, so it is known before training.
 
 Sizes are the same everywhere; what is timed holds for the processor of the node that timed it, and is kept by its name.
-A new cost is computed in `_sizes` or timed in `_timed`, and has an entry in `raykd/figures/table.py`. Which shapes are timed
-together, and again, `precompute/measurement.py` decides.
+A new cost is computed in `_sizes` or timed in `_timed`, and has an entry in `raykd/figures/table.py`. Which shapes are
+timed together, and again, `precompute/measurement.py` decides.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from raykd.corpora.corpus import MANIFEST as CORPUS
-from raykd.corpora.sentence import PARTS
-from raykd.corpora.sources import SOURCES
-
+PARTS = ("train", "unlabelled", "dev", "test")
+"""The parts of a corpus, in the order in which they are stored and shown."""
+CORPUS, SOURCES = "corpus.json", "sources"
+"""Of a corpus: its manifest, written last; beside the corpora, of which files they were made."""
 WEIGHTS, VOCABULARY, LABELS, ARCHITECTURE = (
     "model.safetensors",
     "vocabulary.json",

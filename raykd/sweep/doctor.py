@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from raykd.corpora.corpus import open_corpus
-from raykd.corpora.sources import SOURCES, read_note
+from raykd.corpora.sources import read_note
 from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.figures.results import Cost, RunResult
 from raykd.recipes.run import Run
@@ -38,6 +38,7 @@ from raykd.storage.layout import (
     OWN_LABELS,
     RESULT,
     RUN_FILES,
+    SOURCES,
     TEXT,
     VOCABULARY,
     WEIGHTS,

@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from raykd.corpora.sentence import PARTS
-from raykd.corpora.sources import SOURCES, read_note
+from raykd.corpora.sources import read_note
 from raykd.errors import OtherVersionError, StoreError
 from raykd.figures.trial import may_go_on
 from raykd.recipes.run import Run
@@ -26,6 +25,8 @@ from raykd.storage.layout import (
     MANIFEST,
     MODEL,
     OWN_LABELS,
+    PARTS,
+    SOURCES,
     WRITTEN,
 )
 from raykd.storage.store import Stamp, Storage

@@ -24,9 +24,10 @@ from raykd.corpora import (
 )
 from raykd.corpora.config import READERS
 from raykd.corpora.describe import describe
-from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.errors import CorpusError, StoreError
+from raykd.storage.layout import PARTS
 from raykd.storage.store import Storage
 from tests.corpora.parts import read
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from raykd.corpora.conll import ConllSource
 from raykd.corpora.selection import draw_order, shares
-from raykd.corpora.sentence import PARTS, Sentence
+from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import SourceConfig, Split
 from raykd.corpora.tsv import TsvSource
+from raykd.storage.layout import PARTS
 from tests.corpora.parts import select
 from tests.oracles import selection as oracle
 
