@@ -30,7 +30,7 @@ settings.load_profile("raykd")
 
 ROOT = Path(__file__).resolve().parents[1]
 
-LONGEST = ("end_to_end", "runs", "sweep")
+LONGEST = ("end_to_end", "training", "cluster", "precompute", "sweep")
 """Folders whose tests take longest, in this order: with several processes they are started first."""
 
 RAY_ENVIRONMENT = {
@@ -166,6 +166,28 @@ def _start_ray() -> None:
             ray.shutdown()
             if not tries_left:
                 raise
+
+
+@pytest.fixture
+def full_ray_cluster(ray_cluster: str) -> Iterator[str]:
+    """The shared cluster while all its CPUs are held."""
+    import ray
+    from ray.util import placement_group, remove_placement_group
+
+    held = placement_group([{"CPU": ray.cluster_resources()["CPU"]}])
+    ray.get(held.ready())
+    yield ray_cluster
+    remove_placement_group(held)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The small recipe, prepared; its store also holds three best paths and hidden states of layer 1."""
+    from tests.training.small import prepared, recipe
+
+    folder = str(tmp_path_factory.mktemp("small") / "store")
+    others = ({"kind": "top_wk", "k": 3}, {"kind": "representation", "layer": 1})
+    return prepared(folder, recipe(), *(recipe(objective=objective) for objective in others))
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
 from raykd.training.data import corpus_of
 from raykd.training.prepare import prepare, student_runs
-from tests.runs.small import executed, recipe, train_teachers
 from tests.sweep.in_process import call, code_of
+from tests.training.small import executed, recipe, train_teachers
 
 
 def exported(folder, **changes):

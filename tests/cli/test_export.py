@@ -17,10 +17,10 @@ from raykd.sweep.outcome import finished
 from raykd.sweep.records import Record, SweepRecords
 from raykd.training.execute import find_result
 from raykd.training.prepare import prepare, student_runs, with_seed
-from tests.runs.small import executed, recipe
 from tests.scores import scores
 from tests.sweep.in_process import code_of
 from tests.sweep.samples import COST
+from tests.training.small import executed, recipe
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from raykd.deploy.export import export_run
 from raykd.errors import StoreError
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare
-from tests.runs.small import executed, recipe, student_of, train_teachers
 from tests.sweep.in_process import call, code_of
+from tests.training.small import executed, recipe, student_of, train_teachers
 
 SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["London"], ["Zoë", "ist", "hier", "."]]
 

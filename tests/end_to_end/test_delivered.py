@@ -31,12 +31,12 @@ from raykd.storage.store import Storage
 from raykd.training.data import corpus_of
 from raykd.training.prepare import prepare
 from tests.long import mostly_slow
-from tests.runs.small import TREE, executed, student_of, train_teachers
-from tests.runs.test_utterances import utterances, write_utterances
 from tests.serving.test_pairs import pairs
 from tests.serving.trained import LEARNS, conllu, tree, treebank
 from tests.sweep.in_process import call
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import TREE, executed, student_of, train_teachers
+from tests.training.test_utterances import utterances, write_utterances
 
 Labels = list[list[str]]
 

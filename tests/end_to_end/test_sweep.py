@@ -17,8 +17,8 @@ from raykd.training.distil import Worker
 from raykd.training.execute import execute
 from tests.end_to_end.command import Command, running, stamps
 from tests.end_to_end.sweeps import TREE, conll_corpus, sweep_file
-from tests.runs.loops import without_times
 from tests.stored import stored
+from tests.training.loops import without_times
 
 # Two sweeps, in a fixture that the first test waits for.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

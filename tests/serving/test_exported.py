@@ -18,8 +18,8 @@ from raykd.serving import labeller
 from raykd.serving.labeller import INT8, Labelled, LabellerError, load
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare
-from tests.runs.small import executed, recipe, student_of, train_teachers
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import executed, recipe, student_of, train_teachers
 
 ROOT = Path(__file__).parents[2]
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}

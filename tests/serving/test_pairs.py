@@ -15,10 +15,10 @@ from raykd.serving.labeller import SEPARATOR, LabellerError
 from raykd.serving.server import create_app
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare
-from tests.runs.small import TREE, executed, student_of, train_teachers
 from tests.serving.trained import post, served
 from tests.sweep.in_process import call, code_of
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import TREE, executed, student_of, train_teachers
 
 WORDS = ("an", "bo", "abc", "jij", "fed")
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}

@@ -19,7 +19,7 @@ from raykd.deploy.export import export_run
 from raykd.recipes.recipe import Recipe
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare
-from tests.runs.small import TREE, executed, student_of
+from tests.training.small import TREE, executed, student_of
 
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
 WORDS = {"DET": ("the", "a"), "NOUN": ("dog", "cat", "house"), "VERB": ("sees", "likes"), "PUNCT": (".",)}

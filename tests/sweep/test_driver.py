@@ -20,8 +20,8 @@ from raykd.sweep.driver import note_unused_text, run_sweep, train_teachers
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import teacher_rows
 from raykd.training.execute import find_result
-from tests.runs.small import recipe
 from tests.sweep.in_process import Untracked, without_ray
+from tests.training.small import recipe
 
 ENSEMBLE = """\
 name: ensemble

@@ -24,9 +24,9 @@ from raykd.sweep.records import Record, SweepRecords, sweeps_in
 from raykd.sweep.removal import plan_removal, remove
 from raykd.sweep.uses import KEPT, parts_of, unused
 from raykd.training.prepare import student_runs
-from tests.runs.small import executed, prepared, recipe
 from tests.scores import score, scores
 from tests.sweep.in_process import code_of
+from tests.training.small import executed, prepared, recipe
 
 WORKER = """
 import sys

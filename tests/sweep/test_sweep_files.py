@@ -24,8 +24,8 @@ from raykd.training.distil import Worker
 from raykd.training.execute import execute
 from raykd.training.prepare import student_runs
 from tests.corpora_root import corpora_root
-from tests.runs.small import TREE, prepared
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import TREE, prepared
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "sweeps").rglob("*.yaml"))

@@ -24,9 +24,9 @@ from raykd.tracking.tracker import Tracker
 from raykd.training.distil import Worker
 from raykd.training.execute import execute
 from raykd.training.prepare import prepare, student_runs, with_seed
-from tests.runs.small import recipe
 from tests.scores import scores
 from tests.sweep.in_process import code_of, without_ray
+from tests.training.small import recipe
 
 SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["Berlin", "."]]
 

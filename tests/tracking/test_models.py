@@ -20,9 +20,9 @@ from raykd.storage.store import Storage
 from raykd.tracking.registry import SET_BY_RAYKD, SHIP
 from raykd.tracking.tracker import Tracker
 from raykd.training.prepare import prepare
-from tests.runs.small import executed, recipe, student_of
 from tests.scores import scores
 from tests.tracking.test_tracker import Away
+from tests.training.small import executed, recipe, student_of
 
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
 TEXTS = ["Ada Lovelace lives in London.", "", "Berlin liegt an der Spree, sagt Anna Schmidt."]
