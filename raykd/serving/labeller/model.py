@@ -12,10 +12,10 @@ import numpy as np
 from .chains import Lattice, legal_chain, sum_of_chains
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, LabellerError, read_chain, read_json
 from .pieces import speller, splitter, with_package, with_special_words
-from .session import Reader, Session
-from .spans import INTENT, Labelled, Places, describe_sentence, describe_words
+from .session import Reader, Scored, Session
+from .spans import INTENT, Labelled, describe_sentence, describe_words
 from .trees import Arc, TreeLabels, describe_tree
-from .words import Text, check_pair, checked_sentences, locate_words, separate_pos, word_pattern
+from .words import Places, PosOf, Sentences, Text, checked_sentences, divided, word_pattern
 
 READ_AHEAD = 32
 """Batches whose texts are sorted by length together."""
@@ -119,11 +119,7 @@ class Labeller:
         return self._describe(text, batch)
 
     def parse(
-        self,
-        sentences: Sequence[Sequence[str]],
-        pos: Sequence[Sequence[str] | None] | None = None,
-        *,
-        batch: int = 32,
+        self, sentences: Sentences, pos: PosOf | None = None, *, batch: int = 32
     ) -> list[list[tuple[int, str]]]:
         """The tree of each sentence, a list of words: of every word its head (0 the root, h the h-th word) and its
         relation. It has one root. A model whose labels name parts of speech needs these, `pos`: one for every word.
@@ -134,24 +130,16 @@ class Labeller:
         """
         return [[(arc.head, arc.relation) for arc in arcs] for arcs in self.arcs(sentences, pos, batch=batch)]
 
-    def arcs(
-        self,
-        sentences: Sequence[Sequence[str]],
-        pos: Sequence[Sequence[str] | None] | None = None,
-        *,
-        batch: int = 32,
-    ) -> list[list[Arc]]:
+    def arcs(self, sentences: Sentences, pos: PosOf | None = None, *, batch: int = 32) -> list[list[Arc]]:
         """What `parse` gives, with probabilities, and whether a head was changed to make a tree."""
         if self.trees is None:
             raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no trees; call label")
         checked = checked_sentences(sentences)
-        pos = self._with_tagged(checked, [None] * len(checked) if pos is None else pos, batch)
-        scored = self._reader.read(checked, batch)
-        return [
-            self.trees.arcs(scores_TY, sentence) for (_, scores_TY), sentence in zip(scored, pos, strict=True)
-        ]
+        complete = self._with_tagged(checked, [None] * len(checked) if pos is None else pos, batch)
+        scored = zip(self._reader.read(checked, batch), complete, strict=True)
+        return [self.trees.arcs(scores_TY, tags) for (_, scores_TY), tags in scored]
 
-    def label(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[list[str]]:
+    def label(self, sentences: Sentences, *, batch: int = 32) -> list[list[str]]:
         """The labels of each sentence, a list of words: one per word, or one for a task that labels whole texts; of a
         model that parses those that say its heads, which `parse` reads, of utterances their slots. A pair of texts is
         the words of both, with a tab as a word between them.
@@ -163,49 +151,39 @@ class Labeller:
         named = self._named(sentences, batch)
         return [slots for _, *slots in named] if self.utterances else named
 
-    def intents_and_slots(
-        self, sentences: Sequence[Sequence[str]], *, batch: int = 32
-    ) -> list[tuple[str, list[str]]]:
+    def intents_and_slots(self, sentences: Sentences, *, batch: int = 32) -> list[tuple[str, list[str]]]:
         """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags. It raises
         what `label` raises, and TypeError where the model gives no intents."""
         if not self.utterances:
             raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no intents; call label")
         return [(intent.removeprefix(INTENT), slots) for intent, *slots in self._named(sentences, batch)]
 
-    def probabilities(self, sentences: Sequence[Sequence[str]], *, batch: int = 32) -> list[np.ndarray]:
+    def probabilities(self, sentences: Sentences, *, batch: int = 32) -> list[np.ndarray]:
         """The probability of each label, in the order of `labels`, for each word of each sentence, a list of words:
         float64 [T, Y], or [1, Y] for a task that labels whole texts. It raises what `label` raises."""
         scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
         marginals = [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in scored]
         return [marginals_TY[1:] for marginals_TY in marginals] if self.utterances else marginals
 
-    def _named(self, sentences: Sequence[Sequence[str]], batch: int) -> list[list[str]]:
+    def _named(self, sentences: Sentences, batch: int) -> list[list[str]]:
         """The best labels of each sentence; of an utterance the intent's first."""
         scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
         return [[self.labels[y] for y in best_T] for best_T, _ in scored]
 
     def _describe(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
         texts, word = iter(texts), word_pattern(self.unit, pairs=self.pairs)
-        while block := [separate_pos(text) for text in islice(texts, READ_AHEAD * batch)]:
-            for text, _ in block if self.pairs else ():
-                check_pair(text)
-            located = [locate_words(text, word) for text, _ in block]
-            filled = [row for row, (_, places) in enumerate(located) if places]
-            sentences = [[located[row][0][a:b] for a, b in located[row][1]] for row in filled]
-            pos = [block[row][1] for row in filled]
+        while block := [divided(each, word, pairs=self.pairs) for each in islice(texts, READ_AHEAD * batch)]:
+            filled = [(text, places, pos) for text, places, pos in block if places]
+            sentences = [[text[a:b] for a, b in places] for text, places, _ in filled]
+            pos: PosOf = [pos for _, _, pos in filled]
             if self.trees is not None:
                 pos = self._with_tagged(sentences, pos, batch)
             results = zip(pos, self._reader.read(sentences, batch), strict=True)
-            for text, places in located:
-                if not places:
-                    yield Labelled(text)
-                    continue
-                sentence_pos, (best_T, scores_TY) = next(results)
-                yield self._described(text, places, sentence_pos, best_T, scores_TY)
+            for text, places, _ in block:
+                yield self._described(text, places, *next(results)) if places else Labelled(text)
 
-    def _described(
-        self, text: str, places: Places, pos: Sequence[str] | None, best_T: np.ndarray, scores_TY: np.ndarray
-    ) -> Labelled:
+    def _described(self, text: str, places: Places, pos: Sequence[str] | None, scored: Scored) -> Labelled:
+        best_T, scores_TY = scored
         if self.trees is not None:
             return describe_tree(text, places, self.trees.arcs(scores_TY, pos))
         lattice = Lattice(scores_TY, self._chain)
@@ -213,9 +191,7 @@ class Labeller:
             return describe_sentence(text, self.labels, best_T, lattice)
         return describe_words(text, places, self.labels, best_T, lattice, spans=self.has_spans)
 
-    def _with_tagged(
-        self, sentences: Sequence[Sequence[str]], given: Sequence[Sequence[str] | None], batch: int
-    ) -> list[Sequence[str] | None]:
+    def _with_tagged(self, sentences: Sentences, given: PosOf, batch: int) -> PosOf:
         """The parts of speech that a parser reads: those that are given, or else the tagger's."""
         if len(given) != len(sentences):
             raise ValueError(f"{len(sentences)} sentences, and parts of speech of {len(given)}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from .folder import LabellerError
 from .normalization import UnsupportedError, normalizer, pre_tokenizer
-from .words import SEPARATOR, UTTERANCE
+from .words import SEPARATOR, UTTERANCE, Sentences
 
 Split = Callable[[str], list[int]]
 """Gives the ids of a word's pieces, or of its characters."""
@@ -174,7 +174,7 @@ def model_inputs(rows: Sequence[list[list[int]]], special: Mapping[str, Any]) ->
     }
 
 
-def character_inputs(sentences: Sequence[Sequence[str]], spell: Split) -> dict[str, np.ndarray]:
+def character_inputs(sentences: Sentences, spell: Split) -> dict[str, np.ndarray]:
     """The inputs of a batch of models that read characters: `characters` [B, T, C], zero on padding, and their counts
     `character_lengths` [B, T]."""
     spelt = [[spell(word) for word in words] for words in sentences]

@@ -16,7 +16,7 @@ import numpy as np
 from .chains import Chain, best_path
 from .folder import LabellerError
 from .pieces import Split, beginning, character_inputs, model_inputs
-from .words import UTTERANCE
+from .words import UTTERANCE, Sentences
 
 PADDED = 2**9
 """Pieces that are read at once, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
@@ -83,7 +83,7 @@ class Reader:
     decoding: Chain | None
     """The scores by which the best labelling is found where a sentence is read in windows."""
 
-    def read(self, sentences: Sequence[Sequence[str]], batch: int) -> list[Scored]:
+    def read(self, sentences: Sentences, batch: int) -> list[Scored]:
         """The best labels and the scores of each sentence, read in batches of similar length; of an utterance T is one
         more than its words, the intent first."""
         if self.utterances:
@@ -103,7 +103,7 @@ class Reader:
                 results[place] = result
         return results
 
-    def _run(self, sentences: Sequence[Sequence[str]], rows: Sequence[list[list[int]]]) -> list[Scored]:
+    def _run(self, sentences: Sentences, rows: Sequence[list[list[int]]]) -> list[Scored]:
         inputs = model_inputs(rows, self.special)
         if self.spell is not None:
             inputs |= character_inputs(sentences, self.spell)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .chains import Lattice
+from .words import Places
 
 INTENT = "intent:"
 """The beginning of the label of the word in front of an utterance."""
-Places = Sequence[tuple[int, int]]
-"""Start and end of each word of a text, in characters."""
 
 
 @dataclass(frozen=True)

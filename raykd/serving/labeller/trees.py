@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .chains import log_sum
-from .spans import Labelled, Places, Span
+from .spans import Labelled, Span
+from .words import Places
 
 UPOS = frozenset((
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 _MARKS = "".join(
     sign for sign in map(chr, range(0x300, 0x20000)) if unicodedata.category(sign)[0] == "M"
@@ -23,6 +24,12 @@ SEPARATOR = "\t"
 UTTERANCE = "<utterance>"
 """The word in front of an utterance that stands for the whole of it."""
 
+Sentences = Sequence[Sequence[str]]
+"""Sentences, each a list of its words."""
+PosOf = Sequence[Sequence[str] | None]
+"""The parts of speech of each sentence, one for every word; None where there are none."""
+Places = Sequence[tuple[int, int]]
+"""Start and end of each word of a text, in characters."""
 Text = str | Sequence[str] | Sequence[tuple[str, str]]
 """A text, its words, or its words with their parts of speech."""
 
@@ -35,23 +42,26 @@ def word_pattern(unit: str, *, pairs: bool) -> re.Pattern[str]:
     return re.compile(rf"{SEPARATOR}|\S+" if pairs else r"\S+")
 
 
-def locate_words(text: str | Sequence[str], word: re.Pattern[str]) -> tuple[str, list[tuple[int, int]]]:
-    """A text and the start and end of each of its words; words become a text with a space between them."""
-    if isinstance(text, str):
-        return text, [match.span() for match in word.finditer(text)]
-    ends = list(accumulate(len(word) + 1 for word in text))
-    places = [(end - 1 - len(word), end - 1) for word, end in zip(text, ends, strict=True)]
-    return " ".join(text), places
+def divided(text: Text, word: re.Pattern[str], *, pairs: bool) -> tuple[str, Places, Sequence[str] | None]:
+    """A text, the place of each of its words, and their parts of speech where they have some. Words become a text with a
+    space between them. With `pairs` it raises what `check_pair` raises."""
+    words: Any = text
+    pos = None
+    if text and not isinstance(text[0], str):
+        words, pos = [word for word, _ in words], [pos for _, pos in words]
+    if pairs:
+        check_pair(words)
+    if isinstance(words, str):
+        return words, [match.span() for match in word.finditer(words)], pos
+    ends = list(accumulate(len(word) + 1 for word in words))
+    return (
+        " ".join(words),
+        [(end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)],
+        pos,
+    )
 
 
-def separate_pos(text: Text) -> tuple[str | Sequence[str], Sequence[str] | None]:
-    """A text, or its words, and the parts of speech of these where each has one."""
-    if isinstance(text, str) or not text or isinstance(text[0], str):
-        return text, None  # type: ignore[return-value]
-    return [word for word, _ in text], [pos for _, pos in text]
-
-
-def checked_sentences(sentences: Sequence[Sequence[str]], *, pairs: bool = False) -> list[Sequence[str]]:
+def checked_sentences(sentences: Sentences, *, pairs: bool = False) -> list[Sequence[str]]:
     """The sentences as a list.
 
     Raises:
