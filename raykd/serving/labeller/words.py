@@ -43,8 +43,8 @@ def word_pattern(unit: str, *, pairs: bool) -> re.Pattern[str]:
 
 
 def divided(text: Text, word: re.Pattern[str], *, pairs: bool) -> tuple[str, Places, Sequence[str] | None]:
-    """A text, the place of each of its words, and their parts of speech where they have some. Words become a text with a
-    space between them. With `pairs` it raises what `check_pair` raises."""
+    """A text, the place of each of its words, and their parts of speech where they have some. Words become a text with
+    a space between them. With `pairs` it raises what `check_pair` raises."""
     words: Any = text
     pos = None
     if text and not isinstance(text[0], str):
