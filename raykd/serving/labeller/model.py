@@ -172,7 +172,7 @@ class Labeller:
 
     def _describe(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
         texts, word = iter(texts), word_pattern(self.unit, pairs=self.pairs)
-        while block := [divided(each, word, pairs=self.pairs) for each in islice(texts, READ_AHEAD * batch)]:
+        while block := [divided(text, word, pairs=self.pairs) for text in islice(texts, READ_AHEAD * batch)]:
             filled = [(text, places, pos) for text, places, pos in block if places]
             sentences = [[text[a:b] for a, b in places] for text, places, _ in filled]
             pos: PosOf = [pos for _, _, pos in filled]
@@ -191,16 +191,16 @@ class Labeller:
             return describe_sentence(text, self.labels, best_T, lattice)
         return describe_words(text, places, self.labels, best_T, lattice, spans=self.has_spans)
 
-    def _with_tagged(self, sentences: Sentences, given: PosOf, batch: int) -> PosOf:
-        """The parts of speech that a parser reads: those that are given, or else the tagger's."""
-        if len(given) != len(sentences):
-            raise ValueError(f"{len(sentences)} sentences, and parts of speech of {len(given)}")
+    def _with_tagged(self, sentences: Sentences, stated: PosOf, batch: int) -> PosOf:
+        """The parts of speech that a parser reads: those that are stated, or else the tagger's."""
+        if len(stated) != len(sentences):
+            raise ValueError(f"{len(sentences)} sentences, and parts of speech of {len(stated)}")
         if self.trees is None or not self.trees.reads_pos:
             return [None] * len(sentences)
-        for words, pos in zip(sentences, given, strict=True):
+        for words, pos in zip(sentences, stated, strict=True):
             self.trees.check_pos(words, pos, tagged=self.tagger is not None)
-        missing = [row for row, pos in enumerate(given) if pos is None]
-        complete = list(given)
+        missing = [row for row, pos in enumerate(stated) if pos is None]
+        complete = list(stated)
         if self.tagger is not None and missing:
             tagged = self.tagger.label([sentences[row] for row in missing], batch=batch)
             for row, pos in zip(missing, tagged, strict=True):

@@ -55,7 +55,7 @@ class Session:
         )
         self._giving_back = onnxruntime.RunOptions()
         self._giving_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        self.inputs: list[str] = [each.name for each in self._session.get_inputs()]
+        self.inputs: list[str] = [side.name for side in self._session.get_inputs()]
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The best labels [B, T] and the scores [B, T, Y]; after a long text memory is given back to the system."""
@@ -94,19 +94,20 @@ class Reader:
         width = None if self.limit is None else self.limit - around
         results: list[Any] = [None] * len(rows)
         for places in batches_by_size(sizes, batch):
-            words, pieces = [sentences[place] for place in places], [rows[place] for place in places]
+            group = [(sentences[place], rows[place]) for place in places]
             if width is not None and any(sizes[place] > width for place in places):
-                scored = [self._read_long(*each, width) for each in zip(words, pieces, strict=True)]
+                scored = [self._read_long(words, row, width) for words, row in group]
             else:
-                scored = self._run(words, pieces)
+                scored = self._run(group)
             for place, result in zip(places, scored, strict=True):
                 results[place] = result
         return results
 
-    def _run(self, sentences: Sentences, rows: Sequence[list[list[int]]]) -> list[Scored]:
+    def _run(self, group: Sequence[tuple[Sequence[str], list[list[int]]]]) -> list[Scored]:
+        rows = [row for _, row in group]
         inputs = model_inputs(rows, self.special)
         if self.spell is not None:
-            inputs |= character_inputs(sentences, self.spell)
+            inputs |= character_inputs([words for words, _ in group], self.spell)
         best_BT, scores_BTY = self.session.run(inputs)
         counts = [1 if self.one_label else len(row) for row in rows]
         return [(best_BT[b, :n], scores_BTY[b, :n]) for b, n in enumerate(counts)]
@@ -116,16 +117,16 @@ class Reader:
         by half, and each piece's scores are from the window in which the nearer cut is farthest; of a text with one
         label the beginning is read, of a pair those of both."""
         if self.one_label:
-            return self._run([words], [[beginning(words, row, width)]])[0]
+            return self._run([(words, [beginning(words, row, width)])])[0]
         # An utterance's first word has no piece of its own where a model has such a limit.
         body = [piece for pieces in row for piece in pieces]
         if len(body) <= width:
-            return self._run([words], [row])[0]
+            return self._run([(words, row)])[0]
         front = int(self.utterances)
         starts_W = window_starts(len(body), width)
         # Each piece as a word of its own, so that there are scores for every piece; the first place is the intent's.
         windows = [[*row[:front], *([piece] for piece in body[start : start + width])] for start in starts_W]
-        scores_WPY = np.stack([self._run([words], [window])[0][1] for window in windows])
+        scores_WPY = np.stack([self._run([(words, window)])[0][1] for window in windows])
         first_T = np.cumsum([0, *map(len, row[front:-1])])
         window_T = best_windows(starts_W, len(body), width)[first_T]
         scores_TY = scores_WPY[window_T, front + first_T - np.array(starts_W)[window_T]]
