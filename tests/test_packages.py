@@ -160,7 +160,7 @@ def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
         assert "raykd = raykd.cli.main:main" in archive.read(entries).decode()
         assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
     assert packed == package
-    assert {"raykd/py.typed", "raykd/serving/labeller.py", "raykd/report/assets/page.js"} <= packed
+    assert {"raykd/py.typed", "raykd/serving/labeller/__init__.py", "raykd/report/assets/page.js"} <= packed
 
 
 def test_the_command_of_a_wheel_reads_no_checkout(programs, tmp_path):

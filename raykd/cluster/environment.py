@@ -18,7 +18,7 @@ TELEMETRY_OFF: Mapping[str, str] = MappingProxyType(
     }
 )
 """Switch off what libraries report to their makers; SECURITY.md says of each what it reports. They read these when they
-are imported. `serving/labeller.py` has ONNX Runtime's once more, because it also runs without raykd."""
+are imported. `serving/labeller/session.py` has ONNX Runtime's once more, because it also runs without raykd."""
 
 RAY: Mapping[str, str] = MappingProxyType(
     {

@@ -1,7 +1,7 @@
 """Plain text: a sentence in each line, or paragraphs that are split into sentences.
 
-Words are those that a served student sees in the same text (`serving/labeller.py`); texts with one class each are split
-at white space, as their labelled sentences are.
+Words are those that a served student sees in the same text (`serving/labeller/words.py`); texts with one class each are
+split at white space, as their labelled sentences are.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ model.onnx            the model with its decoding, in float32
 model-int8.onnx       the same with weights of 8 bits
 vocabulary.json       how words become numbers
 labels.json           the tags that the numbers of labels stand for
-labeller.py           labels text with these files, by onnxruntime and numpy alone
+labeller/             labels text with these files, by onnxruntime and numpy alone
 README.md             its model card
 export.json           what it is: run, task, inputs and outputs of the graph, checksums, and how far the files agree
 """
@@ -52,9 +52,10 @@ from raykd.training.load import Tagger, load_tagger
 from raykd.training.models import model_config
 
 ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
-LABELLER = "labeller.py"
+LABELLER = {f"labeller/{path.name}": path for path in sorted(Path(labeller.__file__).parent.glob("*.py"))}
+"""Each module of the labeller, under its name in an export."""
 README = "README.md"
-FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, LABELLER, README, CARD)
+FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, *LABELLER, README, CARD)
 SENTENCES = 1000
 """On so many sentences the files are compared with the model."""
 TIE = 1e-5
@@ -153,7 +154,7 @@ def export_run(
         ONNX_INT8: files.int8,
         VOCABULARY: folder.read(VOCABULARY),
         LABELS: _labels(tagger),
-        LABELLER: Path(labeller.__file__).read_bytes(),
+        **{name: path.read_bytes() for name, path in LABELLER.items()},
     }
     for name, content in contents.items():
         target.write(name, content)

@@ -2,8 +2,8 @@
 
 A span begins at B or S, after O, E or S, and where the type changes; it ends before the next beginning, at O, and after
 E or S. So a malformed span (an I that nothing began, a B without its E) is a span like any other: where it is predicted
-it counts as a prediction. seqeval reads tags in this way by default; `serving/labeller.py`, which imports nothing, has
-the same rule, and `tests/conformance/test_span_readers.py` compares all of them.
+it counts as a prediction. seqeval reads tags in this way by default; `serving/labeller/spans.py`, which ships without
+raykd, has the same rule, and `tests/conformance/test_span_readers.py` compares all of them.
 
 Shapes: N words of all sentences, one after the other.
 """

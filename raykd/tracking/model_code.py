@@ -93,13 +93,13 @@ def _sentences(given: Any, *, needs_pos: bool, several: bool) -> list[Any]:
 
 
 def _load(folder: Path) -> Callable[..., Any]:
-    """`load` of the `labeller.py` that lies beside the model: another model's may be of another version."""
-    name = f"labeller_{uuid4().hex}"
-    spec = importlib.util.spec_from_file_location(name, folder / "labeller.py")
+    """`load` of the package `labeller` that lies beside the model: another model's may be of another version."""
+    name, file = f"labeller_{uuid4().hex}", folder / "labeller/__init__.py"
+    spec = importlib.util.spec_from_file_location(name, file)  # of an `__init__.py` a package
     if spec is None or spec.loader is None:
-        raise ImportError(f"{folder / 'labeller.py'} cannot be read")
+        raise ImportError(f"{file} cannot be read")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # its dataclasses look their module up
+    sys.modules[name] = module  # its modules import each other by this name
     spec.loader.exec_module(module)
     return module.load
 

@@ -48,7 +48,9 @@ def exported(student, tmp_path_factory):
 def test_files_are_described_and_the_weights_are_those_of_the_run(student, exported):
     done, folder = exported
     card = json.loads((folder / "export.json").read_text())
-    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == sorted(
+        FILES
+    )
     assert card["run"] == done.run.id == student[1].address.rpartition("/")[2]
     assert (card["task"], card["unit"], card["piece_limit"]) == ("ner", "word", None)
     assert card["inputs"]["first"] == ["batch", "word"]

@@ -14,8 +14,7 @@ import pytest
 import raykd
 from raykd.deploy.export import export_run
 from raykd.metrics.spans import read_spans
-from raykd.serving import labeller
-from raykd.serving.labeller import INT8, Labelled, LabellerError, load
+from raykd.serving.labeller import INT8, Labelled, LabellerError, load, session
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare
 from tests.teachers.checkpoints import make_checkpoint
@@ -111,8 +110,8 @@ def test_how_many_pieces_are_read_at_once_changes_no_label(exports, name, monkey
     _, folder, sentences = exports[name]
     expected = load(folder).label(sentences)
     for padded in (1, 20, 2**20):
-        monkeypatch.setattr(labeller, "PADDED", padded)
-        monkeypatch.setattr(labeller, "LONG", 4 * padded)
+        monkeypatch.setattr(session, "PADDED", padded)
+        monkeypatch.setattr(session, "LONG", 4 * padded)
         assert load(folder).label(sentences) == expected
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +17,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
 from raykd.metrics.spans import read_spans
 from raykd.serving import labeller
-from raykd.serving.labeller import WORDS, Lattice, spans_of, splitter, with_package
+from raykd.serving.labeller import WORDS, Lattice, UnsupportedError, session, spans_of, splitter, with_package
+from raykd.serving.labeller.pieces import speller
 
 LETTERS = "abéßÅΣς中の กo'’-.,!_ \t\u200b\u0301\u00ad²"
 SOME_WORDS = st.text(alphabet=LETTERS, min_size=1, max_size=12)
@@ -103,7 +107,7 @@ def test_words_are_split_as_raykds_own_vocabularies_do(words):
         assert [split(word) for word in words] == wanted
     characters = CharacterVocabulary(tuple("abé中"), longest=5)
     rows = characters.pieces(words)
-    split = labeller._characters(characters.to_json())
+    split = speller(characters.to_json())
     assert [split(word) for word in words] == [
         row.tolist() for row in np.split(rows.values, rows.offsets[1:-1])
     ]
@@ -112,7 +116,7 @@ def test_words_are_split_as_raykds_own_vocabularies_do(words):
 def test_other_kinds_of_tokenizers_are_left_to_the_package():
     tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
     stored = json.dumps({"kind": "pretrained", "definition": tokenizer.to_str()})
-    with pytest.raises(labeller.UnsupportedError, match="BPE"):
+    with pytest.raises(UnsupportedError, match="BPE"):
         splitter(stored, unknown=0)
     assert with_package(stored, unknown=0)("abb") == [2, 1]
 
@@ -173,10 +177,27 @@ def test_text_is_divided_at_white_space_and_signs(text, words):
 @given(st.lists(st.integers(1, 30)), st.integers(1, 6))
 def test_batches_have_similar_sizes_and_little_padding(sizes, batch):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labeller, "PADDED", 20)
-        found = list(labeller._groups(sizes, batch))
+        patch.setattr(session, "PADDED", 20)
+        found = list(session.batches_by_size(sizes, batch))
     assert [sizes[place] for own in found for place in own] == sorted(sizes)
     assert sorted(place for own in found for place in own) == list(range(len(sizes)))
     for own in found:
         assert len(own) <= batch
         assert len(own) == 1 or len(own) * max(sizes[place] for place in own) <= 20
+
+
+def test_it_imports_itself_and_what_an_export_asks_for():
+    """Nothing of raykd: the package is copied into every export."""
+    allowed = {*sys.stdlib_module_names, "numpy", "onnxruntime", "tokenizers"}
+    files = sorted(Path(labeller.__file__).parent.glob("*"))
+    modules = {path.stem for path in files if path.suffix == ".py"}
+    assert {path.name for path in files} - {"__pycache__"} == {f"{name}.py" for name in modules}
+    for name in modules:
+        tree = ast.parse(Path(labeller.__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                assert {alias.name.partition(".")[0] for alias in node.names} <= allowed, name
+            if isinstance(node, ast.ImportFrom):
+                known = modules if node.level == 1 else allowed
+                assert node.level <= 1, name
+                assert (node.module or "").partition(".")[0] in known, name

@@ -83,7 +83,7 @@ def test_in_onnx_runtime_also_of_pairs_that_are_too_long(way):
     assert [own for (own,) in label.label(words)] == expected
     assert [said.label for said in label(texts)] == expected
     assert label(texts[0]).text == texts[0]
-    pieces = [sum(len(label._split(word)) for word in own) for own in words]
+    pieces = [sum(len(label._reader.split(word)) for word in own) for own in words]
     limit = label.card["piece_limit"]
     assert limit is None or max(pieces) > limit > min(pieces)
 
@@ -98,8 +98,8 @@ def test_the_longer_text_loses_its_end_as_in_pytorch(exports):
         batch = tagger.vocabulary.encode([words]).gather([0])
         theirs = tagger.model.eval()(batch).distribution.emissions_BTY[0].softmax(-1)
         assert own[0].tolist() == pytest.approx(theirs[0].tolist(), abs=1e-4)
-    assert ids["abc"] == label._split("abc")
-    assert ids[SEPARATOR] == label._split(SEPARATOR) == [3]
+    assert ids["abc"] == label._reader.split("abc")
+    assert ids[SEPARATOR] == label._reader.split(SEPARATOR) == [3]
 
 
 @pytest.mark.parametrize("form", ["txt", "tsv", "jsonl"])

@@ -1,0 +1,36 @@
+"""A model that `raykd export` wrote, as a labeller of text. This folder lies beside the model too: it needs onnxruntime
+and numpy, and nothing of raykd.
+
+    from labeller import load            # in raykd: raykd.load(DIR)
+    label = load("student")
+    for span in label("Ada Lovelace lives in London.").spans:
+        print(span.label, span.text, span.start, span.end, span.probability)
+
+words.py          text → words with their places
+normalization.py  words → parts, as tokenizers write them
+pieces.py         words → pieces and characters → the numbers that a model reads
+session.py        batches and windows → labels and scores, by ONNX Runtime
+chains.py         scores → probabilities, and the best labelling
+spans.py          labels → spans, intent and slots
+trees.py          labels → heads and relations
+folder.py         the files of an export
+model.py          all of it together
+"""
+
+from __future__ import annotations
+
+from .chains import Chain, Lattice, best_path
+from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, WEIGHTS, LabellerError, model_file
+from .model import READ_AHEAD, Labeller, load
+from .normalization import UnsupportedError
+from .pieces import Split, splitter, with_package
+from .spans import INTENT, Labelled, Span, spans_of
+from .trees import UPOS, Arc, TreeLabels, best_tree, is_tree
+from .words import SEPARATOR, UTTERANCE, WORDS, Text, check_pair, joined
+
+__all__ = [
+    "CARD", "FLOAT32", "INT8", "INTENT", "LABELS", "READ_AHEAD", "SEPARATOR", "UPOS", "UTTERANCE", "VOCABULARY",
+    "WEIGHTS", "WORDS", "Arc", "Chain", "Labelled", "Labeller", "LabellerError", "Lattice", "Span", "Split",
+    "Text", "TreeLabels", "UnsupportedError", "best_path", "best_tree", "check_pair", "is_tree", "joined", "load",
+    "model_file", "spans_of", "splitter", "with_package",
+]  # fmt: skip

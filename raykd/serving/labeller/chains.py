@@ -1,0 +1,101 @@
+"""Linear chains of labels: probabilities, and the best labelling.
+
+Shapes: T words, Y labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Chain(NamedTuple):
+    """Scores of labels that follow each other, and of those that begin and end a sentence."""
+
+    transitions_YY: np.ndarray
+    """From a label to the next."""
+    start_Y: np.ndarray
+    end_Y: np.ndarray
+
+
+def legal_chain(stored: Mapping[str, Any], count: int) -> Chain:
+    """Which of `count` labels may follow each other, begin and end a sentence: 0 where they may, −∞ where not."""
+
+    def scores(allowed: Sequence[int]) -> np.ndarray:
+        scores_Y = np.full(count, -np.inf)
+        scores_Y[allowed] = 0.0
+        return scores_Y
+
+    transitions_YY = np.stack([scores(stored["next"][row]) for row in stored["after"]])
+    return Chain(transitions_YY, scores(stored["first"]), scores(stored["last"]))
+
+
+def sum_of_chains(one: Chain | None, other: Chain | None) -> Chain | None:
+    """A chain with the scores of both; None has none."""
+    if one is None or other is None:
+        return one or other
+    return Chain(*(a + b for a, b in zip(one, other, strict=True)))
+
+
+class Lattice:
+    """The distribution over the labellings of one sentence, in float64, from scores [T, Y]. Without a `chain` each
+    label stands by itself."""
+
+    def __init__(self, scores_TY: np.ndarray, chain: Chain | None):
+        self.scores_TY = scores_TY.astype(np.float64)
+        self.chain = chain
+        if chain is None:
+            self.scores_TY -= log_sum(self.scores_TY, 1)[:, None]
+            return
+        transitions_YY, start_Y, end_Y = chain
+        forward, backward = np.empty_like(self.scores_TY), np.empty_like(self.scores_TY)
+        forward[0], backward[-1] = start_Y + self.scores_TY[0], end_Y
+        for t in range(1, len(forward)):
+            forward[t] = log_sum(forward[t - 1][:, None] + transitions_YY, 0) + self.scores_TY[t]
+        for t in reversed(range(len(backward) - 1)):
+            backward[t] = log_sum(transitions_YY + (self.scores_TY[t + 1] + backward[t + 1])[None], 1)
+        self._forward_TY, self._backward_TY = forward, backward
+        self._log_z = log_sum(forward[-1] + end_Y, 0)
+
+    def marginals(self) -> np.ndarray:
+        """The probability of each label of each word [T, Y]."""
+        if self.chain is None:
+            return np.exp(self.scores_TY)
+        return np.exp(self._forward_TY + self._backward_TY - self._log_z)
+
+    def probability(self, first: int, path: np.ndarray) -> float:
+        """The probability that the words from `first` on have the labels of `path`."""
+        last = first + len(path) - 1
+        total = self.scores_TY[range(first + 1, last + 1), path[1:]].sum()
+        if self.chain is None:
+            return float(np.exp(total + self.scores_TY[first, path[0]]))
+        total += self.chain[0][path[:-1], path[1:]].sum()
+        total += self._forward_TY[first, path[0]] + self._backward_TY[last, path[-1]]
+        return float(np.exp(total - self._log_z))
+
+
+def best_path(scores_TY: np.ndarray, chain: Chain | None) -> np.ndarray:
+    """The best labelling [T] of one sentence, as the model's graph finds it: by Viterbi with a `chain`, else the best
+    label of each word. Of equals the first label counts."""
+    if chain is None:
+        return scores_TY.argmax(-1)
+    transitions_YY, start_Y, end_Y = chain
+    best_Y, from_TY = start_Y + scores_TY[0], []
+    for row_Y in scores_TY[1:]:
+        ways_YY = best_Y[:, None] + transitions_YY
+        from_TY.append(ways_YY.argmax(0))
+        best_Y = ways_YY.max(0) + row_Y
+    path = [int((best_Y + end_Y).argmax())]
+    for from_Y in reversed(from_TY):
+        path.append(int(from_Y[path[-1]]))
+    return np.array(path[::-1])
+
+
+def log_sum(scores: np.ndarray, axis: int) -> np.ndarray:
+    """The logarithm of the sum of exponentials along `axis`; −∞ where all are."""
+    most = scores.max(axis, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.squeeze(most, axis) + np.log(np.exp(scores - most).sum(axis))

@@ -1,0 +1,193 @@
+"""Words as the numbers that a model reads: their pieces, their characters, and the inputs of a batch.
+
+Shapes: B sentences, P pieces, T words, C characters of a word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .folder import LabellerError
+from .normalization import UnsupportedError, normalizer, pre_tokenizer
+from .words import SEPARATOR, UTTERANCE, Sentences
+
+Split = Callable[[str], list[int]]
+"""Gives the ids of a word's pieces, or of its characters."""
+KEPT = 2**18
+"""Words whose pieces are remembered."""
+
+
+def splitter(stored: str, *, unknown: int) -> Split:
+    """The division of a word into the ids of its pieces, from the JSON of a vocabulary; `unknown` where it has none.
+
+    Raises:
+        UnsupportedError: it is a tokenizer of a kind that is not written here.
+    """
+    content = json.loads(stored)
+    if content["kind"] == "word":
+        ids = {word: row for row, word in enumerate(content["words"], start=2)}
+        if content.get("lower_case"):
+            return lambda word: [ids.get(word) or ids.get(word.lower(), unknown)]
+        return lambda word: [ids.get(word, unknown)]
+    if content["kind"] == "wordpiece":
+        return wordpiece({piece: row for row, piece in enumerate(content["entries"])}, unknown=unknown)
+    definition = json.loads(content["definition"])
+    normal, parts = normalizer(definition["normalizer"]), pre_tokenizer(definition["pre_tokenizer"])
+    model = definition["model"]
+    if model["type"] == "WordPiece":
+        split = wordpiece(
+            model["vocab"], unknown=model["vocab"][model["unk_token"]],
+            mark=model["continuing_subword_prefix"], longest=model["max_input_chars_per_word"],
+        )  # fmt: skip
+    elif model["type"] == "Unigram" and not model.get("byte_fallback"):
+        split = unigram(model["vocab"], unknown=model["unk_id"])
+    else:
+        raise UnsupportedError(model["type"])
+    return lambda word: [row for part in parts(normal(word)) for row in split(part)] or [unknown]
+
+
+def with_package(stored: str, *, unknown: int) -> Split:
+    """The same by the package `tokenizers`. Raises LabellerError where it is not installed."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        problem = "this model's tokenizer needs the package tokenizers, which is not installed"
+        raise LabellerError(f"{problem}; run pip install tokenizers") from None
+    tokenizer = Tokenizer.from_str(json.loads(stored)["definition"])
+    return lambda word: (
+        tokenizer.encode([word], is_pretokenized=True, add_special_tokens=False).ids or [unknown]
+    )
+
+
+def with_special_words(split: Split, special: Mapping[str, Any]) -> Split:
+    """`split` that remembers words, and knows those which stand for no word of a text."""
+
+    @lru_cache(KEPT)
+    def split_any(word: str) -> list[int]:
+        if word == UTTERANCE and special["prefix"]:
+            return []  # it is read at the piece before it
+        separator = special.get("separator") if word == SEPARATOR else None
+        return separator or split(word)
+
+    return split_any
+
+
+def wordpiece(ids: Mapping[str, int], *, unknown: int, mark: str = "##", longest: int = 100) -> Split:
+    """The longest piece that a word begins with, then that of the rest; unknown as a whole where a rest has none."""
+    most = max(map(len, ids), default=0)
+
+    def split(word: str) -> list[int]:
+        if len(word) > longest:
+            return [unknown]
+        rows, first = [], 0
+        while first < len(word):
+            before = mark if first else ""
+            for last in range(min(len(word), first + most), first, -1):
+                row = ids.get(before + word[first:last])
+                if row is not None:
+                    break
+            else:
+                return [unknown]
+            rows.append(row)
+            first = last
+        return rows
+
+    return split
+
+
+def unigram(vocab: Sequence[tuple[str, float]], *, unknown: int) -> Split:
+    """The pieces of a word with the largest sum of scores; neighbouring unknown characters are one unknown piece."""
+    rows = {piece: row for row, (piece, _) in enumerate(vocab)}
+    scores = [score for _, score in vocab]
+    most, missing = max(map(len, rows)), min(scores) - 10.0
+
+    def split(word: str) -> list[int]:
+        best: list[tuple[float, int, int]] = [(0.0, 0, 0)] + [(-np.inf, 0, 0)] * len(word)
+        for first in range(len(word)):
+            so_far = best[first][0]
+            for last in range(first + 1, min(len(word), first + most) + 1):
+                row = rows.get(word[first:last])
+                if row is not None and (row != unknown) and so_far + scores[row] > best[last][0]:
+                    best[last] = (so_far + scores[row], first, row)
+            alone = rows.get(word[first : first + 1])
+            if (alone is None or alone == unknown) and so_far + missing > best[first + 1][0]:
+                best[first + 1] = (so_far + missing, first, unknown)
+        pieces: list[int] = []
+        last = len(word)
+        while last > 0:
+            _, first, row = best[last]
+            if not (row == unknown and pieces and pieces[-1] == unknown):
+                pieces.append(row)
+            last = first
+        return pieces[::-1]
+
+    return split
+
+
+def speller(stored: str) -> Split:
+    """The division of a word into the ids of its characters; of a long word the first and the last."""
+    content = json.loads(stored)
+    ids = {letter: row for row, letter in enumerate(content["characters"], start=2)}
+    tail = content["longest"] // 2
+    head = content["longest"] - tail
+
+    def split(word: str) -> list[int]:
+        if len(word) > content["longest"]:
+            word = word[:head] + word[len(word) - tail :]
+        return [ids.get(letter, 1) for letter in word] or [1]
+
+    return split
+
+
+def beginning(words: Sequence[str], row: list[list[int]], width: int) -> list[int]:
+    """The pieces that are read of a text that may be too long; of a pair those of both texts, of which the longer one
+    loses its end first."""
+    place = words.index(SEPARATOR) if SEPARATOR in words else len(row)
+    one, between, other = (
+        [piece for pieces in part for piece in pieces]
+        for part in (row[:place], row[place : place + 1], row[place + 1 :])
+    )
+    room = width - len(between)
+    half = room - room // 2 if len(one) > len(other) else room // 2
+    kept = max(room - len(other), half)
+    return [*one[:kept], *between, *other[: room - min(kept, len(one))]]
+
+
+def model_inputs(rows: Sequence[list[list[int]]], special: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The inputs of a batch from the pieces of each word of each sentence: `pieces` [B, P], their count
+    `piece_lengths` [B], the place of each word's first piece `first` [B, T], and the count of words `lengths` [B]. A
+    word without pieces is read at the piece before it."""
+    prefix, suffix = special["prefix"], special["suffix"]
+    flat = [[*prefix, *(id for pieces in row for id in pieces), *suffix] for row in rows]
+    first = [np.cumsum([len(prefix), *(len(pieces) for pieces in row[:-1])]) for row in rows]
+    first = [places - [not pieces for pieces in row] for places, row in zip(first, rows, strict=True)]
+    return {
+        "pieces": _padded(flat, special["padding"]),
+        "piece_lengths": np.array([len(pieces) for pieces in flat], np.int64),
+        "first": _padded(first, 0),
+        "lengths": np.array([len(row) for row in rows], np.int64),
+    }
+
+
+def character_inputs(sentences: Sentences, spell: Split) -> dict[str, np.ndarray]:
+    """The inputs of a batch of models that read characters: `characters` [B, T, C], zero on padding, and their counts
+    `character_lengths` [B, T]."""
+    spelt = [[spell(word) for word in words] for words in sentences]
+    counts_BT = _padded([[len(ids) for ids in row] for row in spelt], 0)
+    characters = np.zeros((*counts_BT.shape, int(counts_BT.max())), np.int64)
+    for b, row in enumerate(spelt):
+        for t, ids in enumerate(row):
+            characters[b, t, : len(ids)] = ids
+    return {"characters": characters, "character_lengths": counts_BT}
+
+
+def _padded(rows: Sequence[Sequence[int] | np.ndarray], value: int) -> np.ndarray:
+    out = np.full((len(rows), max(map(len, rows))), value, np.int64)
+    for row, values in enumerate(rows):
+        out[row, : len(values)] = values
+    return out

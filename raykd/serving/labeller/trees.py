@@ -1,0 +1,182 @@
+"""Labels as dependency trees: the heads and relations that they mean, and the best tree of scored heads.
+
+Shapes: T words, Y labels, C codes of heads, H = T + 1 heads that a word may have (0 the root, h the h-th word).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .chains import log_sum
+from .spans import Labelled, Span
+from .words import Places
+
+UPOS = frozenset((
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+))  # fmt: skip
+"""The parts of speech of Universal Dependencies."""
+NEVER = -1e4
+"""Log-probability of a head that no label means."""
+
+
+class Arc(NamedTuple):
+    """A word's head and relation."""
+
+    head: int
+    """0 the root, h the h-th word."""
+    relation: str
+    probability: float
+    """Of head and relation together; 0 where only the tree needs this head, and no label means it."""
+    repaired: bool
+    """Whether another head is the best for this word alone, and the best heads together are no tree."""
+
+
+class TreeLabels:
+    """The meaning of a parser's labels: `offset@POS@relation` names a head by its place, or by its part of speech
+    (Strzyz et al., NAACL 2019), and a relation. `stored` is the content of `labels.json`."""
+
+    def __init__(self, stored: Mapping[str, Any]):
+        self.encoding: str = stored["encoding"]
+        self.own_pos: tuple[str, ...] = tuple(stored["pos"])
+        """The parts of speech of the treebank, some of which the labels name."""
+        # Of several languages' treebanks one has universal parts of speech that another lacks.
+        more = sorted(UPOS.difference(self.own_pos)) if UPOS.issuperset(self.own_pos) else ()
+        self.pos = (*self.own_pos, *more)
+        self._root = len(self.pos)
+        marks = {name: mark for mark, name in enumerate((*self.pos, "ROOT", ""))}
+        parts = [re.fullmatch("(.*?)@(.*)@(.*?)", tag, re.DOTALL) for tag in stored["tags"]]
+        keys = [self._keys(int(part[1]), marks[part[2]]) for part in parts if part]
+        self.relations = [part[3] for part in parts if part]
+        """The relation of each label."""
+        self._keys_C, self._code_Y = np.unique(keys, return_inverse=True)
+        self._by_code = np.argsort(self._code_Y, kind="stable")
+        self._first_C = np.searchsorted(self._code_Y[self._by_code], np.arange(len(self._keys_C)))
+
+    @property
+    def reads_pos(self) -> bool:
+        """Whether the heads that labels mean depend on parts of speech."""
+        return self.encoding == "relative_pos"
+
+    def check_pos(self, words: Sequence[str], pos: Sequence[str] | None, *, tagged: bool) -> None:
+        """Raise ValueError where they are not known parts of speech, one for each word; none may be there if
+        `tagged`."""
+        if pos is None:
+            if tagged:
+                return
+            raise ValueError("its labels name parts of speech: give pos, one for every word")
+        if len(pos) != len(words):
+            raise ValueError(f"{len(words)} words and {len(pos)} parts of speech: {list(words)}, {list(pos)}")
+        if unknown := [name for name in pos if name not in self.pos]:
+            raise ValueError(f"unknown part of speech {unknown[0]!r} ({', '.join(self.own_pos)})")
+
+    def arcs(self, scores_TY: np.ndarray, pos: Sequence[str] | None) -> list[Arc]:
+        """The tree that labels with these scores say: each word's best head where these are a tree with one root, else
+        the best tree. A head counts by the best label that means it."""
+        scores_TY = scores_TY.astype(np.float64)
+        scores_TY -= log_sum(scores_TY, 1)[:, None]
+        codes_TH = self._codes(len(scores_TY), pos)
+        by_code_TC = np.maximum.reduceat(scores_TY[:, self._by_code], self._first_C, axis=1)
+        # What has no code is read behind the last one.
+        by_code_TC = np.pad(by_code_TC, ((0, 0), (0, 1)), constant_values=NEVER)
+        scores_TH = np.take_along_axis(by_code_TC, codes_TH, 1)
+        words_T = np.arange(len(scores_TH))
+        scores_TH[words_T, words_T + 1] = -np.inf
+        best_T = scores_TH.argmax(1)
+        heads_T = best_T if is_tree(best_T) else best_tree(scores_TH)
+        arcs = []
+        for t, head in enumerate(heads_T.tolist()):
+            code, label = codes_TH[t, head], int(scores_TY[t].argmax())
+            best_code = self._code_Y[label]
+            if code >= 0:
+                label = int(np.where(self._code_Y == code, scores_TY[t], -np.inf).argmax())
+            probability = float(np.exp(scores_TY[t, label])) if code >= 0 else 0.0
+            arcs.append(Arc(head, self.relations[label], probability, bool(best_code != code)))
+        return arcs
+
+    def _codes(self, words: int, pos: Sequence[str] | None) -> np.ndarray:
+        """The code of each head of each word [T, H]: the place in `_keys_C`, −1 where no label means it."""
+        t_T1, h_T = np.arange(words)[:, None], np.arange(words)
+        if self.reads_pos:
+            marks_T = np.array([self.pos.index(name) for name in pos or ()])
+            same_TT = marks_T[:, None] == marks_T
+            upto_TT = same_TT.cumsum(0)  # [t, h]: words up to t with the part of speech of h
+            at_T = upto_TT.diagonal()
+            offsets_TT = np.where(h_T > t_T1, at_T - upto_TT, at_T - 1 - (upto_TT - same_TT))
+            root = self._keys(-1, self._root)
+        else:
+            marks_T = np.full(words, self._root + 1)
+            offsets_TT = h_T - t_T1
+            root = self._keys(0, self._root)
+        keys_TH = np.concatenate([np.full((words, 1), root), self._keys(offsets_TT, marks_T)], 1)
+        places_TH = np.searchsorted(self._keys_C, keys_TH).clip(max=len(self._keys_C) - 1)
+        known_TH = self._keys_C[places_TH] == keys_TH
+        known_TH[h_T, h_T + 1] = False
+        return np.where(known_TH, places_TH, -1)
+
+    def _keys(self, offsets: Any, marks: Any) -> Any:
+        return offsets * (self._root + 2) + marks
+
+
+def is_tree(heads_T: np.ndarray) -> bool:
+    """Whether heads (0 the root) have one root, and every word leads to it."""
+    up_H = np.concatenate([[0], heads_T])
+    for _ in range(len(up_H).bit_length()):  # each pass doubles the number of arcs that are followed
+        up_H = up_H[up_H]
+    return bool((heads_T == 0).sum() == 1 and not up_H.any())
+
+
+def best_tree(scores_TH: np.ndarray) -> np.ndarray:
+    """The heads [T] of the tree with one root whose scores add up to most (Chu & Liu 1965; Edmonds 1967): −∞ for a word
+    under itself, else finite.
+
+    From a word along best heads: where the path comes back to itself, the cycle becomes a group, whose arc from a head
+    is worth what it adds to the cycle. In the end groups are opened, the last first. One more arc of the root costs
+    more than all other arcs can bring.
+    """
+    count = len(scores_TH)
+    finite = scores_TH[np.isfinite(scores_TH)]
+    gains_TH = scores_TH.astype(np.float64)
+    gains_TH[:, 0] -= count * (finite.max() - finite.min()) + 1
+    gains = dict(enumerate(gains_TH, start=1))
+    into = {word: np.full(count + 1, word) for word in gains}
+    group_H = np.arange(count + 1)
+    chosen: dict[int, int] = {}
+    parent: dict[int, int] = {}
+    done = {0}
+    for word in range(1, count + 1):
+        path: list[int] = []
+        x = int(group_H[word])
+        while x not in done:
+            if x not in path:
+                path.append(x)
+            chosen[x] = int(np.where(group_H == x, -np.inf, gains[x]).argmax())
+            x = int(group_H[chosen[x]])
+            if x in path:
+                cycle, path = path[path.index(x) :], path[: path.index(x)]
+                x = len(gains) + 1
+                added_XH = np.stack([gains[y] - gains[y][chosen[y]] for y in cycle])
+                best_H = added_XH.argmax(0)
+                gains[x] = added_XH.max(0)
+                into[x] = np.stack([into[y] for y in cycle])[best_H, np.arange(count + 1)]
+                parent.update(dict.fromkeys(cycle, x))
+                group_H[np.isin(group_H, cycle)] = x
+        done.update(path)
+    for x in range(len(gains), count, -1):
+        y = int(into[x][chosen[x]])
+        while y != x:
+            chosen[y] = chosen[x]
+            y = parent[y]
+    return np.array([chosen[word] for word in range(1, count + 1)])
+
+
+def describe_tree(text: str, places: Places, arcs: Sequence[Arc]) -> Labelled:
+    """A text with the head and the relation of each word."""
+    words = [
+        Span(text[a:b], a, b, arc.relation, arc.probability) for (a, b), arc in zip(places, arcs, strict=True)
+    ]
+    return Labelled(text, tuple(words), heads=tuple(arc.head for arc in arcs))
