@@ -80,9 +80,7 @@ class Chain(Ragged):
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Chain:
         """The chain whose every score tensor is `change(tensor)`; checked like any chain."""
-        rest = (self.transitions, self.start, self.end)
-        changed = (None if part is None else change(part) for part in rest)
-        return Chain(change(self.emissions_BTY), self.lengths_B, *changed)
+        return Chain(*self._each(change).parts())
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Chain:
         """As `map`, unchecked: for changes that keep a valid chain valid."""
