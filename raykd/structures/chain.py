@@ -11,7 +11,7 @@ and end of None are zero: without transitions the chain is a product of independ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -80,7 +80,7 @@ class Chain(Ragged):
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Chain:
         """The chain whose every score tensor is `change(tensor)`; checked like any chain."""
-        return Chain(*self._each(change).parts())
+        return replace(self._each(change))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Chain:
         """As `map`, unchecked: for changes that keep a valid chain valid."""
