@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from raykd.errors import OtherVersionError, StoreError
-from raykd.layout import MANIFEST
 from raykd.signals import Need
 from raykd.spec import Frozen
-from raykd.storage import Stamp, Storage
+from raykd.storage.layout import MANIFEST
+from raykd.storage.store import Stamp, Storage
 from raykd.transfer.names import FORMAT, RowRange
 
 AGAIN = "run raykd precompute again"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from raykd.errors import StoreError
-from raykd.figures import OBJECTIVES
-from raykd.storage import Storage
+from raykd.figures.table import OBJECTIVES
+from raykd.figures.trial import Teacher
+from raykd.storage.store import Storage
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels, training_labels
 from raykd.sweep.spec import differing_keys
-from raykd.trial import Teacher
 from tests.scores import score, scores
 from tests.sweep.samples import TREE, result_of, run_of, trial
 
