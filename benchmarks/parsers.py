@@ -46,7 +46,7 @@ from raykd.corpora.tree_targets import TreeColumn
 from raykd.corpora.vocabulary import CharacterVocabulary, WordVocabulary
 from raykd.layers.optimisation import make_optimiser
 from raykd.metrics.attachment import Attachment, attachment
-from raykd.structures import Arcs, path_loss, viterbi
+from raykd.structures import Arcs, best_trees, path_loss
 from raykd.structures.labelled_arcs import LabelledArcs
 from raykd.teachers import BiaffineParserTeacher
 
@@ -124,7 +124,7 @@ def parsed(model: torch.nn.Module, text: EncodedText, tree: bool) -> list[tuple[
         chain = model(text.gather(rows)).distribution
         arcs = LabelledArcs.of(chain)
         scores = Arcs(arcs.arcs_BTH, arcs.lengths_B)
-        heads_BT = viterbi(scores.as_trees() if tree else scores)[0]
+        heads_BT = best_trees(scores)[0] if tree else scores.possible().argmax(2)
         of_head_BTR = arcs.relations_BTHR.take_along_dim(heads_BT[:, :, None, None], 2)[:, :, 0]
         relations_BT = of_head_BTR.argmax(2)
         for row, length, *own in zip(rows, arcs.lengths_B.tolist(), heads_BT, relations_BT, strict=True):

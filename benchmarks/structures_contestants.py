@@ -90,7 +90,6 @@ def ours() -> dict[str, Callable[[Problem], object]]:
     return {
         "nll": lambda p: structures.path_loss(p.chain(), p.paths[:, 0]).sum().backward(),
         "marginals": lambda p: structures.token_marginals(p.fixed()),
-        "pairwise": lambda p: structures.pairwise_marginals(p.fixed()),
         "viterbi": lambda p: structures.viterbi(p.fixed()),
         "kbest10": lambda p: structures.kbest(p.fixed(), K),
         "top_wk": lambda p: structures.path_loss(p.chain(), p.paths, p.weights).sum().backward(),
@@ -122,7 +121,6 @@ def plain() -> dict[str, Callable[[Problem], object]]:
     return {
         "nll": lambda p: paths(p, torch.ones(p.batch, 1)),
         "marginals": marginals,
-        "pairwise": lambda p: reference.pairwise_marginals(p.fixed()),
         "viterbi": lambda p: reference.k_best(p.fixed(), 1),
         "kbest10": lambda p: reference.k_best(p.fixed(), K),
         "top_wk": lambda p: paths(p, p.weights),
@@ -191,11 +189,9 @@ def torch_struct() -> dict[str, Callable[[Problem], object]]:
         student = law(p, *p.leaves()).marginals.sum(3).clamp(min=1e-30)
         (-(teacher.detach() * student.log()).sum()).backward()
 
-    marginals = lambda p: law(p, p.emissions, p.transitions).marginals  # noqa: E731
     return {
         "nll": nll,
-        "marginals": lambda p: marginals(p).sum(3),
-        "pairwise": marginals,
+        "marginals": lambda p: law(p, p.emissions, p.transitions).marginals.sum(3),
         "viterbi": lambda p: law(p, p.emissions, p.transitions).argmax,
         "kbest10": lambda p: law(p, p.emissions, p.transitions).topk(K),
         "structural": kd,

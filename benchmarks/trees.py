@@ -1,11 +1,11 @@
-"""Dependency trees and second-order mean field: ours, plain PyTorch, and supar where it is installed.
+"""The best dependency trees, and second-order mean field: ours, and supar where it is installed.
 
     PYTHONPATH=. python benchmarks/trees.py               32 sentences of 15 to 30 words, one thread
     PYTHONPATH=. python benchmarks/trees.py --words 100   … of 50 to 100
 
-All trees have a single root. *plain* is `raykd.structures.arc_reference` under autograd. Contestants get the same
-random scores, must agree before they are timed, and alternate, round by round, after one call each to warm up. Times
-are the process's own CPU time, so other work on the machine counts little; a ratio is a contestant's median over ours.
+All trees have a single root. Contestants get the same random scores, must agree before they are timed, and alternate,
+round by round, after one call each to warm up. Times are the process's own CPU time, so other work on the machine
+counts little; a ratio is a contestant's median over ours.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 
 import torch
@@ -22,7 +21,7 @@ from structures_contestants import supar_module
 from torch import Tensor
 from torch.nn.functional import pad
 
-from raykd.structures import Arcs, arc_reference, head_log_marginals, log_partition, mean_field, viterbi
+from raykd.structures import Arcs, best_trees, head_log_marginals, mean_field
 
 Call = Callable[[], Tensor]
 NO_ARC = -1e32
@@ -57,7 +56,7 @@ def problem_of(batch: int, words: int) -> Problem:
     arcs = Arcs(3 * torch.randn(batch, words, words + 1, generator=draw), lengths)
     siblings = torch.randn(batch, words + 1, words, words, generator=draw) / 3
     grandparents = torch.randn(batch, words, words, words + 1, generator=draw) / 3
-    return Problem(arcs, siblings + siblings.transpose(2, 3), grandparents, viterbi(arcs)[0])
+    return Problem(arcs, siblings + siblings.transpose(2, 3), grandparents, arcs.possible().argmax(2))
 
 
 def gradient(value: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
@@ -68,26 +67,11 @@ def gradient(value: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     return found.detach()
 
 
-def sums(p: Problem, projective: bool) -> dict[str, Call]:
-    arcs = p.arcs.as_trees(projective=projective)
-
-    def of(log_z: Callable[[Arcs], Tensor]) -> Call:
-        return lambda: gradient(
-            lambda scores: log_z(Arcs(scores, arcs.lengths_B, arcs.allowed, True)), arcs.scores_BTH
-        )
-
-    found = {"ours": of(log_partition), "plain": of(arc_reference.log_partition)}
-    if law := _supar("tree", "DependencyCRF" if projective else "MatrixTree"):
-        found["supar"] = lambda: gradient(lambda s: law(s, arcs.lengths_B).log_partition, p.supar_BHH)
-    return found
-
-
-def best(p: Problem, projective: bool) -> dict[str, Call]:
-    arcs = p.arcs.as_trees(projective=projective)
-    found: dict[str, Call] = {"ours": lambda: viterbi(arcs)[0]}
-    if law := _supar("tree", "DependencyCRF" if projective else "MatrixTree"):
+def best(p: Problem) -> dict[str, Call]:
+    found: dict[str, Call] = {"ours": lambda: best_trees(p.arcs)[0]}
+    if law := _supar("tree", "MatrixTree"):
         scores = p.supar_BHH
-        found["supar"] = lambda: law(scores.clone().requires_grad_(), arcs.lengths_B).argmax[:, 1:]
+        found["supar"] = lambda: law(scores.clone().requires_grad_(), p.arcs.lengths_B).argmax[:, 1:]
     return found
 
 
@@ -117,10 +101,7 @@ def with_grandparents(p: Problem) -> dict[str, Call]:
 
 
 JOBS: dict[str, Callable[[Problem], dict[str, Call]]] = {
-    "log Z and gradient, trees": partial(sums, projective=False),
-    "log Z and gradient, projective trees": partial(sums, projective=True),
-    "best tree": partial(best, projective=False),
-    "best projective tree": partial(best, projective=True),
+    "best tree": best,
     "mean field, siblings, and gradient": second_order,
     "… with grandparents (supar has none)": with_grandparents,
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from raykd.corpora.targets import Targets
     from raykd.layers import Output
     from raykd.signals import TeacherBatch
-    from raykd.structures import Arcs, Chain, Spans
+    from raykd.structures import Chain, Spans
 
 
 class Gold(Objective):
@@ -88,7 +88,7 @@ class Top1Loss(Loss):
 
 
 def negative_log_likelihood(
-    distribution: Chain | Spans | Arcs, labels_BT: Int[Tensor, "batch time"]
+    distribution: Chain | Spans, labels_BT: Int[Tensor, "batch time"]
 ) -> Float[Tensor, " batch"]:
     """−log p(y) [B] of one labelling per sentence; what is beyond a sentence's length is not read."""
     return log_partition(distribution) - score(distribution, as_wide(labels_BT, distribution.time))
@@ -99,7 +99,7 @@ def as_wide(labels_BT: Int[Tensor, "batch time"], time: int) -> Int[Tensor, "bat
     return torch.nn.functional.pad(labels_BT, (0, max(0, time - labels_BT.shape[1])))[:, :time]
 
 
-def _trainable(output: Output) -> Chain | Spans | Arcs:
+def _trainable(output: Output) -> Chain | Spans:
     if isinstance(output.distribution, Mixture):
         raise TypeError("a mixture of several models is evaluated, never trained")
     return output.distribution

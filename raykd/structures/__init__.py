@@ -1,18 +1,17 @@
 """Inference on linear chains, flat labelled spans and dependency arcs: batched, ragged, differentiable, CPU and CUDA.
 
 chain = Chain(emissions_BTY, lengths_B, transitions, start, end)
-log_partition · score · token_marginals · pairwise_marginals · moments          sums over labellings
+log_partition · score · token_marginals · moments                               sums over labellings
 viterbi · kbest · path_weights · sample                                         labellings, or the legal ones
-entropy · cross_entropy · kl · posterior_kl                                     divergences
-path_moments · tempered_moments · fenchel_young · path_loss                     losses as target moments
+path_moments · tempered_moments · expected_score                                targets as moments
+fenchel_young · path_loss · posterior_kl                                        losses
 
 spans = Spans(scores_BTTL, lengths_B, SpanTags(begin, inside, end, single, outside))
-log_partition · score · token_marginals · viterbi · entropy                     as of a chain
-span_marginals                                                                  of entities
+log_partition · score · token_marginals · viterbi                               as of a chain
 
-arcs = Arcs(scores_BTH, lengths_B, "heads" | "trees" | "projective_trees", single_root)
-log_partition · score · token_marginals · viterbi · entropy                     as of a chain, a word's tag is its head
-head_log_marginals · is_allowed                                                 log p(head), trees or not
+arcs = Arcs(scores_BTH, lengths_B)
+head_log_marginals                                                              log p(head), heads independent
+best_trees · are_trees                                                          heads that are trees
 mean_field(arcs, siblings_BHTT=…, grandparents_BTTH=…)                          pairs of arcs, approximately
 
 log_linear_pool(members) · Mixture(members)                                     several models as one
@@ -20,23 +19,14 @@ log_partition · score · token_marginals · viterbi                            
 
 UnscoredChain(states_BTD, lengths_B, score, tags=Y) · tokens · chunked_scores    a chain over a vocabulary, in chunks
 
-A `Distribution` is any of them; operations that they share take any.
+A `Distribution` is a chain, spans or a mixture; operations that they share take any.
 """
 
-from raykd.structures.arc_decoding import is_allowed
-from raykd.structures.arc_sums import head_log_marginals
-from raykd.structures.arcs import Arcs
+from raykd.structures.arc_decoding import are_trees, best_trees
+from raykd.structures.arcs import Arcs, head_log_marginals
 from raykd.structures.chain import Chain
 from raykd.structures.decoding import kbest, path_weights, sample
-from raykd.structures.distributions import (
-    Distribution,
-    entropy,
-    log_partition,
-    score,
-    token_marginals,
-    viterbi,
-)
-from raykd.structures.divergences import cross_entropy, kl, posterior_kl
+from raykd.structures.distributions import Distribution, log_partition, score, token_marginals, viterbi
 from raykd.structures.legal import LegalTransitions
 from raykd.structures.mean_field import mean_field
 from raykd.structures.mixture import Mixture, log_linear_pool
@@ -47,10 +37,9 @@ from raykd.structures.moments import (
     moments,
     path_loss,
     path_moments,
+    posterior_kl,
     tempered_moments,
 )
-from raykd.structures.partition import pairwise_marginals
-from raykd.structures.span_sums import span_marginals
 from raykd.structures.spans import Spans, SpanTags
 from raykd.structures.unscored import UnscoredChain, chunked_scores, tokens
 
@@ -64,27 +53,23 @@ __all__ = [
     "SpanTags",
     "Spans",
     "UnscoredChain",
+    "are_trees",
+    "best_trees",
     "chunked_scores",
-    "cross_entropy",
-    "entropy",
     "expected_score",
     "fenchel_young",
     "head_log_marginals",
-    "is_allowed",
     "kbest",
-    "kl",
     "log_linear_pool",
     "log_partition",
     "mean_field",
     "moments",
-    "pairwise_marginals",
     "path_loss",
     "path_moments",
     "path_weights",
     "posterior_kl",
     "sample",
     "score",
-    "span_marginals",
     "tempered_moments",
     "token_marginals",
     "tokens",

@@ -11,24 +11,22 @@ and end of None are zero: without transitions the chain is a product of independ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from raykd.structures.device import holds
+from raykd.structures.ragged import Ragged, check_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from jaxtyping import Bool
 
 _FIELDS = ("emissions_BTY", "lengths_B", "transitions", "start", "end")
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class Chain(Ragged):
     """Scores of a batch of ragged sentences; checked once, here.
 
     emissions_BTY: floating point [B, T, Y]; values beyond a sentence's length are never read.
@@ -57,29 +55,12 @@ class Chain:
                 object.__setattr__(self, name, value.to(dtype))
 
     @property
-    def batch(self) -> int:
-        return self.emissions_BTY.shape[0]
-
-    @property
-    def time(self) -> int:
-        return self.emissions_BTY.shape[1]
+    def rows_BTX(self) -> Tensor:
+        return self.emissions_BTY
 
     @property
     def tags(self) -> int:
         return self.emissions_BTY.shape[2]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.emissions_BTY.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.emissions_BTY.device
-
-    @property
-    def mask_BT(self) -> Bool[Tensor, "batch time"]:
-        """True on tokens, False on padding."""
-        return torch.arange(self.time, device=self.device) < self.lengths_B[:, None]
 
     def scores(self) -> tuple[Tensor, ...]:
         """The score tensors that are given: emissions first, then transitions, start and end where not None."""
@@ -99,9 +80,7 @@ class Chain:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Chain:
         """The chain whose every score tensor is `change(tensor)`; checked like any chain."""
-        rest = (self.transitions, self.start, self.end)
-        changed = (None if part is None else change(part) for part in rest)
-        return Chain(change(self.emissions_BTY), self.lengths_B, *changed)
+        return replace(self._each(change))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Chain:
         """As `map`, unchecked: for changes that keep a valid chain valid."""
@@ -142,7 +121,7 @@ class Chain:
 
 
 def _check(chain: Chain) -> None:
-    emissions, lengths = chain.emissions_BTY, chain.lengths_B
+    emissions = chain.emissions_BTY
     if emissions.dim() != 3 or not emissions.is_floating_point():
         raise ValueError(
             f"emissions must be floating point [batch, time, tag]; got {emissions.dtype} {list(emissions.shape)}"
@@ -164,22 +143,4 @@ def _check(chain: Chain) -> None:
             raise ValueError(
                 f"{name} is on {value.device}, emissions on {emissions.device}; move one of them"
             )
-    check_lengths(lengths, emissions)
-
-
-def check_lengths(lengths: Tensor, emissions: Tensor) -> None:
-    """Raise ValueError where lengths do not fit scores, or states, [B, T, …]."""
-    B, T, _ = emissions.shape
-    if tuple(lengths.shape) != (B,) or lengths.is_floating_point() or lengths.dtype == torch.bool:
-        raise ValueError(f"lengths must be integers [{B}]; got {lengths.dtype} {list(lengths.shape)}")
-    if lengths.device != emissions.device:
-        raise ValueError(
-            f"lengths are on {lengths.device}, emissions on {emissions.device}; move one of them"
-        )
-    if B:
-        shortest, longest = lengths.aminmax()
-        if not holds((shortest >= 1) & (longest <= T)):
-            raise ValueError(
-                f"lengths must lie in 1..{T} (the emissions' time); got {int(shortest)}..{int(longest)}; "
-                "drop empty sentences before batching"
-            )
+    check_lengths(chain.lengths_B, emissions, "emissions")

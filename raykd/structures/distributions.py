@@ -1,8 +1,7 @@
-"""Distributions over labellings (a chain, spans, arcs, or a mixture of one kind), and the operations that they share.
+"""Distributions over labellings (a chain, spans, or a mixture of one kind), and the operations that they share.
 
 Shapes: B batch, T time, Y tags. Code that trains, stores or decodes a model's distribution calls these operations and
-need not know which kind it is. The tags of arcs are heads: Y = T + 1. A new structure registers one function per
-operation here.
+need not know which kind it is. A new structure registers one function per operation here.
 """
 
 from __future__ import annotations
@@ -14,16 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures import (
-    arc_decoding,
-    arc_sums,
-    decoding,
-    divergences,
-    partition,
-    span_decoding,
-    span_sums,
-)
-from raykd.structures.arcs import Arcs
+from raykd.structures import decoding, partition, span_decoding, span_sums
 from raykd.structures.chain import Chain
 from raykd.structures.mixture import Mixture, log_linear_pool
 from raykd.structures.spans import Spans
@@ -33,7 +23,7 @@ if TYPE_CHECKING:
 
     from raykd.structures.legal import LegalTransitions
 
-Distribution = Chain | Spans | Arcs | Mixture
+Distribution = Chain | Spans | Mixture
 
 
 @singledispatch
@@ -62,41 +52,25 @@ def viterbi(
 ) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
     """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed.
 
-    With `legal` it is the best legal one of a chain or a mixture of chains. Labellings of spans and arcs are legal by
+    With `legal` it is the best legal one of a chain or a mixture of chains. Labellings of spans are legal by
     construction.
     """
     raise _unknown(distribution)
 
 
-@singledispatch
-def entropy(distribution: Distribution) -> Float[Tensor, " batch"]:
-    """H(p) = −Σ_y p(y) log p(y) [B] over all labellings, in nats."""
-    raise _unknown(distribution)
-
-
 def _unknown(distribution: object) -> TypeError:
-    return TypeError(
-        f"expected a Chain, Spans, Arcs or (except for entropy) a Mixture; got {type(distribution).__name__}"
-    )
+    return TypeError(f"expected a Chain, Spans or a Mixture; got {type(distribution).__name__}")
 
 
 log_partition.register(Chain, partition.log_partition)
 score.register(Chain, decoding.score)
 token_marginals.register(Chain, partition.token_marginals)
 viterbi.register(Chain, decoding.viterbi)
-entropy.register(Chain, divergences.entropy)
 
 log_partition.register(Spans, span_sums.log_partition)
 score.register(Spans, span_decoding.score)
 token_marginals.register(Spans, span_sums.token_marginals)
 viterbi.register(Spans, lambda spans, legal=None: span_decoding.viterbi(spans))
-entropy.register(Spans, span_sums.entropy)
-
-log_partition.register(Arcs, arc_sums.log_partition)
-score.register(Arcs, arc_decoding.score)
-token_marginals.register(Arcs, arc_sums.token_marginals)
-viterbi.register(Arcs, lambda arcs, legal=None: arc_decoding.viterbi(arcs))
-entropy.register(Arcs, arc_sums.entropy)
 
 
 @log_partition.register(Mixture)

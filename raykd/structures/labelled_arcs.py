@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures.chain import Chain
+from raykd.structures.ragged import mask_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -88,7 +89,7 @@ def expressed(
 
     What is missing to the number of words cannot be taught: no label means those heads with those relations.
     """
-    inside_BT = torch.arange(labels_BTY.shape[1], device=labels_BTY.device) < lengths_B[:, None]
+    inside_BT = mask_of(lengths_B, labels_BTY.shape[1])
     return torch.where(inside_BT, _probabilities(labels_BTY).sum(2), 0).sum(1)
 
 
@@ -153,6 +154,4 @@ class ArcsOnLabels:
     @property
     def mask_BT(self) -> Bool[Tensor, "batch time"]:
         """True on words, False on padding."""
-        return (
-            torch.arange(self.heads_BTY.shape[1], device=self.heads_BTY.device) < self.arcs.lengths_B[:, None]
-        )
+        return mask_of(self.arcs.lengths_B, self.heads_BTY.shape[1])

@@ -42,9 +42,9 @@ def mean_field(
     siblings_BHTT: [b, h, t, u], of words t and u both under head h; a model makes it symmetric in t and u.
     grandparents_BTTH: [b, m, t, g], of word t under word m, which is under head g.
     What lies beyond a sentence's length is not read, nor are pairs in which a word meets itself. The result's scores
-    are a model's second-order scores: `as_trees` and `viterbi` decode them. Differentiable any number of times.
+    are a model's second-order scores: `best_trees` decodes them. Differentiable any number of times.
 
-    Raises ValueError for arcs that are not independent heads, shapes that do not fit them or iterations below one.
+    Raises ValueError for shapes that do not fit the arcs or iterations below one.
     """
     _check(arcs, siblings_BHTT, grandparents_BTTH, iterations)
     if siblings_BHTT is None and grandparents_BTTH is None:
@@ -147,10 +147,6 @@ def _from_left(weights: Tensor, rows: Tensor) -> Tensor:
 
 
 def _check(arcs: Arcs, siblings: Tensor | None, grandparents: Tensor | None, iterations: int) -> None:
-    if arcs.allowed != "heads":
-        raise ValueError(
-            f"mean field is of independent heads; got arcs of {arcs.allowed}; use as_trees on its result"
-        )
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1; got {iterations}")
     B, T, H = arcs.scores_BTH.shape

@@ -1,4 +1,4 @@
-"""Moments of chains: the targets of distillation objectives, and the loss against them.
+"""Moments of chains: the targets of distillation objectives, and the losses against them, in nats for each sentence.
 
 Shapes: B batch, T time, Y tags, K best paths. A moment is an expected count of one part of a labelling. The score of a
 chain is linear in its parts, so an expected score needs the moments only, and since transitions do not depend on the
@@ -15,8 +15,9 @@ from torch import Tensor
 
 from raykd.structures import reference
 from raykd.structures.decoding import checked_paths
-from raykd.structures.differentiable import end_rows
+from raykd.structures.differentiable import PosteriorKL, end_rows
 from raykd.structures.partition import log_partition_64, moments_of
+from raykd.structures.ragged import mask_of
 from raykd.structures.tempering import local_pair_moments, local_token_moments
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def path_moments(
     """
     B, _, T = paths_BKT.shape
     paths_BKT = paths_BKT.long()
-    mask_BT = torch.arange(T, device=paths_BKT.device) < lengths[:, None]
+    mask_BT = mask_of(lengths, T)
     weights_BKT = weights_BK[:, :, None] * mask_BT[:, None]
     paths_BKT = paths_BKT.masked_fill(~mask_BT[:, None], 0)
     token_BTY = weights_BK.new_zeros(B, T, tags)
@@ -135,6 +136,18 @@ def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
     iff μ(θ) = μ*. Differentiable in the chain and in the moments. Raises ValueError as `expected_score`.
     """
     return (log_partition_64(chain) - expected_score(chain, moments)).to(chain.dtype)
+
+
+def posterior_kl(teacher_token_BTY: Float[Tensor, "batch time tag"], chain: Chain) -> Float[Tensor, " batch"]:
+    """Σ_t KL(q_t ‖ p_t) [B], q the teacher's token marginals, p the chain's (Wang et al., ACL 2020, Eq. 8, as a KL).
+
+    Zero iff the token marginals agree. Differentiable in the chain; the teacher's rows are taken as constants.
+    """
+    if teacher_token_BTY.shape != chain.emissions_BTY.shape:
+        raise ValueError(
+            f"teacher marginals must be {list(chain.emissions_BTY.shape)}; got {list(teacher_token_BTY.shape)}"
+        )
+    return PosteriorKL.apply(teacher_token_BTY.detach().to(chain.dtype), *chain.parts())
 
 
 def path_loss(

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
-from raykd.structures import engine, reference
 from raykd.structures.differentiable import LogPartition, Marginals
-from raykd.structures.scaled import transition_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -41,21 +38,3 @@ def token_marginals(chain: Chain) -> Float[Tensor, "batch time tag"]:
 def moments_of(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
     """Token marginals [B, T, Y] and, if requested, expected transitions summed over time [B, Y, Y]."""
     return Marginals.apply(pairwise, *chain.parts())  # type: ignore[return-value]
-
-
-def pairwise_marginals(chain: Chain) -> Float[Tensor, "batch time tag tag"]:
-    """p(y_{t-1} = i, y_t = j) [B, T, Y, Y] as pair[b, t, i, j]; zero at t = 0 and on padding. Differentiable.
-
-    Training never needs this tensor (see `moments`); it is Y times larger than the emissions.
-    """
-    if torch.is_grad_enabled() and any(part.requires_grad for part in chain.scores()):
-        return reference.pairwise_marginals(chain)
-    found = engine.sums(chain, token=False, pair=False, sides=True)
-    weights_BYY, _ = transition_weights(chain.detach())
-    pairs = found.left_BTY.new_zeros(*found.left_BTY.shape, chain.tags)
-    scaled_BTYY = found.left_BTY[:, :-1, :, None] * weights_BYY[:, None]
-    torch.mul(scaled_BTYY, found.right_BTY[:, 1:, None, :], out=pairs[:, 1:])
-    bad_N = (~found.ok_B).nonzero().squeeze(1)
-    if len(bad_N):
-        pairs[bad_N] = reference.pairwise_marginals(chain.detach().select(bad_N).double()).to(chain.dtype)
-    return pairs

@@ -71,16 +71,6 @@ def token_marginals(chain: Chain) -> Tensor:
     return _normalised(log_BTY, log_partition(chain)[:, None, None], chain.mask_BT[:, :, None])
 
 
-def pairwise_marginals(chain: Chain) -> Tensor:
-    """p(y_{t-1} = i, y_t = j) [B, T, Y, Y] as [b, t, i, j]; zero at t = 0 and on padding."""
-    alpha_BTY, beta_BTY = forward_scores(chain), backward_scores(chain)
-    transitions_BYY, _, _ = chain.filled()
-    right_BTY = _emissions(chain) + beta_BTY
-    log_BTYY = alpha_BTY[:, :-1, :, None] + transitions_BYY[:, None] + right_BTY[:, 1:, None, :]
-    pairs = _normalised(log_BTYY, log_partition(chain)[:, None, None, None], chain.mask_BT[:, 1:, None, None])
-    return torch.cat([pairs.new_zeros(chain.batch, 1, chain.tags, chain.tags), pairs], 1)
-
-
 def _normalised(log_weights: Tensor, log_total: Tensor, keep: Tensor) -> Tensor:
     usable = keep & (log_total != MINUS_INFINITY) & (log_weights != MINUS_INFINITY)
     zero = torch.zeros_like(log_weights)

@@ -1,4 +1,4 @@
-"""Sums over all segmentations of a sentence: log-partition, marginals of entities and of BIOES tags, entropy.
+"""Sums over all segmentations of a sentence: log-partition and marginals of BIOES tags.
 
 Shapes: B batch, T time (words), L labels, Y tags.
 F[j] is the logarithm of the summed exponentiated scores of all segmentations of the first j words, G[i] of the words
@@ -35,12 +35,7 @@ def log_partition(spans: Spans) -> Float[Tensor, " batch"]:
 
     Differentiable any number of times; its gradient in the scores is the marginals of the entities.
     """
-    return _log_partition_64(spans).to(spans.dtype)
-
-
-def span_marginals(spans: Spans) -> Float[Tensor, "batch time time label"]:
-    """p(an entity of label l from word i to word j) [B, T, T, L]; zero where none is possible. Differentiable."""
-    return _expected(spans)[0]
+    return _LogPartition.apply(spans.scores_BTTL, spans).to(spans.dtype)  # type: ignore[union-attr]
 
 
 def token_marginals(spans: Spans) -> Float[Tensor, "batch time tag"]:
@@ -58,14 +53,6 @@ def token_marginals(spans: Spans) -> Float[Tensor, "batch time tag"]:
     parts = (longer_BTTL.sum(2), inside_BTL, longer_BTTL.sum(1), single_BTL, outside_BT[:, :, None])
     place_Y = indices(spans.tags.in_order, spans.device).argsort()
     return torch.cat(parts, 2)[:, :, place_Y]
-
-
-def entropy(spans: Spans) -> Float[Tensor, " batch"]:
-    """H(p) = −Σ_y p(y) log p(y) [B] over all segmentations: log Z − ⟨μ, scores⟩."""
-    marginals_BTTL = span_marginals(spans).double()
-    possible_BTTL = (marginals_BTTL > 0) & spans.mask_BTT[..., None]
-    expected_B = (marginals_BTTL * torch.where(possible_BTTL, spans.scores_BTTL, 0)).sum((1, 2, 3))
-    return (_log_partition_64(spans) - expected_B).to(spans.dtype)
 
 
 class _LogPartition(Function):
@@ -88,10 +75,6 @@ class _LogPartition(Function):
             value_B = _reference(spans, scores_BTTL.new_zeros(spans.batch, spans.time))
             return torch.autograd.grad(value_B, scores_BTTL, scale_B, create_graph=True)[0], None
         return _span_marginals(spans, *ctx.sums) * scale_B.to(spans.dtype)[:, None, None, None], None
-
-
-def _log_partition_64(spans: Spans) -> Tensor:
-    return _LogPartition.apply(spans.scores_BTTL, spans)  # type: ignore[return-value]
 
 
 def _expected(spans: Spans) -> tuple[Tensor, Tensor]:

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures.device import holds, indices
+from raykd.structures.device import indices
+from raykd.structures.ragged import Ragged, check_lengths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jaxtyping import Bool, Int
 
 BEGIN, INSIDE, END, SINGLE, OUTSIDE = range(5)
@@ -69,7 +68,7 @@ class SpanTags:
 
 
 @dataclass(frozen=True, eq=False)
-class Spans:
+class Spans(Ragged):
     """Scores of every possible entity of a batch of ragged sentences; checked once, here.
 
     scores_BTTL: floating point [B, T, T, L], [b, i, j, l] from word i to word j; only i ≤ j within a sentence's length
@@ -91,25 +90,8 @@ class Spans:
             object.__setattr__(self, "scores_BTTL", self.scores_BTTL.float())
 
     @property
-    def batch(self) -> int:
-        return self.scores_BTTL.shape[0]
-
-    @property
-    def time(self) -> int:
-        return self.scores_BTTL.shape[1]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.scores_BTTL.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.scores_BTTL.device
-
-    @property
-    def mask_BT(self) -> Bool[Tensor, "batch time"]:
-        """True on words, False on padding."""
-        return torch.arange(self.time, device=self.device) < self.lengths_B[:, None]
+    def rows_BTX(self) -> Tensor:
+        return self.scores_BTTL
 
     @property
     def mask_BTT(self) -> Bool[Tensor, "batch time time"]:
@@ -123,27 +105,16 @@ class Spans:
         object.__setattr__(spans, "scores_BTTL", scores_BTTL)
         return spans
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> Spans:
-        """The spans whose scores are `change(scores)`; divided by ϑ, for example, for a global temperature ϑ."""
-        return Spans(change(self.scores_BTTL), self.lengths_B, self.tags)
-
 
 def _check(spans: Spans) -> None:
-    scores, lengths = spans.scores_BTTL, spans.lengths_B
+    scores = spans.scores_BTTL
     if scores.dim() != 4 or not scores.is_floating_point() or scores.shape[1] != scores.shape[2]:
         raise ValueError(
             f"span scores must be floating point [batch, time, time, label]; got {scores.dtype} {list(scores.shape)}"
         )
-    B, T, _, L = scores.shape
-    if T < 1 or spans.tags.labels != L:
+    if scores.shape[1] < 1 or spans.tags.labels != scores.shape[3]:
         raise ValueError(
             f"span scores need at least one word and the {spans.tags.labels} labels of their tags; "
             f"got {list(scores.shape)}"
         )
-    if tuple(lengths.shape) != (B,) or lengths.is_floating_point() or lengths.device != scores.device:
-        raise ValueError(
-            f"lengths must be integers [{B}] on {scores.device}; got {lengths.dtype} {list(lengths.shape)} on "
-            f"{lengths.device}"
-        )
-    if B and not holds((lengths >= 1) & (lengths <= T)):
-        raise ValueError(f"lengths must lie in 1..{T} (the scores' time); got {lengths.tolist()}")
+    check_lengths(spans.lengths_B, scores, "span scores")

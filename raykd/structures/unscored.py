@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures.chain import Chain, check_lengths
+from raykd.structures.chain import Chain
+from raykd.structures.ragged import check_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +53,7 @@ class UnscoredChain(Chain):
         tags: int,
         parameters: Sequence[Tensor] = (),
     ):
-        check_lengths(lengths_B, states_BTD)
+        check_lengths(lengths_B, states_BTD, "emissions")
         self.__dict__.update(
             states_BTD=states_BTD, lengths_B=lengths_B, score=score, parameters=tuple(parameters), _tags=tags
         )
@@ -62,12 +63,8 @@ class UnscoredChain(Chain):
         return self.score(self.states_BTD.flatten(0, 1)).unflatten(0, self.states_BTD.shape[:2])
 
     @property
-    def batch(self) -> int:
-        return self.states_BTD.shape[0]
-
-    @property
-    def time(self) -> int:
-        return self.states_BTD.shape[1]
+    def rows_BTX(self) -> Tensor:
+        return self.states_BTD
 
     @property
     def tags(self) -> int:
@@ -76,10 +73,6 @@ class UnscoredChain(Chain):
     @property
     def dtype(self) -> torch.dtype:
         return torch.promote_types(self.states_BTD.dtype, torch.float32)
-
-    @property
-    def device(self) -> torch.device:
-        return self.states_BTD.device
 
     @property
     def fits(self) -> bool:

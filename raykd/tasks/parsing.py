@@ -22,7 +22,7 @@ from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.metrics import score_beside
 from raykd.metrics.attachment import Punctuation, attachment, is_punctuation
-from raykd.structures import Arcs, Chain, is_allowed, viterbi
+from raykd.structures import Arcs, Chain, are_trees, best_trees
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
@@ -135,16 +135,16 @@ class ParsingTask:
         speech are read.
 
         Each word's best head is taken where these are a tree with one root. Else it is the tree whose heads score best
-        (`Arcs.as_trees`).
+        (`best_trees`).
         """
         given: Any = output.distribution
         chain = Chain(given.emissions_BTY.cpu(), given.lengths_B.cpu())
         if isinstance(gold.labels, TreeLabels):
             return _of_labels(chain, gold.labels, gold.codes(rows))
         found = LabelledArcs.of(chain)
-        arcs, best_BT, heads_BT = _trees(found.arcs_BTH, chain.lengths_B)
+        best_BT, heads_BT = _trees(found.arcs_BTH, chain.lengths_B)
         relations_BT = found.relations_BTHR.argmax(3).gather(2, heads_BT[:, :, None])[:, :, 0]
-        return _parses(heads_BT, relations_BT, heads_BT != best_BT, arcs.lengths_B)
+        return _parses(heads_BT, relations_BT, heads_BT != best_BT, chain.lengths_B)
 
     def score(
         self,
@@ -182,7 +182,7 @@ def _of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) -> list[
     # What has no code is read behind the last one.
     scores_BTC = np.pad(scores_BTC, ((0, 0), (0, 0), (0, 1)), constant_values=NEVER)
     scores_BTH = torch.from_numpy(np.take_along_axis(scores_BTC, codes_BTH, 2))
-    _, _, heads_BT = _trees(scores_BTH, chain.lengths_B)
+    _, heads_BT = _trees(scores_BTH, chain.lengths_B)
     codes_BT1 = np.take_along_axis(codes_BTH, heads_BT[:, :, None].numpy(), 2)
     best_BT = scores_BTY.argmax(2)
     with_head_BTY = np.where(labels.codes_Y == codes_BT1, scores_BTY, -np.inf)
@@ -191,15 +191,14 @@ def _of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) -> list[
     return _parses(heads_BT, labels.relations_Y[labels_BT], repaired_BT, chain.lengths_B)
 
 
-def _trees(scores_BTH: Tensor, lengths_B: Tensor) -> tuple[Arcs, Tensor, Tensor]:
-    """The arcs with these scores, the best head of each word by itself, and those of the best tree."""
-    arcs = Arcs(scores_BTH, lengths_B).as_trees()
+def _trees(scores_BTH: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
+    """The best head of each word by itself, and those of the best tree [B, T]."""
+    arcs = Arcs(scores_BTH, lengths_B)
     best_BT = arcs.possible().argmax(2)
-    heads_BT, others = best_BT.clone(), torch.nonzero(~is_allowed(arcs, best_BT))[:, 0]
+    heads_BT, others = best_BT.clone(), torch.nonzero(~are_trees(arcs, best_BT))[:, 0]
     if len(others):
-        own = Arcs(scores_BTH[others], lengths_B[others]).as_trees()
-        heads_BT[others] = viterbi(own)[0]
-    return arcs, best_BT, heads_BT
+        heads_BT[others] = best_trees(Arcs(scores_BTH[others], lengths_B[others]))[0]
+    return best_BT, heads_BT
 
 
 def _parses(heads_BT: Any, relations_BT: Any, repaired_BT: Any, lengths_B: Tensor) -> list[Parse]:

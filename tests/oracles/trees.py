@@ -4,7 +4,9 @@ Shapes: B batch, T time (words), H = T + 1 heads. Nothing here calls `raykd`: ar
 attributes. Head 0 is the root, head j the word j − 1.
 """
 
+import functools
 import itertools
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -14,21 +16,16 @@ from tests.oracles.chains import Law
 Heads = tuple[int, ...]
 
 
-def is_analysis(heads: Heads, allowed: str, single_root: bool) -> bool:
-    """By the definitions: no word under itself; all below the root; all words between an arc's ends below its head."""
+def is_dependency_tree(heads: Heads) -> bool:
+    """By the definition: no word under itself, every word below the root, exactly one right under it."""
     words = range(1, len(heads) + 1)
-    if any(heads[w - 1] == w for w in words):
-        return False
-    if allowed == "heads":
-        return True
-    if any(0 not in _ancestors(heads, w) for w in words) or (single_root and heads.count(0) != 1):
-        return False
-    between = (
-        (heads[w - 1], inner)
-        for w in words
-        for inner in range(min(w, heads[w - 1]) + 1, max(w, heads[w - 1]))
-    )
-    return allowed == "trees" or all(head in _ancestors(heads, inner) for head, inner in between)
+    below_root = all(0 in _ancestors(heads, word) for word in words)
+    return _is_analysis(heads) and below_root and heads.count(0) == 1
+
+
+def _is_analysis(heads: Heads) -> bool:
+    """No word is under itself."""
+    return all(head != word for word, head in enumerate(heads, start=1))
 
 
 def _ancestors(heads: Heads, word: int) -> set[int]:
@@ -39,17 +36,44 @@ def _ancestors(heads: Heads, word: int) -> set[int]:
     return found | ({0} if word == 0 else set())
 
 
-def enumerate_arcs(arcs) -> list[Law]:
-    """Each sentence's distribution over heads; paths are tuples of heads."""
-    return [_law(arcs, row) for row in range(arcs.scores_BTH.shape[0])]
+def enumerate_trees(arcs) -> list[Law]:
+    """Each sentence's distribution over trees; paths are tuples of heads."""
+    return [_law(arcs, row, is_dependency_tree) for row in range(arcs.scores_BTH.shape[0])]
 
 
-def _law(arcs, row: int) -> Law:
+def enumerate_heads(arcs) -> list[Law]:
+    """Each sentence's distribution over all ways to give each word another head than itself."""
+    return [_law(arcs, row, _is_analysis) for row in range(arcs.scores_BTH.shape[0])]
+
+
+def _law(arcs, row: int, allowed: Callable[[Heads], bool]) -> Law:
     length, scores = int(arcs.lengths_B[row]), arcs.scores_BTH[row].double()
-    every = itertools.product(range(length + 1), repeat=length)
-    paths = [heads for heads in every if is_analysis(heads, arcs.allowed, arcs.single_root)]
+    paths = [heads for heads in itertools.product(range(length + 1), repeat=length) if allowed(heads)]
     totals = [torch.stack([scores[t, h] for t, h in enumerate(heads)]).sum() for heads in paths]
     return Law(paths, torch.stack(totals), scores.shape[1])
+
+
+def best_total(scores_TH: Sequence[Sequence[float]]) -> float:
+    """The score of the best tree of up to nine words, too many to enumerate: a tree is its root's word with the trees
+    below it. Words are a set of bits."""
+
+    @functools.cache
+    def tree_under(head: int, words: int) -> float:
+        below = [(t, words & ~(1 << t)) for t in range(words.bit_length()) if words >> t & 1]
+        return max(scores_TH[t][head] + trees_under(t + 1, rest) for t, rest in below)
+
+    @functools.cache
+    def trees_under(head: int, words: int) -> float:
+        if not words:
+            return 0.0
+        lowest, best, part = words & -words, float("-inf"), words
+        while part:  # all parts of the words, of which one is the tree that holds the lowest word
+            if part & lowest:
+                best = max(best, tree_under(head, part) + trees_under(head, words & ~part))
+            part = (part - 1) & words
+        return best
+
+    return tree_under(0, 2 ** len(scores_TH) - 1)
 
 
 def pair_score(heads: Heads, siblings_HTT: Tensor, grandparents_TTH: Tensor) -> Tensor:
@@ -94,7 +118,7 @@ def expected_step(scores_TH: Tensor, q_TH: Tensor, siblings_HTT: Tensor, grandpa
     n = scores_TH.shape[0]
     found = torch.zeros_like(scores_TH)
     for heads in itertools.product(range(n + 1), repeat=n):
-        if not is_analysis(heads, "heads", False):
+        if not _is_analysis(heads):
             continue
         pairs = pair_score(heads, siblings_HTT, grandparents_TTH)
         for t in range(n):

@@ -18,7 +18,7 @@ from raykd.serving import labeller
 from raykd.serving.labeller.trees import NEVER, best_tree, is_tree
 from raykd.structures import Chain
 from raykd.tasks.parsing import PARSING
-from tests.oracles.trees import is_analysis
+from tests.oracles.trees import is_dependency_tree
 
 POS, RELATIONS = ("NOUN", "P@T", "VERB"), ("a", "nmod:x", "root")
 
@@ -26,7 +26,7 @@ POS, RELATIONS = ("NOUN", "P@T", "VERB"), ("a", "nmod:x", "root")
 def trees(words):
     """Every tree of so many words with one root."""
     every = product(range(words + 1), repeat=words)
-    return [heads for heads in every if is_analysis(heads, "trees", single_root=True)]
+    return [heads for heads in every if is_dependency_tree(heads)]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -89,14 +89,14 @@ def test_the_best_tree_is_the_best_of_all(words, seed, never):
         return sum(scores_TH[t, head] for t, head in enumerate(heads))
 
     found = best_tree(scores_TH)
-    assert is_analysis(tuple(found.tolist()), "trees", single_root=True)
+    assert is_dependency_tree(tuple(found.tolist()))
     assert total(found) == pytest.approx(max(map(total, trees(words))), abs=1e-6)
 
 
 @given(st.integers(1, 5), st.data())
 def test_what_is_a_tree(words, data):
     heads = data.draw(st.tuples(*[st.integers(0, words)] * words))
-    assert is_tree(np.array(heads)) == is_analysis(heads, "trees", single_root=True)
+    assert is_tree(np.array(heads)) == is_dependency_tree(heads)
 
 
 def stored(**more):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from raykd.structures import (
     Chain,
     Moments,
-    entropy,
     expected_score,
     fenchel_young,
     kbest,
@@ -17,8 +16,10 @@ from raykd.structures import (
     path_loss,
     path_moments,
     path_weights,
+    posterior_kl,
     score,
     tempered_moments,
+    token_marginals,
 )
 from tests.oracles.chains import enumerate_chain, one_hot, pair_counts
 from tests.structures.chains import (
@@ -219,7 +220,8 @@ def test_the_k_best_paths_of_a_small_chain_recover_its_moments(code):
         loss = path_loss(chain, paths, path_weights(scores))
     torch.testing.assert_close(found.token_BTY, target.token_BTY)
     torch.testing.assert_close(found.transition_BYY, target.transition_BYY)
-    torch.testing.assert_close(loss, entropy(chain))
+    expected = torch.stack([law.entropy() for law in enumerate_chain(chain)])
+    torch.testing.assert_close(loss, expected)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -238,3 +240,47 @@ def test_padding_does_not_change_a_loss(code, chain):
         )
         stretched.token_BTY[:, : chain.time] = target.token_BTY
         close(fenchel_young(longer, stretched), fenchel_young(chain, target), chain, size=size_of(chain))
+
+
+@pytest.mark.parametrize("code", CODES)
+@SETTINGS
+@given(chain=chains(forbid=False))
+def test_posterior_kl_is_the_sum_of_token_divergences(code, chain):
+    teacher = torch.softmax(like(chain).emissions_BTY, 2)
+    with using(code):
+        found, own = posterior_kl(teacher, chain), posterior_kl(token_marginals(chain), chain)
+    for b, law in enumerate(enumerate_chain(chain)):
+        q = teacher[b, : int(chain.lengths_B[b])].double()
+        p = law.token_marginals()
+        if (p < 1e-290).any():
+            continue  # the oracle's own marginals have underflowed
+        close(found[b], (q * (q.log() - p.log())).sum(), chain, size=size_of(chain))
+    close(own, torch.zeros_like(own), chain, size=chain.time)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_posterior_kl_sees_marginals_too_small_for_float32(code):
+    emissions = torch.tensor([[[0.0, -200.0], [0.0, -1e4]]], requires_grad=True)
+    chain = Chain(emissions, torch.tensor([2]), torch.zeros(2, 2))
+    with using(code):
+        found = posterior_kl(torch.full((1, 2, 2), 0.5), chain)
+        found.sum().backward()
+    half = torch.tensor(0.5).log()
+    torch.testing.assert_close(found.detach(), (2 * half + 5100).view(1), atol=1e-2, rtol=0)
+    torch.testing.assert_close(emissions.grad, torch.tensor([[[0.5, -0.5], [0.5, -0.5]]]))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_posterior_kl_to_what_the_student_forbids_is_infinite(code):
+    forbidding = torch.tensor([[0.0, MINUS_INFINITY], [0.0, MINUS_INFINITY]])
+    chain = Chain(torch.zeros(2, 2, 2), torch.tensor([2, 1]), forbidding)
+    with using(code):
+        found = posterior_kl(torch.full((2, 2, 2), 0.5), chain)
+    assert found[0] == float("inf")
+    torch.testing.assert_close(found[1], torch.tensor(0.0), atol=1e-6, rtol=0)
+
+
+def test_teacher_marginals_of_another_shape_are_refused():
+    chain = Chain(torch.zeros(1, 2, 3), torch.tensor([2]))
+    with pytest.raises(ValueError, match="teacher marginals must be"):
+        posterior_kl(torch.zeros(1, 2, 2), chain)

@@ -1,7 +1,5 @@
 """Second-order mean field against a loop over its equation, and against the definition of mean field."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from raykd.structures import Arcs, head_log_marginals, mean_field, viterbi
+from raykd.structures import Arcs, best_trees, head_log_marginals, mean_field
 from tests.oracles.trees import expected_step, mean_field_step
 from tests.structures.chains import MINUS_INFINITY, SETTINGS
 
@@ -110,9 +108,9 @@ def test_pairs_change_the_best_heads_and_the_result_can_be_repaired():
     siblings = torch.zeros(1, 4, 3, 3)
     siblings[:, 0] = 5.0
     found = mean_field(arcs, siblings_BHTT=siblings)
-    assert viterbi(arcs)[0].tolist() != [[0, 0, 0]]
-    assert viterbi(found)[0].tolist() == [[0, 0, 0]]
-    repaired = viterbi(found.as_trees())[0]
+    assert arcs.possible().argmax(2).tolist() != [[0, 0, 0]]
+    assert found.possible().argmax(2).tolist() == [[0, 0, 0]]
+    repaired = best_trees(found)[0]
     assert (repaired == 0).sum() == 1
 
 
@@ -134,9 +132,3 @@ def test_parts_that_do_not_fit_are_refused(change, message):
     arcs = Arcs(torch.zeros(2, 4, 5), torch.tensor([4, 3]))
     with pytest.raises(ValueError, match=message):
         mean_field(arcs, **change)
-
-
-def test_arcs_of_trees_are_refused():
-    arcs = Arcs(torch.zeros(2, 4, 5), torch.tensor([4, 3]))
-    with pytest.raises(ValueError, match="as_trees"):
-        mean_field(replace(arcs, allowed="trees"))

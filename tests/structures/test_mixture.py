@@ -10,7 +10,6 @@ from raykd.structures import (
     Mixture,
     Spans,
     SpanTags,
-    entropy,
     kbest,
     log_linear_pool,
     log_partition,
@@ -130,8 +129,3 @@ def test_members_that_differ_are_refused():
         Mixture((one, Chain(torch.randn(2, 3, 2), torch.tensor([3, 1]))))
     with pytest.raises(ValueError, match="got none"):
         log_linear_pool([])
-
-
-def test_a_mixture_has_no_entropy():
-    with pytest.raises(TypeError, match=r"except for entropy.*got Mixture"):
-        entropy(Mixture((Chain(torch.randn(1, 2, 2), torch.tensor([2])),)))

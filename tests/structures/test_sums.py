@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from raykd.structures import Chain, log_partition, moments, pairwise_marginals, reference, token_marginals
+from raykd.structures import Chain, log_partition, moments, reference, token_marginals
 from tests.oracles.chains import enumerate_chain
 from tests.structures.chains import (
     CODES,
@@ -35,17 +35,14 @@ def test_log_partition_is_the_log_of_the_sum_over_all_labellings(code, chain):
 @given(chain=chains())
 def test_marginals_and_moments_are_expectations(code, chain):
     with using(code):
-        token, pair, summed = token_marginals(chain), pairwise_marginals(chain), moments(chain)
+        token, summed = token_marginals(chain), moments(chain)
     for b, law in enumerate(enumerate_chain(chain)):
         n = int(chain.lengths_B[b])
         close(token[b, :n], law.token_marginals(), chain)
-        close(pair[b, :n], law.pairwise_marginals(), chain)
         close(summed.transition_BYY[b], law.transitions(), chain)
         close(summed.start_BY[b], law.token_marginals()[0], chain)
         close(summed.end_BY[b], law.token_marginals()[-1], chain)
         assert not token[b, n:].any()
-        assert not pair[b, n:].any()
-        assert not pair[b, 0].any()
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -98,12 +95,12 @@ def test_where_no_path_is_allowed_log_z_is_minus_infinity_and_nothing_is_nan(cod
     chain = Chain(emissions, torch.tensor([3, 1]), transitions)
     with using(code):
         found = log_partition(chain)
-        token, pair = token_marginals(chain), pairwise_marginals(chain)
+        token, summed = token_marginals(chain), moments(chain)
         found[1].backward()
     assert found[0] == MINUS_INFINITY
     torch.testing.assert_close(found[1], torch.tensor(2.0).log())
     assert not token[0].any()
-    assert not pair.any()
+    assert not summed.transition_BYY.any()
     assert emissions.grad.isfinite().all()
 
 

@@ -16,7 +16,7 @@ from raykd.layers import Output
 from raykd.structures import Arcs, Chain
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 from raykd.tasks.parsing import PARSING, Parse
-from tests.oracles.trees import is_analysis
+from tests.oracles.trees import is_dependency_tree
 
 POS = ("NOUN", "VERB")
 RELATIONS = TagSet.flat(["nsubj", "obj", "root"])
@@ -34,11 +34,7 @@ def columns(lengths, labels, pos):
 def best_tree(scores_TH) -> tuple[int, ...]:
     """By trying all of them; scores are drawn, so no two trees are equally good."""
     words = len(scores_TH)
-    trees = [
-        heads
-        for heads in product(range(words + 1), repeat=words)
-        if is_analysis(heads, "trees", single_root=True)
-    ]
+    trees = [heads for heads in product(range(words + 1), repeat=words) if is_dependency_tree(heads)]
     return max(trees, key=lambda heads: sum(float(scores_TH[t, h]) for t, h in enumerate(heads)))
 
 
@@ -96,7 +92,7 @@ def every_label(encoding) -> TreeLabels:
         encoded(heads, [relation] * words, pos, encoding)
         for words in (1, 2, 3)
         for heads in product(range(words + 1), repeat=words)
-        if is_analysis(heads, "trees", single_root=True)
+        if is_dependency_tree(heads)
         for relation in RELATIONS.tags
         for pos in product(POS, repeat=words)
     ]

@@ -1,6 +1,6 @@
-"""Calls the kernels of chains, and has those of trees (`tree_launch.py`) beside them: every operation that is compiled.
+"""Calls the kernels of chains and of trees: every operation that is compiled.
 
-Tensors become flat arrays, blocks are shared among threads, compiled code is kept on disk.
+Tensors become arrays, blocks of chains and sentences of trees are shared among threads, compiled code is kept on disk.
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raykd.structures.compiled import best, blocks, cache, products, sums, tangents
+from raykd.structures.compiled import best, blocks, cache, products, spanning_trees, sums, tangents
 from raykd.structures.compiled.blocks import Problem
 from raykd.structures.compiled.lanes import REGISTER_BITS
 from raykd.structures.compiled.threads import share_out
-from raykd.structures.compiled.tree_launch import best_trees, tree_sums
 from raykd.structures.scaled import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from raykd.structures.arcs import Arcs
     from raykd.structures.chain import Chain
 
 KIND = "compiled.launch"
-__all__ = ["best_trees", "covariance", "k_best", "posterior", "sum_product", "tree_sums"]
 
-cache.keep_together((blocks, products, sums, tangents, best))
+cache.keep_together((blocks, products, sums, tangents, best, spanning_trees))
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
@@ -83,6 +82,23 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     problem, paths, scores = problem_of(chain), paths_BKT.numpy(), scores_BK.numpy()
     over_blocks(problem, lambda a, b: best.k_best(problem, paths, scores, a, b))
     return paths_BKT, scores_BK
+
+
+def best_trees(arcs: Arcs) -> tuple[Tensor, Tensor]:
+    """The best trees' heads [B, T], zero on padding, and their scores [B] in float64."""
+    heads_BT = torch.empty(arcs.batch, arcs.time, dtype=torch.int64)
+    score_B = torch.empty(arcs.batch, dtype=torch.float64)
+    # In float64, so that the kernel is compiled once.
+    scores, heads, best = arcs.scores_BTH.double().contiguous().numpy(), heads_BT.numpy(), score_B.numpy()
+    lengths = arcs.lengths_B.long().numpy()
+    order = (-lengths).argsort(kind="stable")
+    costs = lengths[order].astype(float) ** 3
+    share_out(
+        costs,
+        costs.sum(),
+        lambda first, last: spanning_trees.best_tree(scores, lengths, order, heads, best, first, last),
+    )
+    return heads_BT, score_B
 
 
 def problem_of(chain: Chain) -> Problem:

@@ -1,4 +1,4 @@
-"""The best non-projective tree (Chu & Liu 1965; Edmonds 1967), in O(n²) for each sentence.
+"""The best tree with one word under the root (Chu & Liu 1965; Edmonds 1967), in O(n²) for each sentence.
 
 Shapes: n words of a sentence. Groups are numbered 1..2n: 1..n the words, then cycles made one; the root is 0.
 From a word along best heads: where the path comes to a word that is done, all of it is done; where it comes back to
@@ -6,7 +6,7 @@ itself, the cycle becomes a group, whose arc from a head h is worth what it adds
 the arc that it replaces (path growing; Gabow, Galil, Spencer & Tarjan 1986). In the end groups are opened, the last
 first.
 
-For a single root, arcs are compared first by the number of the root's arcs that they add, then by score. The algorithm
+Arcs are compared first by the number of the root's arcs that they add, then by score. The algorithm
 only adds, subtracts and compares, so it finds the best of the trees with the fewest such arcs, exactly, in one run (a
 penalty on the root's arcs, as of Zmigrod et al. 2020, without choosing its size).
 """
@@ -19,7 +19,7 @@ from raykd.structures.compiled.blocks import kernel
 
 
 @kernel
-def best_tree(scores, lengths, order, single_root, heads, best, first, last):
+def best_tree(scores, lengths, order, heads, best, first, last):
     """Fill the best trees' heads [B, T] (zero on padding) and scores [B], −∞ where there is none."""
     time = scores.shape[1]
     groups = 2 * time + 1
@@ -35,7 +35,7 @@ def best_tree(scores, lengths, order, single_root, heads, best, first, last):
         for t in range(n):
             for h in range(n + 1):
                 gains[t + 1, h] = -np.inf if h == t + 1 else scores[b, t, h]
-                roots[t + 1, h] = 1 if h == 0 and single_root else 0
+                roots[t + 1, h] = 1 if h == 0 else 0
                 into[t + 1, h] = t + 1
         made = grow(n, gains, roots, into, chosen, parent, state, group, path)
         if made < 0:
@@ -45,7 +45,7 @@ def best_tree(scores, lengths, order, single_root, heads, best, first, last):
         for t in range(n):
             total += scores[b, t, heads[b, t]]
             under_root += heads[b, t] == 0
-        if single_root and under_root > 1:
+        if under_root > 1:
             heads[b] = 0
         else:
             best[b] = total

@@ -1,0 +1,69 @@
+"""The common part of chains, spans and arcs: a batch of sentences of different lengths, padded to the longest.
+
+Shapes: B batch, T time (words).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from raykd.structures.device import holds
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+
+class Ragged:
+    """A batch whose subclass has a tensor [B, T, …] of scores, or of states, from which sizes are read."""
+
+    lengths_B: Tensor
+
+    @property
+    def rows_BTX(self) -> Tensor:
+        """The tensor [B, T, …] from which batch, time, dtype and device are read."""
+        raise NotImplementedError
+
+    @property
+    def batch(self) -> int:
+        return self.rows_BTX.shape[0]
+
+    @property
+    def time(self) -> int:
+        return self.rows_BTX.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.rows_BTX.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.rows_BTX.device
+
+    @property
+    def mask_BT(self) -> Bool[Tensor, "batch time"]:
+        """True on words, False on padding."""
+        return mask_of(self.lengths_B, self.time)
+
+
+def mask_of(lengths_B: Int[Tensor, " batch"], time: int) -> Bool[Tensor, "batch time"]:
+    """True on words, False on padding."""
+    return torch.arange(time, device=lengths_B.device) < lengths_B[:, None]
+
+
+def check_lengths(lengths: Tensor, rows: Tensor, name: str) -> None:
+    """Raise ValueError where lengths do not fit rows [B, T, …] of this name, which is a plural."""
+    B, T = rows.shape[:2]
+    if tuple(lengths.shape) != (B,) or lengths.is_floating_point() or lengths.dtype == torch.bool:
+        raise ValueError(f"lengths must be integers [{B}]; got {lengths.dtype} {list(lengths.shape)}")
+    if lengths.device != rows.device:
+        raise ValueError(f"lengths are on {lengths.device}, {name} on {rows.device}; move one of them")
+    if B:
+        shortest, longest = lengths.aminmax()
+        if not holds((shortest >= 1) & (longest <= T)):
+            raise ValueError(
+                f"lengths must lie in 1..{T} (the {name}' time); got {int(shortest)}..{int(longest)}; "
+                "drop empty sentences before batching"
+            )
