@@ -184,17 +184,9 @@ def _allowed_keys(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[str
     return tuple(sorted((*keys, *GRAMMAR))) if len(error.path) == 1 else keys
 
 
-def _present_name(error: _Error, tree: Any, model: type[BaseModel]) -> str | None:
-    """What the key at the error's path is called now, if it has been renamed."""
-    models = models_at(model, error.path[:-1], tree)
-    pairs = (pair for each in models for pair in getattr(each, "renamed", ()))
-    return next((present for former, present in pairs if former == error.path[-1]), None)
-
-
 def _meant_key(error: _Error, tree: Any, model: type[BaseModel]) -> str | None:
     """The key that the unknown key of an error most likely stands for."""
-    present = _present_name(error, tree, model)
-    return present or messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
+    return messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
 
 
 TAGS = ("kind", "source")
@@ -203,8 +195,6 @@ TAGS = ("kind", "source")
 
 def _unknown_key(error: _Error, tree: Any, model: type[BaseModel]) -> str:
     key, allowed = error.path[-1], _allowed_keys(error, tree, model)
-    if present := _present_name(error, tree, model):
-        return f"`{key}` is now called `{present}`: write `{present}: …`"
     if messages.nearest(key, allowed):
         return messages.unknown(key, allowed, what="key ")
     listed = ", ".join(allowed) or "nothing"
