@@ -101,10 +101,12 @@ def _of_bad_search(error: _Error, path: KeyPath, bad_paths: tuple[KeyPath, ...])
 def _messages(errors: list[_Error], tree: Any, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
     """(key path, message) for each cause; errors that follow from another one are omitted."""
     errors = [error for error in errors if not (_half_matched(error, errors) or _long_enough(error))]
+    # The key that an unknown one most likely stands for.
     meant = {
         (*error.path[:-1], key)
         for error in errors
-        if error.sort == "extra_forbidden" and (key := _meant_key(error, tree, model))
+        if error.sort == "extra_forbidden"
+        for key in messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
     }
     for path in dict.fromkeys(error.path for error in errors):
         here = [error for error in errors if error.path == path]
@@ -182,11 +184,6 @@ def _message(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[KeyPath,
 def _allowed_keys(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[str, ...]:
     keys = field_names(models_at(model, error.path[:-1], tree))
     return tuple(sorted((*keys, *GRAMMAR))) if len(error.path) == 1 else keys
-
-
-def _meant_key(error: _Error, tree: Any, model: type[BaseModel]) -> str | None:
-    """The key that the unknown key of an error most likely stands for."""
-    return messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
 
 
 TAGS = ("kind", "source")
