@@ -42,7 +42,7 @@ class RunCourse:
         if self.epochs and metrics["epoch"] <= self.epochs[-1]["epoch"]:
             return
         self.epochs.append(metrics)
-        place = (metrics["stage"], metrics.get("step", 0))
+        place = (metrics["stage"], metrics["step"])
         if place != self._place:
             before = self.epochs[-2]["steps"] if len(self.epochs) > 1 else 0
             self._place, self._first, self._before = place, metrics["epoch"], before
