@@ -124,7 +124,8 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
             converted = convert(pool, selected, config, taggers)
         overlaps = _tally(pool, dropped.rows["overlaps"])
         if config.overlaps == "keep":
-            overlaps = _tally(pool, _kept_overlaps(pool, selected))
+            kept = {part: overlapping(pool.columns, selected[part], selected) for part in TRAINING}
+            overlaps = _tally(pool, {part: [selected[part][mask]] for part, mask in kept.items()})
         duplicates = _tally(pool, dropped.rows["duplicates"])
     dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
     found = {
@@ -149,11 +150,6 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
         converted.tag_set, config.languages, converted.tables, report, converted.unit, converted.pos,
         config.outside_mean,
     )  # fmt: skip
-
-
-def _kept_overlaps(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
-    """The training sentences, by part, whose text is also in dev or test."""
-    return {part: [selected[part][overlapping(pool.columns, selected[part], selected)]] for part in TRAINING}
 
 
 def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:

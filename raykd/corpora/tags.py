@@ -104,7 +104,8 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme | Literal["utterance"]) -> 
         if tag != OUTSIDE and not has_span_form(tag, LETTERS[scheme]):
             raise ValueError(not_of_scheme(tag, scheme))
     spans = read_spans(_with_letters(tags, _AS_BIOES) if scheme == "bilou" else tags)
-    repairs = _differences(tags, write_spans(spans, len(tags), scheme))
+    written = write_spans(spans, len(tags), scheme)
+    repairs = sum(tag != other for tag, other in zip(tags, written, strict=True))
     return write_spans(spans, len(tags), "bioes"), repairs
 
 
@@ -258,10 +259,6 @@ def _bioes_tags(types: Iterable[str]) -> Iterator[str]:
     yield OUTSIDE
     for kind in types:
         yield from (f"{letter}-{kind}" for letter in "BIES")
-
-
-def _differences(tags: Sequence[str], others: Sequence[str]) -> int:
-    return sum(tag != other for tag, other in zip(tags, others, strict=True))
 
 
 def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
