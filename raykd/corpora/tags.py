@@ -196,14 +196,12 @@ class TagSet:
     def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
         """The tags of these numbers."""
         if self.scheme == "parse":
-            return [self._step(int(number)) for number in numbers]
+            steps = (int(number) for number in numbers)
+            return [self.tags[step] if step < len(self) else f"{WORD}{step - len(self)}" for step in steps]
         return [self.tags[number] for number in numbers]
 
     def _number_of_step(self, step: str) -> int:
         return len(self) + int(step[1:]) if step.startswith(WORD) else self._numbers[step]
-
-    def _step(self, number: int) -> str:
-        return self.tags[number] if number < len(self) else f"{WORD}{number - len(self)}"
 
     def allowed_places(self) -> Bool[np.ndarray, "2 tag"] | None:
         """Which tags the first word of a sentence may have, and which the others; None where every word may have any of
