@@ -79,7 +79,7 @@ chaos: $(DEV)
 	$(BIN)/python -m tests.chaos.faults $(SEED) $(KILLS)
 	test $$(id -u) != 0 || $(BIN)/python -m tests.chaos.nodes
 	RAYKD_CHAOS=1 $(BIN)/python -m pytest tests/chaos tests/cluster/test_slurm.py tests/end_to_end/test_nodes.py \
-		tests/end_to_end/test_distill.py tests/end_to_end/test_interrupt.py tests/runs/test_precompute_kill.py \
+		tests/end_to_end/test_distill.py tests/end_to_end/test_interrupt.py tests/precompute/test_precompute_kill.py \
 		tests/tracking/test_delivery.py
 
 check: $(DEV)

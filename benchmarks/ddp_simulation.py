@@ -6,7 +6,7 @@
 
 Measured on one thread of this processor: a training step (forward, loss, backward, Adam) by the tokens of its batch,
 sentences of 32 pieces; the bytes of the gradients and the all-reduces of a step, by DDP itself. Simulated by
-`raykd/runs/scaling.py`: the network, as a ring, nothing of it hidden behind the backward pass. Then two real workers
+`raykd/cluster/scaling.py`: the network, as a ring, nothing of it hidden behind the backward pass. Then two real workers
 (gloo, on this machine) take the same steps; the model predicts their time from all-reduces of other sizes. A step of
 two workers that do not communicate is measured too: they share memory, caches and perhaps a core. Medians, contestants
 in turns. Prints Markdown.
@@ -33,15 +33,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
-from raykd.corpora.encoding import TokenBatch
-from raykd.corpora.pieces import Special
-from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.tags import TagSet
-from raykd.layers import Model
-from raykd.objectives.labels import negative_log_likelihood
-from raykd.runs.latency import PIECES, synthetic_batch
-from raykd.runs.processor import processor
-from raykd.runs.scaling import (
+from raykd.cluster.scaling import (
     Gradients,
     Network,
     Step,
@@ -51,7 +43,15 @@ from raykd.runs.scaling import (
     weak_efficiency,
     weak_tokens,
 )
-from raykd.runs.vocabularies import StoredVocabulary
+from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.pieces import Special
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.tags import TagSet
+from raykd.layers import Model
+from raykd.objectives.labels import negative_log_likelihood
+from raykd.precompute.latency import PIECES, synthetic_batch
+from raykd.precompute.processor import processor
+from raykd.recipes.vocabularies import StoredVocabulary
 from raykd.students import BiLSTMStudent
 
 TAGS = TagSet.of_types(["LOC", "ORG", "PER"])

@@ -25,14 +25,14 @@ import torch
 from transformers import AutoModelForTokenClassification
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from raykd.results import Score
-from raykd.runs.data import part_of
-from raykd.runs.distil import Distiller, Worker
-from raykd.runs.execute import training_plan_of
-from raykd.runs.models import build_model
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe import Recipe
-from raykd.storage import Storage
+from raykd.figures.results import Score
+from raykd.recipes.recipe import Recipe
+from raykd.storage.store import Storage
+from raykd.training.data import part_of
+from raykd.training.distil import Distiller, Worker
+from raykd.training.execute import training_plan_of
+from raykd.training.models import build_model
+from raykd.training.prepare import prepare
 
 BATCH = 32
 

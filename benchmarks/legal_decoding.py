@@ -22,20 +22,20 @@ import numpy as np
 from seqeval.metrics import f1_score
 from seqeval.scheme import IOBES
 
+from raykd.figures.trial import shape_name
 from raykd.layers import Output
-from raykd.layout import MODEL
 from raykd.metrics.spans import read_spans
-from raykd.runs.data import corpus_of, labels_of, part_of
-from raykd.runs.distil import Worker
-from raykd.runs.evaluate import predict
-from raykd.runs.labels import legal_transitions
-from raykd.runs.models import load_model
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.storage.layout import MODEL
+from raykd.storage.store import Storage
 from raykd.structures import Chain, LegalTransitions
 from raykd.tasks import TASKS
 from raykd.tasks.labels import best_labels
-from raykd.trial import shape_name
+from raykd.training.data import corpus_of, labels_of, part_of
+from raykd.training.distil import Worker
+from raykd.training.evaluate import predict
+from raykd.training.labels import legal_transitions
+from raykd.training.models import load_model
 
 PARTS = ("dev", "test")
 Scores = Mapping[str, float]

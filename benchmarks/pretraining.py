@@ -31,16 +31,16 @@ from transformers import (
     TrainingArguments,
 )
 
-from raykd.results import Score
-from raykd.runs.checkpoints import export_checkpoint
-from raykd.runs.data import part_of
-from raykd.runs.distil import Distiller, Worker
-from raykd.runs.execute import execute, training_plan_of
-from raykd.runs.models import build_model
-from raykd.runs.prepare import prepare, student_runs
-from raykd.runs.recipe import Recipe
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.figures.results import Score
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.checkpoints import export_checkpoint
+from raykd.training.data import part_of
+from raykd.training.distil import Distiller, Worker
+from raykd.training.execute import execute, training_plan_of
+from raykd.training.models import build_model
+from raykd.training.prepare import prepare, student_runs
 
 BATCH = 32
 LAYERS, WEIGHT = (1, 2), 0.01

@@ -20,14 +20,14 @@ from typing import Any
 
 import optuna
 
-from raykd.front import hypervolume_of
+from raykd.figures.front import hypervolume_of
+from raykd.figures.trial import Trial
 from raykd.spec import flat
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep import study as study_module
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.spec import SearchConfig, searched_tree
 from raykd.sweep.study import Study
-from raykd.trial import Trial
 
 LOOKED_AT = (10, 20, 30, 40, 60, 80)
 

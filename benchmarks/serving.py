@@ -70,7 +70,7 @@ def in_pytorch(run: str, threads: int) -> Label:
     """The run that the student was exported from."""
     import torch
 
-    from raykd.runs.load import load_tagger
+    from raykd.training.load import load_tagger
 
     tagger = load_tagger(run)
 

@@ -40,22 +40,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from raykd.figures.results import Score
 from raykd.layers import Output
 from raykd.layers.bilstm import reversal
 from raykd.layers.dropout import VariationalDropout, masks_of
-from raykd.results import Score
-from raykd.runs.distil import Distiller, Worker, _seed
-from raykd.runs.execute import execute, training_plan_of
-from raykd.runs.models import build_model
-from raykd.runs.precompute import precompute
-from raykd.runs.prepare import Preparation, prepare, student_runs, transfer_needs
-from raykd.runs.recipe import Recipe
-from raykd.runs.run import Run
-from raykd.runs.shard_writer import ShardWriter
-from raykd.runs.transfer import transfer_plan
-from raykd.storage import Storage
+from raykd.layers.optimisation import make_optimiser
+from raykd.precompute.plan import precompute
+from raykd.precompute.shard_writer import ShardWriter
+from raykd.precompute.transfer import transfer_plan
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
 from raykd.structures import Chain
-from raykd.training import make_optimiser
+from raykd.training.distil import Distiller, Worker, _seed
+from raykd.training.execute import execute, training_plan_of
+from raykd.training.models import build_model
+from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
 
 STEPS, ROUNDS, WARM_UP = 10, 4, 2
 EPOCHS, RUN_ROUNDS = 2, 2

@@ -27,7 +27,7 @@ import torch
 
 from raykd.corpora.batching import plan_batches
 from raykd.signals import Need, Sizes
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.transfer import (
     Coverage,
     Covered,

@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from raykd.figures import Directions
-from raykd.front import front_of, hypervolume_of
-from raykd.results import RunResult
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.results import RunResult
+from raykd.figures.table import Directions
+from raykd.figures.trial import Teacher, Trial
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.stopping import StoppingConfig
-from raykd.trial import Teacher, Trial
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def environment(cpus: int | None = SLOTS) -> dict[str, str]:
 
 def runs_of(store: Path, role: str) -> list[list[str]]:
     """The runs of each trial, by their ids."""
-    from raykd.storage import Storage
+    from raykd.storage.store import Storage
     from raykd.sweep.records import SweepRecords
 
     records = SweepRecords(Storage(str(store)), "overhead").load()
@@ -184,7 +184,7 @@ def runs_of(store: Path, role: str) -> list[list[str]]:
 
 
 def plain_run(store: Path, run_id: str, file: str) -> dict[str, Any]:
-    from raykd.storage import Storage
+    from raykd.storage.store import Storage
 
     return Storage(str(store)).child("runs", run_id).read_json(file)
 
@@ -259,15 +259,15 @@ def plain_trial(config: dict[str, Any]) -> None:
     import torch
     from ray import tune
 
-    from raykd.runs.distil import Worker
-    from raykd.runs.execute import execute
-    from raykd.runs.precompute import precompute
-    from raykd.runs.prepare import prepare, transfer_needs
-    from raykd.runs.recipe import Recipe
-    from raykd.runs.run import Run
-    from raykd.runs.shard_writer import ShardWriter
-    from raykd.runs.transfer import transfer_plan
-    from raykd.storage import Storage
+    from raykd.precompute.plan import precompute
+    from raykd.precompute.shard_writer import ShardWriter
+    from raykd.precompute.transfer import transfer_plan
+    from raykd.recipes.recipe import Recipe
+    from raykd.recipes.run import Run
+    from raykd.storage.store import Storage
+    from raykd.training.distil import Worker
+    from raykd.training.execute import execute
+    from raykd.training.prepare import prepare, transfer_needs
 
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="raykd-plain-") as folder:

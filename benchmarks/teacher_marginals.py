@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from raykd.figures.results import Score
 from raykd.layers import Output
-from raykd.layout import MODEL
-from raykd.results import Score
-from raykd.runs.data import corpus_of, part_of
-from raykd.runs.distil import Worker
-from raykd.runs.evaluate import predict
-from raykd.runs.models import load_model
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.storage.layout import MODEL
+from raykd.storage.store import Storage
 from raykd.structures import Chain, token_marginals
 from raykd.tasks import TASKS
 from raykd.tasks.labels import best_labels
+from raykd.training.data import corpus_of, part_of
+from raykd.training.distil import Worker
+from raykd.training.evaluate import predict
+from raykd.training.models import load_model
 
 DECODINGS = ("best labelling", "likeliest labels")
 

@@ -29,20 +29,20 @@ from typing import Any
 import torch
 
 from raykd.corpora.batching import plan_batches
-from raykd.results import Score
-from raykd.runs.data import part_of
-from raykd.runs.distil import Distiller, Worker
-from raykd.runs.execute import execute, training_plan_of
-from raykd.runs.models import build_model, load_model
-from raykd.runs.pipeline import Placement, Row
-from raykd.runs.precompute import PrecomputePlan, precompute
-from raykd.runs.prepare import Preparation, prepare, student_runs, transfer_needs
-from raykd.runs.recipe import Recipe
-from raykd.runs.run import Run
-from raykd.runs.shard_writer import ShardWriter
-from raykd.runs.transfer import transfer_plan
-from raykd.storage import Storage
+from raykd.figures.results import Score
+from raykd.precompute.pipeline import Placement, Row
+from raykd.precompute.plan import PrecomputePlan, precompute
+from raykd.precompute.shard_writer import ShardWriter
+from raykd.precompute.transfer import transfer_plan
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
 from raykd.structures import token_marginals
+from raykd.training.data import part_of
+from raykd.training.distil import Distiller, Worker
+from raykd.training.execute import execute, training_plan_of
+from raykd.training.models import build_model, load_model
+from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
 
 BATCH_TOKENS = 2000
 

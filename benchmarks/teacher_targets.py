@@ -12,15 +12,15 @@ import argparse
 from functools import partial
 from statistics import fmean
 
-from raykd.layout import MODEL
-from raykd.runs.data import corpus_of
-from raykd.runs.distil import Worker
-from raykd.runs.evaluate import predict
-from raykd.runs.models import load_model
-from raykd.runs.run import Run
-from raykd.runs.vocabularies import open_vocabulary
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.storage.layout import MODEL
+from raykd.storage.store import Storage
 from raykd.tasks import TASKS
+from raykd.training.data import corpus_of
+from raykd.training.distil import Worker
+from raykd.training.evaluate import predict
+from raykd.training.models import load_model
 
 
 def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:

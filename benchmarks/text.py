@@ -74,8 +74,8 @@ def step(name: str, folder: Path, store: Path) -> dict[str, float]:
     """One step, in this process."""
     from raykd.corpora.conll import ConllSource
     from raykd.corpora.sources import find_corpus
-    from raykd.runs.prepare import training_text
-    from raykd.storage import Storage
+    from raykd.storage.store import Storage
+    from raykd.training.prepare import training_text
     from raykd.transfer import write_text
 
     plain = {"source": "conll", "root": str(folder), "languages": LANGUAGES}

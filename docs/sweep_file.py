@@ -20,9 +20,9 @@ from raykd.corpora.tsv import Columns as TsvColumns
 from raykd.layers.frozen_encoder import EncoderConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
-from raykd.runs.recipe import Stage, Strategy, TeacherCorpus
-from raykd.runs.resources import AddedNodes, LatencyTarget, PrecomputeRole, Resources, Role
-from raykd.runs.stated import CardConfig
+from raykd.recipes.recipe import Stage, Strategy, TeacherCorpus
+from raykd.recipes.resources import AddedNodes, LatencyTarget, PrecomputeRole, Resources, Role
+from raykd.recipes.stated import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import StudentVocabulary
@@ -36,7 +36,7 @@ from raykd.sweep.spec import (
 )
 from raykd.sweep.stopping import StoppingConfig
 from raykd.teachers import TEACHERS
-from raykd.training import ScheduleConfig, TrainingConfig
+from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 
 VOCABULARIES: tuple[type[BaseModel], ...] = get_args(get_args(StudentVocabulary)[0])
 

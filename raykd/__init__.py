@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from raykd.runs.load import Tagger
     from raykd.serving.labeller import Labeller
     from raykd.serving.pipeline import Pipeline
+    from raykd.training.load import Tagger
 
 __version__ = "0.1.0"
 
@@ -41,7 +41,7 @@ def load(folder: str | Path, *, device: str = "cpu") -> Tagger | Labeller:
         from raykd.serving.labeller import load as load_labeller
 
         return load_labeller(folder)
-    from raykd.runs.load import load_tagger
+    from raykd.training.load import load_tagger
 
     return load_tagger(folder, device=device)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from raykd.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
+from raykd.storage.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
 from raykd.structures import Chain, LegalTransitions, kbest, token_marginals, viterbi
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 

@@ -50,7 +50,7 @@ RAY_ENVIRONMENT = {
 
 def pytest_configure() -> None:
     """Switch off what libraries report to their makers."""
-    from raykd.runs.environment import (
+    from raykd.cluster.environment import (
         TELEMETRY_OFF,
         set_defaults,
     )  # shape checks are installed before any of raykd
@@ -100,12 +100,12 @@ def pytest_timeout_set_timer(item: Any, settings: Any) -> bool | None:
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test depends on how busy this machine is."""
-    from raykd.runs import machine_load
+    from raykd.precompute import machine_load
 
     monkeypatch.setattr(machine_load, "SAMPLE_S", 0.0)
     monkeypatch.setattr(machine_load.LoadMeter, "share", lambda meter: 0.0)
     # Importing it takes seconds, for Ray.
-    if nodes := sys.modules.get("raykd.runs.nodes"):
+    if nodes := sys.modules.get("raykd.cluster.nodes"):
         monkeypatch.setattr(nodes, "ANSWER_S", 1200.0)
 
 

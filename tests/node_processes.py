@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from raykd.runs.environment import TELEMETRY_OFF
+from raykd.cluster.environment import TELEMETRY_OFF
 from tests.patience import comes, until
 
 ROOT = Path(__file__).parents[1]

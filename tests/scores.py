@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from raykd.results import Score, Scores
+from raykd.figures.results import Score, Scores
 
 
 def score(*by_seed: float, languages: Mapping[str, float] | None = None, languages_sd: float = 0.0) -> Score:

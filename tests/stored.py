@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 
 def stored(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import typer
 from raykd.cli import main as cli
 from raykd.corpora.config import SOURCES
 from raykd.errors import SpecError
-from raykd.figures import COSTS, SCORES
+from raykd.figures.table import COSTS, SCORES
 from raykd.objectives import OBJECTIVES
 from raykd.signals import SIGNALS
 from raykd.spec import check, load

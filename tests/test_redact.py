@@ -9,7 +9,7 @@ import pytest
 
 from raykd.errors import RaykdError, StoreError
 from raykd.redact import expanded, redacted
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 
 @pytest.mark.parametrize(("text", "shown"), [
@@ -48,7 +48,7 @@ def test_a_store_takes_its_variables_with_it_and_not_what_they_hold(tmp_path, mo
     assert Storage("${WHERE}/store").uri == f"{tmp_path}/store"
     reached = []
     systems = SimpleNamespace(from_uri=lambda uri: (reached.append(uri), "bucket"))
-    monkeypatch.setattr("raykd.object_stores.fs", SimpleNamespace(FileSystem=systems))
+    monkeypatch.setattr("raykd.storage.object_stores.fs", SimpleNamespace(FileSystem=systems))
     monkeypatch.setenv("SECRET", "s/e")
     storage = Storage("s3://KEY:${SECRET}@bucket/x?region=eu").child("a")
     assert reached == ["s3://KEY:s%2Fe@bucket/x?region=eu&allow_delayed_open=true"]

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import raykd
-from raykd.runs.environment import TELEMETRY_OFF, set_defaults, worker_variables
+from raykd.cluster.environment import TELEMETRY_OFF, set_defaults, worker_variables
 from tests.end_to_end.sweeps import conll_corpus, sweep_file
 from tests.sweep.in_process import call, without_ray
 
@@ -244,7 +244,7 @@ def test_workers_elsewhere_get_the_settings_of_the_driver_but_those_of_its_job(s
     settings.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps(job))
     settings.setenv("RAY_USAGE_STATS_ENABLED", "1")
     set_defaults(TELEMETRY_OFF)
-    settings.setattr("raykd.runs.environment.RAY", {})
+    settings.setattr("raykd.cluster.environment.RAY", {})
     expected = {**TELEMETRY_OFF, "RAY_USAGE_STATS_ENABLED": "1"}
     del expected["HF_HUB_DISABLE_TELEMETRY"]
     assert worker_variables() == expected

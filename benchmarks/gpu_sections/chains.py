@@ -23,7 +23,7 @@ from torch import Tensor
 from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
 from raykd import structures
-from raykd.runs.processor import processor
+from raykd.precompute.processor import processor
 from raykd.structures import Chain, engine, reference
 
 OPERATIONS = ("nll", "marginals", "viterbi", "kbest10", "top_wk", "structural", "posterior")

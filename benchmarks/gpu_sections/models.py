@@ -16,9 +16,9 @@ from gpu_sections.checkpoint import make_checkpoint
 from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
 from raykd.layers import Model
-from raykd.runs.gpu_cost import OneGraph
-from raykd.runs.latency import labelling, synthetic_batch
-from raykd.runs.prepare import student_runs
+from raykd.precompute.gpu_cost import OneGraph
+from raykd.precompute.latency import labelling, synthetic_batch
+from raykd.training.prepare import student_runs
 
 STUDENTS = ((50, 100), (300, 600))
 STEP_SIZES = ((64, 128), (128, 256))

@@ -15,16 +15,16 @@ from torch import Tensor
 
 from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
-from raykd.runs.distil import Distiller, Worker
-from raykd.runs.execute import training_plan_of
-from raykd.runs.prepare import Preparation, prepare
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.distil import Distiller, Worker
+from raykd.training.execute import training_plan_of
+from raykd.training.prepare import Preparation, prepare
 from tests.fake_gpu import GPU, gpu, place
-from tests.runs.loops import distiller, same, weights_of
-from tests.runs.small import prepared, recipe, student_of
-from tests.runs.waits import OBJECTIVES, SHORT, waits_of_steps
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.loops import distiller, same, weights_of
+from tests.training.small import prepared, recipe, student_of
+from tests.training.waits import OBJECTIVES, SHORT, waits_of_steps
 
 Waits = Counter[tuple[str, str]]
 FINE_TUNED = "a fine-tuned checkpoint"

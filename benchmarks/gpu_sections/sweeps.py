@@ -13,12 +13,12 @@ from sweep_overhead import PHASES, SLOTS, TINY, Took, command, sweep_file
 from gpu_sections.checkpoint import make_checkpoint
 from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
-from raykd.results import RunResult
-from raykd.runs.distil import Worker
-from raykd.runs.execute import execute
-from raykd.runs.models import MODEL, RESULT
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.figures.results import RunResult
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.distil import Worker
+from raykd.training.execute import execute
+from raykd.training.models import MODEL, RESULT
 
 SWEEP_S = 77.0
 """Seconds that each of the two sweeps may take."""

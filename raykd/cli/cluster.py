@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 from raykd.cli.console import Lines, draws, marked, stderr, stdout
 from raykd.cli.live import Drawn
+from raykd.cluster.connection import connected, own_machine
+from raykd.cluster.listener import unit_here
+from raykd.cluster.progress_channel import received
+from raykd.cluster.topology import Topology
 from raykd.counted import counted
 from raykd.errors import RunError
-from raykd.runs.cluster import connected, own_machine
-from raykd.runs.progress import unit_here
-from raykd.runs.progress_channel import received
-from raykd.runs.topology import Topology
 from raykd.sweep.exposed import Exposed
 from raykd.sweep.given_files import placed
 from raykd.sweep.monitor import Monitor

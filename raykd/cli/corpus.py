@@ -21,10 +21,10 @@ from raykd.corpora.conll import conll_text
 from raykd.corpora.describe import describe, examples
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
+from raykd.recipes.recipe import Recipe, TaskName
 from raykd.report.form import share
-from raykd.runs.recipe import Recipe, TaskName
 from raykd.spec import Frozen, check, covering
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 
 DEFAULTS = {name: field.default for name, field in BuiltinSource.model_fields.items()}

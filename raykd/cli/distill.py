@@ -6,12 +6,12 @@ from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
 from raykd.counted import counted
-from raykd.runs.execute import find_result, missing_results
+from raykd.figures.trial import Teacher, scores_of
 from raykd.sweep.driver import at_once, teach, train
 from raykd.sweep.lease import working
 from raykd.sweep.sweep import Sweep
 from raykd.tasks import TASKS
-from raykd.trial import Teacher, scores_of
+from raykd.training.execute import find_result, missing_results
 
 
 def distill(

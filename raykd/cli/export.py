@@ -16,22 +16,22 @@ from rich.table import Table
 from raykd.cli.console import marked, stderr, stdout
 from raykd.cli.records import records_of
 from raykd.counted import counted
+from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
 from raykd.errors import Fault, SpecError, StoreError
-from raykd.front import front_of
-from raykd.layout import MODEL, WEIGHTS
+from raykd.figures.front import front_of
+from raykd.figures.trial import Trial
 from raykd.progress import heard_by
+from raykd.recipes.run import Run
+from raykd.recipes.stated import CardConfig
 from raykd.report.card import model_card, trial_card
 from raykd.report.findings import judge
 from raykd.report.form import percent, share, size
-from raykd.runs.checkpoints import CHECKPOINT_FILES, export_checkpoint
-from raykd.runs.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
-from raykd.runs.run import Run
-from raykd.runs.stated import CardConfig
-from raykd.storage import Storage
+from raykd.storage.layout import MODEL, WEIGHTS
+from raykd.storage.store import Storage
 from raykd.sweep.exports import TrialModel, seeds_of
 from raykd.sweep.records import SweepRecords
 from raykd.tasks.masked_lm import MASKED_LM
-from raykd.trial import Trial
+from raykd.training.checkpoints import CHECKPOINT_FILES, export_checkpoint
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 KINDS = {"run": "runs", "teacher": "teachers"}

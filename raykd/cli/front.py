@@ -12,7 +12,8 @@ from raykd.cli.console import marked, stdout
 from raykd.cli.options import Overrides, Small, Variants, again, as_good_as, at, sweep_names
 from raykd.cli.pages import report_files
 from raykd.cli.records import records_of
-from raykd.figures import COSTS, Directions, cost_columns, latency_searched
+from raykd.figures.table import COSTS, Directions, cost_columns, latency_searched
+from raykd.figures.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import Judgement, judge
 from raykd.report.form import costs_in_words
@@ -21,7 +22,6 @@ from raykd.report.table import front_table
 from raykd.report.where import Where, parse
 from raykd.report.where import best as best_first
 from raykd.sweep.records import SweepRecords
-from raykd.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 
 
 def front(

@@ -16,7 +16,7 @@ from raykd.cli.console import stderr, stdout
 from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.report.form import NONE, percent, size
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.inventory import Summary, summaries, totals
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typer.exceptions import TyperException
 
 import raykd
 from raykd.cli.console import marked, stderr, stdout
+from raykd.cluster.environment import TELEMETRY_OFF, set_defaults
 from raykd.errors import RaykdError
-from raykd.runs.environment import TELEMETRY_OFF, set_defaults
 
 INTERRUPTED = 130
 VERBS = (

@@ -16,21 +16,19 @@ from rich.text import Text
 from raykd.cli.cluster import at_work
 from raykd.cli.console import marked, span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.cluster.placement import group_of, preflight
+from raykd.cluster.scaling import Network
+from raykd.cluster.topology import Topology
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.counted import counted
-from raykd.figures import COSTS, Runtime
+from raykd.figures.results import Cost, Scores
+from raykd.figures.table import COSTS, Runtime
+from raykd.figures.trial import shape_name
+from raykd.precompute.features import feature_plan
+from raykd.precompute.plan import Estimate, estimate
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import open_vocabulary, unknown_share
 from raykd.report.form import FORMS, percent, share
-from raykd.results import Cost, Scores
-from raykd.runs.data import corpus_of
-from raykd.runs.execute import find_result
-from raykd.runs.features import feature_plan
-from raykd.runs.models import is_trained, model_config
-from raykd.runs.placement import group_of, preflight
-from raykd.runs.precompute import Estimate, estimate
-from raykd.runs.run import Run
-from raykd.runs.scaling import Network
-from raykd.runs.topology import Topology
-from raykd.runs.vocabularies import open_vocabulary, unknown_share
 from raykd.sweep.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus
@@ -39,7 +37,9 @@ from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies
 from raykd.tasks import TASKS
-from raykd.trial import shape_name
+from raykd.training.data import corpus_of
+from raykd.training.execute import find_result
+from raykd.training.models import is_trained, model_config
 
 NAMED = 3
 """Shapes that a note names."""

@@ -39,7 +39,7 @@ from raykd.serving.labeller import (
     load,
     model_file,
 )
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 """The name of a run's folder."""

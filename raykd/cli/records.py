@@ -11,7 +11,7 @@ from pathlib import Path
 from raykd.cli.options import again, at, document
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.spec.messages import nearest
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.records import NAME, SweepRecords, sweeps_in
 
 

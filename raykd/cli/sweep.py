@@ -24,15 +24,16 @@ from raykd.cli.options import (
     document,
 )
 from raykd.cli.pages import page_kept, report_files
+from raykd.cluster.placement import preflight
 from raykd.counted import counted
 from raykd.errors import RaykdError, UnlearntError
-from raykd.figures import latency_searched
-from raykd.front import front_of
+from raykd.figures.front import front_of
+from raykd.figures.table import latency_searched
+from raykd.figures.trial import Teacher, Trial
 from raykd.redact import redacted
 from raykd.report.card import trial_card
 from raykd.report.findings import Judgement, judge
 from raykd.report.table import front_markdown
-from raykd.runs.placement import preflight
 from raykd.sweep.costs import measure_costs
 from raykd.sweep.driver import run_sweep
 from raykd.sweep.forecast import forecast
@@ -44,7 +45,6 @@ from raykd.sweep.track import publish, tracked
 from raykd.tracking.registry import SHIP
 from raykd.tracking.server import check as check_tracking
 from raykd.tracking.tracker import Tracker
-from raykd.trial import Teacher, Trial
 
 GAPS, NO_FRONT = 8, 9
 """Exit codes of a sweep that ended with trials that failed, or without any student on its front."""

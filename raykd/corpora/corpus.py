@@ -26,12 +26,12 @@ from raykd.corpora.sentence import PARTS, Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import TagSet
-from raykd.digests import compare, path_sha256
 from raykd.errors import CorpusError, StoreError
 from raykd.identity import identity
 from raykd.progress import part_of_work
-from raykd.sealed import DOCTOR
-from raykd.storage import Storage
+from raykd.storage.digests import compare, path_sha256
+from raykd.storage.sealed import DOCTOR
+from raykd.storage.store import Storage
 
 FORMAT = 2
 """Of what the identity of a corpus is computed over."""

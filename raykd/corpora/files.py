@@ -15,8 +15,8 @@ from raykd.corpora.sentence import PARTS, Faulty
 from raykd.corpora.source import FilesConfig
 from raykd.errors import CorpusError, StoreError
 from raykd.spec.messages import nearest
-from raykd.storage import Storage
-from raykd.streams import BLOCK
+from raykd.storage.store import Storage
+from raykd.storage.streams import BLOCK
 
 WILD = "*?["
 BROKEN = (

@@ -17,7 +17,7 @@ from raykd.corpora.source import FilesConfig, Stream
 from raykd.corpora.tables import TableSource, sentences_of
 from raykd.errors import CorpusError
 from raykd.progress import with_progress
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 
 class JsonlSource(FilesConfig, TableSource):

@@ -34,7 +34,7 @@ from raykd.corpora.tags import FileScheme
 from raykd.corpora.utterances import PARSERS as UTTERANCES
 from raykd.errors import Fault, SpecError
 from raykd.spec import Document, Frozen, check, overridden
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 READING = (
     "source", "columns", "separator", "comment", "header", "tag", "pos", "relations", "tag_names", "scheme",

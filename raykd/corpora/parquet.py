@@ -21,7 +21,7 @@ from raykd.corpora.source import FilesConfig, Stream
 from raykd.corpora.tables import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError, StoreError
 from raykd.progress import with_progress
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 
 class ParquetSource(FilesConfig, TableSource):

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from raykd.corpora.source import Pattern, SourceConfig, for_language
-from raykd.digests import compare, path_sha256
 from raykd.errors import CorpusError
 from raykd.serving.labeller import CARD, FLOAT32, LABELS, VOCABULARY, WEIGHTS, Labeller, LabellerError, load
 from raykd.spec import Frozen
+from raykd.storage.digests import compare, path_sha256
 
 TASK = "pos"
 READ = (FLOAT32, LABELS, VOCABULARY, WEIGHTS)

@@ -18,7 +18,7 @@ from raykd.corpora.files import files_of
 from raykd.corpora.predicted_pos import model_checksums
 from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.identity import identity
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 SOURCES = "sources"
 READING = 2

@@ -12,7 +12,7 @@ from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language
 from raykd.errors import CorpusError
 from raykd.progress import with_progress
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 Parse = Callable[..., Iterator[Sentence | Faulty]]
 FORMS: Mapping[str, Parse] = MappingProxyType(

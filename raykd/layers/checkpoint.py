@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from raykd.corpora.pretrained import refuse_no_tokenizer
-from raykd.digests import path_sha256
 from raykd.errors import MissingError, StoreError
 from raykd.spec.messages import nearest
+from raykd.storage.digests import path_sha256
 
 # Transformers writes this where a tokenizer states no limit.
 _NO_LIMIT = 10**6

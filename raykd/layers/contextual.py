@@ -3,7 +3,7 @@
 Shapes: B batch, T time (words), D size.
 
 What is frozen is no submodule: it is not trained, not stored with the model's weights, and named by its checksum. What
-it gives for a sentence never changes, so it is computed once and stored (`runs/features.py`); a model in training reads
+it gives for a sentence never changes, so it is computed once and stored (`precompute/features.py`); a model in training reads
 it from there, and loads the encoder only where it meets text that has not been read before.
 """
 

@@ -24,12 +24,12 @@ from pydantic import Field
 from torch import nn
 
 from raykd.corpora.vocabulary import WordVocabulary
-from raykd.digests import path_sha256
 from raykd.errors import StoreError
 from raykd.identity import identity
 from raykd.layers.pieces import in_half
 from raykd.spec import Frozen
-from raykd.storage import Storage
+from raykd.storage.digests import path_sha256
+from raykd.storage.store import Storage
 
 if TYPE_CHECKING:
     from jaxtyping import Float32, Int

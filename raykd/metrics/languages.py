@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from raykd.results import Group, Score
+from raykd.figures.results import Group, Score
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

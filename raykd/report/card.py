@@ -11,15 +11,15 @@ from typing import Any
 
 from raykd import __version__
 from raykd.corpora.detect.names import UNKNOWN as NO_LANGUAGE
-from raykd.figures import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, scores_of
-from raykd.front import gold_twin
+from raykd.deploy.export import ONNX, ONNX_INT8, Agreement, Exported
+from raykd.figures.front import gold_twin
+from raykd.figures.results import Scores
+from raykd.figures.table import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, scores_of
+from raykd.figures.trial import Teacher, Trial, shape_name
+from raykd.recipes.run import Run, objective_name
+from raykd.recipes.stated import CardConfig
 from raykd.report.form import FORMS, gain, in_words, percent, size, spread
-from raykd.results import Scores
-from raykd.runs.export import ONNX, ONNX_INT8, Agreement, Exported
-from raykd.runs.run import Run, objective_name
-from raykd.runs.stated import CardConfig
 from raykd.tasks import TASKS
-from raykd.trial import Teacher, Trial, shape_name
 
 PIPELINES = {"word": "token-classification", "sentence": "text-classification"}
 UNKNOWN = "unknown"

@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Literal
 
 from raykd.errors import Fault, SpecError
-from raykd.figures import DEV, SCORES, TARGET, TEST, Figure
-from raykd.front import GOLD, gold_twin
+from raykd.figures.front import GOLD, gold_twin
+from raykd.figures.results import Score
+from raykd.figures.table import DEV, SCORES, TARGET, TEST, Figure
+from raykd.figures.trial import Trial
 from raykd.metrics.significance import MOST_SEEDS, THRESHOLD, epsilon_min, seeds_needed
-from raykd.results import Score
 from raykd.spec.messages import did_you_mean, unknown
-from raykd.trial import Trial
 
 Which = Literal["test", "dev", "target"]
 FIGURE: Mapping[Which, Figure] = MappingProxyType({"test": TEST, "dev": DEV, "target": TARGET})

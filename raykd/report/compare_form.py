@@ -15,7 +15,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from raykd.figures import DEV
+from raykd.figures.table import DEV
 from raykd.metrics.significance import MOST_SEEDS, POWER
 from raykd.report.compare import HINT, Comparison, Side, Verdict
 from raykd.report.form import NONE, gain, percent, spread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from raykd.trial import Teacher, Trial
+from raykd.figures.trial import Teacher, Trial
 
 
 def cost_notes(students: Iterable[Trial], teachers: Sequence[Teacher]) -> list[str]:

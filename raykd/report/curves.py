@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from raykd.results import RunResult
-from raykd.runs.run import Run
+from raykd.figures.results import RunResult
+from raykd.recipes.run import Run
 
 
 @dataclass(frozen=True)

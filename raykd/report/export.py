@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from raykd.figures import (
+from raykd.figures.front import front_of
+from raykd.figures.table import (
     COSTS,
     OBJECTIVES,
     TARGET_DEV,
@@ -21,9 +22,8 @@ from raykd.figures import (
     score_values,
     scores_of,
 )
-from raykd.front import front_of
+from raykd.figures.trial import Trial, score_name_of, targets_of
 from raykd.report.table import languages_of
-from raykd.trial import Trial, score_name_of, targets_of
 
 TEXT = ("state", "role", "objective", "message")
 WHOLE = ("count", "bytes")

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from raykd.counted import counted
-from raykd.figures import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
-from raykd.front import as_many_steps
+from raykd.figures.front import as_many_steps
+from raykd.figures.table import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
+from raykd.figures.trial import Teacher, Trial, score_label_of, teacher_score
 from raykd.report.form import apart, costs_in_words, gain, percent, share
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.labels_alone import (
@@ -19,7 +20,6 @@ from raykd.report.labels_alone import (
     text_alone,
     weakness,
 )
-from raykd.trial import Teacher, Trial, score_label_of, teacher_score
 
 FEW = 300
 """Labels of dev (spans, words or sentences) below which a score moves by a point when a handful of them do."""

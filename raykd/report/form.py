@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from raykd.figures import COLUMNS, COSTS, Figure, Form
-from raykd.trial import Scored
+from raykd.figures.table import COLUMNS, COSTS, Figure, Form
+from raykd.figures.trial import Scored
 
 NONE = "–"
 LANGUAGES_SD = "languages sd"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from raykd.figures import DEV, OBJECTIVES, PARAMETERS, Directions, latency_searched
-from raykd.front import confirmed, front_of, gold_twin
-from raykd.results import GROUPS, Group, Part
-from raykd.trial import Teacher, Trial, teacher_score
+from raykd.figures.front import confirmed, front_of, gold_twin
+from raykd.figures.results import GROUPS, Group, Part
+from raykd.figures.table import DEV, OBJECTIVES, PARAMETERS, Directions, latency_searched
+from raykd.figures.trial import Teacher, Trial, teacher_score
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from html import escape
 from textwrap import wrap
 
+from raykd.figures.results import Part
+from raykd.figures.trial import Scored, Teacher, Trial
 from raykd.report.form import costs_in_words, gain, main_costs, percent, spread
 from raykd.report.front_rows import FrontRow
-from raykd.results import Part
-from raykd.trial import Scored, Teacher, Trial
 
 WIDTH = 76
 """Characters of a line."""

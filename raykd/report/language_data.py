@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from raykd.figures.results import Part
+from raykd.figures.trial import Scored, Teacher, Trial
 from raykd.report.front_rows import FrontRow
-from raykd.results import Part
-from raykd.trial import Scored, Teacher, Trial
 
 Labels = Mapping[int, Mapping[str, int]]
 """Trial → language → how many labels its training text has; languages without any are left out."""

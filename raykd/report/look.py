@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import plotly.graph_objects as go
 
-from raykd.trial import Trial
+from raykd.figures.trial import Trial
 
 COLOURS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {

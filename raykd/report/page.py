@@ -10,7 +10,9 @@ from types import MappingProxyType
 
 import plotly.graph_objects as go
 
-from raykd.figures import (
+from raykd.figures.front import candidates
+from raykd.figures.results import Part
+from raykd.figures.table import (
     BYTES,
     LATENCY,
     OBJECTIVES,
@@ -21,7 +23,16 @@ from raykd.figures import (
     read_of_any,
     selecting,
 )
-from raykd.front import candidates
+from raykd.figures.trial import (
+    Scored,
+    Teacher,
+    Trial,
+    outside_of,
+    score_label_of,
+    score_name_of,
+    targets_of,
+    teacher_score,
+)
 from raykd.report.cost_notes import cost_notes
 from raykd.report.curve_data import Curves
 from raykd.report.findings import GOOD_ENOUGH, judge
@@ -37,17 +48,6 @@ from raykd.report.provenance import Provenance
 from raykd.report.search_picture import Importances, importance_picture, scores_picture, volume_picture
 from raykd.report.stopped import Stopped, stopped_table
 from raykd.report.table import headline, languages_of
-from raykd.results import Part
-from raykd.trial import (
-    Scored,
-    Teacher,
-    Trial,
-    outside_of,
-    score_label_of,
-    score_name_of,
-    targets_of,
-    teacher_score,
-)
 
 AGAIN_S = 30
 """Seconds after which the page of a sweep that runs is loaded again."""

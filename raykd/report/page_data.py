@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from raykd.figures.trial import Teacher, Trial, score_label_of
 from raykd.report.curve_data import Curves, curve_data, every_nth
 from raykd.report.findings import Judgement
 from raykd.report.hover import hover
 from raykd.report.language_data import Labels, Languages
 from raykd.report.look import DARK, Look
-from raykd.trial import Teacher, Trial, score_label_of
 
 
 def students_of(trials: Sequence[Trial], judged: Judgement) -> list[Trial]:

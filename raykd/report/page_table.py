@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from raykd.figures import (
+from raykd.figures.results import GROUPS, Group, Part
+from raykd.figures.table import (
     DEV,
     OBJECTIVES,
     TARGET,
@@ -18,11 +19,10 @@ from raykd.figures import (
     language_values,
     scores_of,
 )
+from raykd.figures.trial import Scored, Teacher, Trial
 from raykd.report.form import FORMS, LANGUAGES_SD, change, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
 from raykd.report.look import LOOKS, Look
-from raykd.results import GROUPS, Group, Part
-from raykd.trial import Scored, Teacher, Trial
 
 Cell = tuple[str, float | str | None]
 """What is shown, and what the column sorts by."""

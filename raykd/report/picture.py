@@ -16,8 +16,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from raykd.figures import LATENCY, OBJECTIVES, PARAMETERS, Directions, Figure, latency_searched
-from raykd.front import candidates
+from raykd.figures.front import candidates
+from raykd.figures.results import Part
+from raykd.figures.table import LATENCY, OBJECTIVES, PARAMETERS, Directions, Figure, latency_searched
+from raykd.figures.trial import Teacher, Trial, score_label_of, teacher_score
 from raykd.report.findings import without_front
 from raykd.report.form import in_words, percent
 from raykd.report.front_rows import FrontRow, front_rows
@@ -25,8 +27,6 @@ from raykd.report.hover import WIDTH, teacher_hover
 from raykd.report.look import FONT, GOLD, GREY, INK, PAPER, QUIET, SHIP, TIE, Look, dress, looks
 from raykd.report.stopped import Stopped
 from raykd.report.window import Window, window_of
-from raykd.results import Part
-from raykd.trial import Teacher, Trial, score_label_of, teacher_score
 
 SMALLEST, LARGEST = 11.0, 31.0
 """Marker diameters in pixels; area is in proportion to the number of parameters between them."""

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from raykd.figures import DEV, TARGET_DEV, Directions, selecting
-from raykd.front import candidates, front_of, hypervolumes
+from raykd.figures.front import candidates, front_of, hypervolumes
+from raykd.figures.table import DEV, TARGET_DEV, Directions, selecting
+from raykd.figures.trial import Teacher, Trial, score_label_of, score_name_of
 from raykd.report.look import FONT, GOLD, GREY, INK, LOOKS, PAPER, dress
-from raykd.trial import Teacher, Trial, score_label_of, score_name_of
 
 MOST_SETTINGS = 15
 """Settings that are shown, the most important ones."""

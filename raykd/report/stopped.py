@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from raykd.counted import counted
+from raykd.figures.trial import Trial, score_label_of
 from raykd.report.form import NONE, percent
-from raykd.trial import Trial, score_label_of
 
 Epochs = Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Trial → run → the metrics of its epochs."""

@@ -11,7 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from raykd.figures import (
+from raykd.figures.results import Group
+from raykd.figures.table import (
     DEV,
     OBJECTIVES,
     TARGET,
@@ -24,12 +25,11 @@ from raykd.figures import (
     read_of_any,
     scores_of,
 )
+from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, score_name_of, targets_of
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
 from raykd.report.form import LANGUAGES_SD, NONE, apart, change, gain, percent, share, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
-from raykd.results import Group
-from raykd.trial import Scored, Teacher, Trial, score_label_of, score_name_of, targets_of
 
 LANGUAGES = 5
 """The number of the columns of languages, which are left out first."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raykd.conditions import TEACHER, Condition, ConditionError, value_of
-from raykd.conditions import parse as parse_condition
 from raykd.errors import Fault, SpecError
-from raykd.figures import DEV, selecting, selection_fault
+from raykd.figures.conditions import TEACHER, Condition, ConditionError, value_of
+from raykd.figures.conditions import parse as parse_condition
+from raykd.figures.table import DEV, selecting, selection_fault
+from raykd.figures.trial import Trial
 from raykd.report.form import apart, plain
 from raykd.report.front_rows import FrontRow
-from raykd.trial import Trial
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from raykd.figures import Directions
-from raykd.front import GOLD, front_of
+from raykd.figures.front import GOLD, front_of
+from raykd.figures.table import Directions
+from raykd.figures.trial import section
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Trials
 from raykd.sweep.settings import Setting
-from raykd.trial import section
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from statistics import fmean
 
+from raykd.figures.trial import Trial
 from raykd.sweep.spec import BudgetConfig
-from raykd.trial import Trial
 
 
 class Budget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from raykd.front import confirmation, front_of
+from raykd.figures.front import confirmation, front_of
 from raykd.sweep.baseline import Twin
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record

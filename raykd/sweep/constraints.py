@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from raykd.conditions import OVER_GOLD, Condition, ConditionError, parse
-from raykd.figures import DEV
-from raykd.trial import Trial
+from raykd.figures.conditions import OVER_GOLD, Condition, ConditionError, parse
+from raykd.figures.table import DEV
+from raykd.figures.trial import Trial
 
 KNOWN_LATER = f"{OVER_GOLD} is known after the search, when the baseline is trained; ask --where for it"
 

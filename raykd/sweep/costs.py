@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from raykd.cost_grid import Grid, grid_of
+from raykd.cluster.listener import Listener
+from raykd.cluster.topology import Topology
 from raykd.counted import counted
 from raykd.errors import RunError
-from raykd.figures import EXPORTED, GPU_RUNTIMES, Runtime, runtimes_of
-from raykd.results import Cost
-from raykd.runs.cost import GPU, find_cost, shape_key
-from raykd.runs.latency import hardware
-from raykd.runs.measurement import check_gpu, measure_all
-from raykd.runs.progress import Listener
-from raykd.runs.run import Run
-from raykd.runs.topology import Topology
+from raykd.figures.cost_grid import Grid, grid_of
+from raykd.figures.results import Cost
+from raykd.figures.table import EXPORTED, GPU_RUNTIMES, Runtime, runtimes_of
+from raykd.precompute.cost import GPU, find_cost, shape_key
+from raykd.precompute.latency import hardware
+from raykd.precompute.measurement import check_gpu, measure_all
+from raykd.recipes.run import Run
 from raykd.sweep.outcome import against_teachers, with_cost
 from raykd.sweep.settings import Setting, joined_cost
 from raykd.sweep.sweep import Sweep

@@ -11,11 +11,11 @@ import json
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from raykd.cluster.listener import RunEpoch
 from raykd.objectives import ObjectiveConfig
-from raykd.runs.plan_length import PlanLength, StageLength
-from raykd.runs.progress import RunEpoch
-from raykd.runs.run import Run, validated
+from raykd.recipes.run import Run, validated
 from raykd.sweep.stopping import Point
+from raykd.training.plan_length import PlanLength, StageLength
 
 
 class RunCourse:

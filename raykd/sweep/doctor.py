@@ -15,11 +15,14 @@ from typing import Any
 
 import torch
 
-from raykd.cache import fresh_copies
 from raykd.corpora.corpus import open_corpus
 from raykd.corpora.sources import SOURCES, read_note
 from raykd.errors import OtherVersionError, RaykdError, StoreError
-from raykd.layout import (
+from raykd.figures.results import Cost, RunResult
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import vocabulary_from
+from raykd.storage.cache import fresh_copies
+from raykd.storage.layout import (
     CHECKPOINT,
     CORPUS,
     EMBEDDINGS,
@@ -39,18 +42,15 @@ from raykd.layout import (
     VOCABULARY,
     WEIGHTS,
 )
-from raykd.results import Cost, RunResult
-from raykd.runs.checkpoint import read_checkpoint
-from raykd.runs.embeddings import open_embeddings
-from raykd.runs.encoded import open_encoded
-from raykd.runs.labels import labels_from
-from raykd.runs.models import check_weights, is_trained
-from raykd.runs.run import Run
-from raykd.runs.vocabularies import vocabulary_from
-from raykd.sealed import OTHER_VERSION
-from raykd.storage import Storage
+from raykd.storage.sealed import OTHER_VERSION
+from raykd.storage.store import Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
+from raykd.training.checkpoint import read_checkpoint
+from raykd.training.embeddings import open_embeddings
+from raykd.training.encoded import open_encoded
+from raykd.training.labels import labels_from
+from raykd.training.models import check_weights, is_trained
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 
 

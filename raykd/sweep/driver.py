@@ -6,19 +6,18 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from raykd.cluster.executor import Scheduler, work
+from raykd.cluster.growth import places
+from raykd.cluster.listener import Listener
+from raykd.cluster.placement import concurrency, group_of, keeps_slots, preflight
+from raykd.cluster.topology import Topology
 from raykd.errors import RunError
-from raykd.front import front_of
-from raykd.runs.execute import find_result, keep_place, missing_results
-from raykd.runs.executor import Scheduler, work
-from raykd.runs.growth import places
-from raykd.runs.placement import concurrency, group_of, keeps_slots, preflight
-from raykd.runs.precompute import Precomputed
-from raykd.runs.prepare import recipe_needs
-from raykd.runs.progress import Listener
-from raykd.runs.resources import Resources, RunRole
-from raykd.runs.run import Run
-from raykd.runs.topology import Topology
-from raykd.runs.transfer import compute_features, compute_transfer
+from raykd.figures.front import front_of
+from raykd.figures.trial import UNFINISHED, Teacher, Trial, teacher_score
+from raykd.precompute.plan import Precomputed
+from raykd.precompute.transfer import compute_features, compute_transfer
+from raykd.recipes.resources import Resources, RunRole
+from raykd.recipes.run import Run
 from raykd.sweep.baseline import twins_of_sweep, worth_a_baseline
 from raykd.sweep.budget import Budget
 from raykd.sweep.confirm import confirm_front, with_seeds
@@ -32,7 +31,8 @@ from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import refuse_unlearnt, save_teachers
 from raykd.tracking.tracker import Tracker
-from raykd.trial import UNFINISHED, Teacher, Trial, teacher_score
+from raykd.training.execute import find_result, keep_place, missing_results
+from raykd.training.prepare import recipe_needs
 
 
 def run_sweep(

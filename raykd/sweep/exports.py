@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raykd.runs.run import Run
+from raykd.figures.trial import Trial
+from raykd.recipes.run import Run
 from raykd.sweep.records import SweepRecords
-from raykd.trial import Trial
 
 
 @dataclass(frozen=True)

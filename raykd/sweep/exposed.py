@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-from raykd.runs.prometheus import count, gauge
+from raykd.cluster.prometheus import count, gauge
+from raykd.figures.trial import Role, State
 from raykd.sweep.status import Status
-from raykd.trial import Role, State
 
 
 class Exposed:

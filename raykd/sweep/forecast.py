@@ -1,4 +1,4 @@
-"""How long a sweep will take, from how fast its models train and label on this machine (`runs/cost.py`)."""
+"""How long a sweep will take, from how fast its models train and label on this machine (`precompute/cost.py`)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.vocabulary import count_words
-from raykd.figures import TORCH_LATENCY_BATCH, TRAINING_SPEED
+from raykd.figures.table import TORCH_LATENCY_BATCH, TRAINING_SPEED
 from raykd.objectives import ObjectiveConfig
-from raykd.runs.data import corpus_of
-from raykd.runs.execute import missing_results
-from raykd.runs.features import Reading, readings
-from raykd.runs.latency import BATCH, PIECES
-from raykd.runs.live import live_needs
-from raykd.runs.run import Run, validated
-from raykd.runs.stored_features import encoder_ids
-from raykd.runs.vocabularies import open_vocabulary
+from raykd.precompute.features import Reading, readings
+from raykd.precompute.latency import BATCH, PIECES
+from raykd.recipes.run import Run, validated
+from raykd.recipes.vocabularies import open_vocabulary
 from raykd.signals import Need
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.course import RunCourse, unfreezing_steps
 from raykd.sweep.sweep import Sweep
+from raykd.training.data import corpus_of
+from raykd.training.execute import missing_results
+from raykd.training.live import live_needs
+from raykd.training.stored_features import encoder_ids
 
 WORD_PIECES = 1.35
 """Pieces of a word of a frozen encoder, whose text has not been cut into pieces yet."""
@@ -44,7 +44,7 @@ KEPT = ("confirm", "baseline")
 RUN_S = 2.0
 """Of a run: its start, reading its text, writing its model."""
 STEP_S = 0.005
-"""Of an optimiser step beside what `runs/cost.py` times: its batch is gathered, its objective computed."""
+"""Of an optimiser step beside what `precompute/cost.py` times: its batch is gathered, its objective computed."""
 REPORT_S = 5.0
 """Of the end of a sweep: the front's page and files."""
 MODEL_S = 6.0

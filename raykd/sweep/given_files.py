@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from raykd.errors import Fault, MissingError, SpecError, StoreError
-from raykd.runs.run import find_start
+from raykd.recipes.run import find_start
 from raykd.spec import Document, covering
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.spec import SweepFile, plain_sweep
 from raykd.sweep.sweep_faults import leaves
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from raykd.trial import Trial
+from raykd.figures.trial import Trial
 
 FEWEST_ALL, FEWEST_MOST = 4, 6
 """So many trials have to have ended before it is said that all of them fail; that more than half fail alike."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raykd.figures import TRAINING_SPEED, TRAINING_SPEED_GPU
-from raykd.runs.models import is_trained
-from raykd.runs.placement import group_of
-from raykd.runs.resources import RunRole
-from raykd.runs.run import Run
-from raykd.runs.topology import Topology
+from raykd.cluster.placement import group_of
+from raykd.cluster.topology import Topology
+from raykd.figures.table import TRAINING_SPEED, TRAINING_SPEED_GPU
+from raykd.recipes.resources import RunRole
+from raykd.recipes.run import Run
 from raykd.sweep.sweep import Sweep
+from raykd.training.models import is_trained
 
 ROLES: tuple[RunRole, ...] = ("teachers", "students")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from raykd.figures import Directions, objective_values
-from raykd.front import candidates
+from raykd.figures.front import candidates
+from raykd.figures.table import Directions, objective_values
 from raykd.spec import Choice, IntRange, labels, search_of
 from raykd.spec.search import Search
 from raykd.sweep.records import Record

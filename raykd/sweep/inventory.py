@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from raykd.errors import OtherVersionError, RaykdError
-from raykd.front import front_of
-from raykd.layout import WRITTEN
-from raykd.storage import Stamp, Storage
+from raykd.figures.front import front_of
+from raykd.figures.trial import has_ended
+from raykd.storage.layout import WRITTEN
+from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import holder
 from raykd.sweep.records import SweepRecords, sweeps_in
-from raykd.trial import has_ended
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from raykd.errors import StoreError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 NAME = "lease.json"
 WORKING = "working"

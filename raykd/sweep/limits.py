@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from raykd.conditions import OBJECTIVE
 from raykd.counted import counted
 from raykd.errors import SpecError
-from raykd.runs.cost import find_cost
-from raykd.runs.run import Run
+from raykd.figures.conditions import OBJECTIVE
+from raykd.figures.trial import Trial
+from raykd.precompute.cost import find_cost
+from raykd.recipes.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.forecast import Forecast
 from raykd.sweep.outcome import against_teachers
 from raykd.sweep.settings import joined_cost
 from raykd.sweep.sweep import Sweep
-from raykd.trial import Trial
 
 AFTER = ("trials", "confirm", "baseline")
 """The phases that a budget shortens."""

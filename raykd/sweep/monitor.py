@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from raykd.cluster.listener import RunEpoch, Unit
 from raykd.errors import RaykdError
-from raykd.figures import DEV, LATENCY, PARAMETERS
+from raykd.figures.table import DEV, LATENCY, PARAMETERS
+from raykd.figures.trial import Trial
 from raykd.redact import redacted
-from raykd.runs.progress import RunEpoch, Unit
 from raykd.sweep.phase_progress import OpenUnit, PhaseProgress
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
-from raykd.trial import Trial
 
 EVERY_S = 5.0
 """Seconds between two looks of those that watch."""

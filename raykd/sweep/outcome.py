@@ -7,12 +7,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from raykd.cost_grid import Grid
-from raykd.figures import COSTS, over_models
-from raykd.results import Cost, RunResult, Scores
-from raykd.runs.recipe import SEED
-from raykd.runs.run import Run
-from raykd.trial import Teacher, Trial
+from raykd.figures.cost_grid import Grid
+from raykd.figures.results import Cost, RunResult, Scores
+from raykd.figures.table import COSTS, over_models
+from raykd.figures.trial import Teacher, Trial
+from raykd.recipes.recipe import SEED
+from raykd.recipes.run import Run
 
 PLAIN = ("all", "dev", None)
 """What `layers`, `select` and `head` of a stage are where nothing is said."""

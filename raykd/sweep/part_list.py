@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from raykd.errors import StoreError
-from raykd.layout import CORPUS, MANIFEST, MODEL, RESULT
-from raykd.results import RunResult
-from raykd.storage import Stamp, Storage
+from raykd.figures.results import RunResult
+from raykd.storage.layout import CORPUS, MANIFEST, MODEL, RESULT
+from raykd.storage.store import Stamp, Storage
 from raykd.sweep.records import sweeps_in
 from raykd.sweep.uses import Part, parts_of, used_by
 from raykd.transfer import read_manifest

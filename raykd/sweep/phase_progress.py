@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from raykd.cluster.listener import Unit
 from raykd.redact import redacted
-from raykd.runs.progress import Unit
 from raykd.sweep.status import PhaseStatus
 
 EARLIEST_S = 3.0

@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from raykd.cost_grid import Grid
-from raykd.figures import Directions, latency_searched
-from raykd.front import front_of, hypervolume_of
-from raykd.results import Cost, RunResult
-from raykd.runs.execute import find_result
-from raykd.runs.progress import Listener, Unit
-from raykd.runs.run import Run
+from raykd.cluster.listener import Listener, Unit
+from raykd.figures.cost_grid import Grid
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.results import Cost, RunResult
+from raykd.figures.table import Directions, latency_searched
+from raykd.figures.trial import Role, Trial
+from raykd.recipes.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.course import run_epoch
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.settings import Setting
-from raykd.trial import Role, Trial
+from raykd.training.execute import find_result
 
 if TYPE_CHECKING:
     from raykd.tracking.tracker import Tracker

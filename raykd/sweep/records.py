@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from raykd.cost_grid import Grid
 from raykd.counted import counted
 from raykd.errors import StoreError
-from raykd.figures import OBJECTIVES, Directions
-from raykd.layout import CORPUS, MODEL, RESULT
+from raykd.figures.cost_grid import Grid
+from raykd.figures.results import RunResult
+from raykd.figures.table import OBJECTIVES, Directions
+from raykd.figures.trial import Teacher, Trial, set_apart
+from raykd.recipes.run import Run, validated
+from raykd.recipes.stated import CardConfig
 from raykd.redact import redacted
-from raykd.results import RunResult
-from raykd.runs.run import Run, validated
-from raykd.runs.stated import CardConfig
-from raykd.storage import Storage
+from raykd.storage.layout import CORPUS, MODEL, RESULT
+from raykd.storage.store import Storage
 from raykd.sweep.lease import Lease
 from raykd.sweep.status import FILE as STATUS
 from raykd.sweep.status import Status
-from raykd.trial import Teacher, Trial, set_apart
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """The names that a sweep may have: one word of a path."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from raykd.errors import StoreError
-from raykd.storage import Stamp, Storage
+from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import held
 from raykd.sweep.records import NAME, sweeps_in

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from raykd.runs.checkpoint import reported_epochs
-from raykd.runs.executor import Job, Outcome, Scheduler, Wait
-from raykd.runs.progress import Listener, Unit
-from raykd.runs.run import Run
+from raykd.cluster.executor import Job, Outcome, Scheduler, Wait
+from raykd.cluster.listener import Listener, Unit
+from raykd.figures.trial import STRATEGY, UNFINISHED, Role, Trial
+from raykd.recipes.run import Run
 from raykd.sweep.course import run_epoch
 from raykd.sweep.giving_up import reason_to_give_up
 from raykd.sweep.outcome import finished, flat_settings, seed_paths, with_cost
@@ -20,7 +20,7 @@ from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
 from raykd.sweep.stopper import Stopper
 from raykd.tasks import TASKS
-from raykd.trial import STRATEGY, UNFINISHED, Role, Trial
+from raykd.training.checkpoint import reported_epochs
 
 # A sampler that proposes only settings that were tried or miss a constraint has exhausted the space, or nearly so.
 MOST_REPEATS = 100

@@ -11,12 +11,17 @@ from typing import Any, TypeVar
 from raykd.corpora import Corpus, read_corpus
 from raykd.corpora.config import CorpusConfig
 from raykd.errors import RunError
-from raykd.figures import over_models
+from raykd.figures.results import Cost, RunResult, Scores
+from raykd.figures.table import over_models
+from raykd.precompute.cost import find_cost
 from raykd.progress import with_progress
-from raykd.results import Cost, RunResult, Scores
-from raykd.runs.cost import find_cost
-from raykd.runs.execute import find_result
-from raykd.runs.prepare import (
+from raykd.recipes.run import Run
+from raykd.signals import Need
+from raykd.spec import covering
+from raykd.storage.store import Storage
+from raykd.sweep.spec import PREPARED, SweepFile, plain_sweep, preparation_trees
+from raykd.training.execute import find_result
+from raykd.training.prepare import (
     Preparation,
     Read,
     prepare,
@@ -25,11 +30,6 @@ from raykd.runs.prepare import (
     step_needs,
     transfer_needs,
 )
-from raykd.runs.run import Run
-from raykd.signals import Need
-from raykd.spec import covering
-from raykd.storage import Storage
-from raykd.sweep.spec import PREPARED, SweepFile, plain_sweep, preparation_trees
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raykd.runs.processor import lacks_bf16, processor
+from raykd.precompute.processor import lacks_bf16, processor
 from raykd.spec import Document, covering
 from raykd.sweep.spec import SweepFile, plain_sweep
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from raykd.layers.optimisation import Duration, with_an_end
 from raykd.spec import Document, covering
 from raykd.sweep.spec import plain_sweep, planned_trials
-from raykd.training import Duration, with_an_end
 
 AMOUNTS = frozenset(
     # Sentences, lengths of training, runs, sizes of models, time.

@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.figures import (
+from raykd.figures.table import (
     Direction,
     Directions,
     default_objectives,
 )
 from raykd.identity import identity
 from raykd.objectives import Top1
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.stated import CardConfig
 from raykd.redact import redacted
-from raykd.runs.recipe import Recipe
-from raykd.runs.stated import CardConfig
 from raykd.spec import Document, Frozen, KeyPath, assignments, dotted, grid_size
 from raykd.sweep.records import NAME
 from raykd.sweep.stopping import StoppingConfig

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from raykd.errors import StoreError
-from raykd.front import front_of
+from raykd.figures.front import front_of
 from raykd.spec import MisfitError, fitted, flat, searched_paths
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.records import SweepRecords
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raykd.figures import COSTS, Directions, objective_values
-from raykd.results import RunResult
-from raykd.runs.run import Run
+from raykd.figures.results import RunResult
+from raykd.figures.table import COSTS, Directions, objective_values
+from raykd.figures.trial import Trial
+from raykd.recipes.run import Run
 from raykd.sweep.course import RunCourse
 from raykd.sweep.stopping import Course, Place, StoppingConfig, reason_to_stop
-from raykd.trial import Trial
 
 Epochs = Mapping[str, Sequence[Mapping[str, Any]]]
 """Run → the metrics of its epochs."""

@@ -26,8 +26,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from raykd.front import dominated_share
-from raykd.pareto import Direction, epsilon_net, fronts, non_dominated
+from raykd.figures.front import dominated_share
+from raykd.figures.pareto import Direction, epsilon_net, fronts, non_dominated
 from raykd.spec import Frozen
 
 QUANTILE = 0.9

@@ -13,11 +13,11 @@ import optuna
 from optuna.distributions import distribution_to_json, json_to_distribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from raykd.figures import OBJECTIVES, objective_values
+from raykd.figures.table import OBJECTIVES, objective_values
+from raykd.figures.trial import Trial
 from raykd.spec import FloatRange, IntRange, assignments, resolve
 from raykd.sweep.records import Record
 from raykd.sweep.spec import SearchConfig
-from raykd.trial import Trial
 
 # Random settings before TPE models them: few, because a sweep is short; more when there are more objectives.
 STARTUP_PER_OBJECTIVE = 3

@@ -7,17 +7,17 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
+from raykd.cluster.nodes import Nodes
+from raykd.figures.results import Cost
+from raykd.figures.trial import UNFINISHED
 from raykd.identity import identity
-from raykd.results import Cost
-from raykd.runs.cost import shape_key
-from raykd.runs.nodes import Nodes
-from raykd.runs.precompute import PrecomputePlan
-from raykd.runs.prepare import PlannedTeacher, Preparation
-from raykd.runs.resources import taken
-from raykd.runs.run import Run
-from raykd.runs.transfer import transfer_plan
+from raykd.precompute.cost import shape_key
+from raykd.precompute.plan import PrecomputePlan
+from raykd.precompute.transfer import transfer_plan
+from raykd.recipes.resources import taken
+from raykd.recipes.run import Run
 from raykd.spec import Document, assignments, covering
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.settings import Prepared, Setting, Settings, known_cost
@@ -32,8 +32,8 @@ from raykd.sweep.spec import (
 from raykd.sweep.starts import Starts, starts_of
 from raykd.sweep.sweep_faults import check_sweep
 from raykd.tasks.majority import majority_scores
+from raykd.training.prepare import PlannedTeacher, Preparation
 from raykd.transfer import Text
-from raykd.trial import UNFINISHED
 
 T = TypeVar("T")
 

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from raykd.conditions import ConditionError, parse
 from raykd.counted import counted
 from raykd.errors import Fault, SpecError
-from raykd.figures import EXPORTED, TARGET_DEV, WALL_S, Directions, Figure, objective_fault
+from raykd.figures.conditions import ConditionError, parse
+from raykd.figures.table import EXPORTED, TARGET_DEV, WALL_S, Directions, Figure, objective_fault
+from raykd.recipes.recipe_faults import recipe_faults
 from raykd.redact import redacted
-from raykd.runs.recipe_faults import recipe_faults
 from raykd.spec import Document, KeyPath, check, grid_size, is_searched
 from raykd.sweep.constraints import constraint_fault
 from raykd.sweep.spec import (

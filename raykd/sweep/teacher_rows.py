@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from raykd.cluster.listener import Listener
 from raykd.corpora import Corpus
 from raykd.corpora.report import label_counts
 from raykd.counted import counted
 from raykd.errors import UnlearntError
-from raykd.runs.execute import find_result
-from raykd.runs.progress import Listener
-from raykd.runs.run import Run
+from raykd.figures.trial import Teacher, scores_of
+from raykd.recipes.run import Run
 from raykd.sweep.outcome import teacher_row
 from raykd.sweep.records import TrainingLabels
 from raykd.sweep.sweep import Sweep
-from raykd.trial import Teacher, scores_of
+from raykd.training.execute import find_result
 
 FEW_LABELS = 20
 """Labels of dev below which finding none of them proves nothing: a teacher that finds one in seven misses twenty in a

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from raykd.cluster.listener import Listener, unit_here
 from raykd.counted import counted
-from raykd.front import front_of, gold_twin
+from raykd.deploy.export import Exported, export_run
+from raykd.figures.front import front_of, gold_twin
+from raykd.figures.trial import Trial
+from raykd.recipes.run import objective_name
 from raykd.redact import redacted
-from raykd.runs.export import Exported, export_run
-from raykd.runs.progress import Listener, unit_here
-from raykd.runs.run import objective_name
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.exports import seeds_of
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import SweepRecords
@@ -24,7 +25,6 @@ from raykd.sweep.spec import search_identity
 from raykd.sweep.sweep import Sweep
 from raykd.tracking.origin import git_commit
 from raykd.tracking.tracker import Tracker
-from raykd.trial import Trial
 
 Card = Callable[[Exported], str]
 """What makes the model card of an export."""

@@ -15,18 +15,28 @@ from dataclasses import dataclass
 from raykd.corpora.sentence import PARTS
 from raykd.corpora.sources import SOURCES, read_note
 from raykd.errors import OtherVersionError, StoreError
-from raykd.layout import COMPLETING, EMBEDDINGS, ENCODED, ENCODERS, ID, MANIFEST, MODEL, OWN_LABELS, WRITTEN
-from raykd.runs.embeddings import embeddings_id
-from raykd.runs.encoded import encoded_id
-from raykd.runs.models import signals_id
-from raykd.runs.run import Run
-from raykd.runs.stored_features import FEATURES, encoder_ids, text_ids
-from raykd.storage import Stamp, Storage
+from raykd.figures.trial import may_go_on
+from raykd.recipes.run import Run
+from raykd.storage.layout import (
+    COMPLETING,
+    EMBEDDINGS,
+    ENCODED,
+    ENCODERS,
+    ID,
+    MANIFEST,
+    MODEL,
+    OWN_LABELS,
+    WRITTEN,
+)
+from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held, refuse_if_working
 from raykd.sweep.records import SweepRecords, sweeps_in
+from raykd.training.embeddings import embeddings_id
+from raykd.training.encoded import encoded_id
+from raykd.training.models import signals_id
+from raykd.training.stored_features import FEATURES, encoder_ids, text_ids
 from raykd.transfer import read_manifest, signal_id
-from raykd.trial import may_go_on
 
 RUN_ID = re.compile(rf"run-{ID}")
 MISNAMED = "misnamed"

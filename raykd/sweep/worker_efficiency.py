@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raykd.figures import TRAINING_SPEED
-from raykd.runs.cost import shape_key
-from raykd.runs.latency import BATCH, PIECES
-from raykd.runs.models import build_model
-from raykd.runs.run import Run
-from raykd.runs.scaling import Gradients, Network, Step, all_reduce_s, strong_efficiency, strong_tokens
-from raykd.runs.stages import train_only
+from raykd.cluster.scaling import Gradients, Network, Step, all_reduce_s, strong_efficiency, strong_tokens
+from raykd.figures.table import TRAINING_SPEED
+from raykd.precompute.cost import shape_key
+from raykd.precompute.latency import BATCH, PIECES
+from raykd.recipes.run import Run
 from raykd.sweep.forecast import STEP_S
 from raykd.sweep.sweep import Sweep
+from raykd.training.models import build_model
+from raykd.training.stages import train_only
 
 UPDATE_S = 4.5e-9
 """Seconds in which Adam updates a parameter, of any batch and on every worker (benchmarks/ddp_simulation.py)."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.tags import TagSet
+    from raykd.figures.results import Group, Score
     from raykd.layers import Output
-    from raykd.results import Group, Score
 
 Labels = Sequence[Sequence[str]]
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.encoding import EncodedText
     from raykd.corpora.pieces import Vocabulary
+    from raykd.figures.results import Group, Score
     from raykd.layers import Output
-    from raykd.results import Group, Score
 
 
 class Guess(NamedTuple):

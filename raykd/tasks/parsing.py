@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.tags import TagSet
+    from raykd.figures.results import Group, Score
     from raykd.layers import Output
-    from raykd.results import Group, Score
 
 PUNCT = "PUNCT"
 """The part of speech of punctuation in Universal Dependencies."""

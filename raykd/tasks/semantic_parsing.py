@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.tags import TagSet
+    from raykd.figures.results import Group, Score
     from raykd.layers import Output
-    from raykd.results import Group, Score
 
 BESIDE: Mapping[str, Callable[[Sequence[Parse], Sequence[Parse]], float]] = MappingProxyType(
     {"intent_accuracy": root_accuracy, "well_formed": well_formed}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.layers.arcs import ParserHead
+from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.second_order import SecondOrderParserHead
 from raykd.layers.tagger_config import Size
 from raykd.teachers.bilstm_crf import BiLSTMTeacher
-from raykd.training import TrainingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ from raykd.layers import BiLSTM
 from raykd.layers.contextual import Context
 from raykd.layers.heads import head_of
 from raykd.layers.model import checked_layer
+from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.teachers.ensemble import Seeded
-from raykd.training import Duration, TrainingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from raykd.layers.hf_config import HFConfig
 from raykd.layers.hf_masked_lm import masked_language_model, rebuilt_masked_lm
+from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
-from raykd.training import Duration, TrainingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

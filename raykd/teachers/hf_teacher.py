@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from raykd.layers.checkpoint import refuse_unreadable
 from raykd.layers.hf_classifier import CLASSES, classifier, rebuilt
 from raykd.layers.hf_config import HFConfig
+from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
-from raykd.training import Duration, TrainingConfig
 
 if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet

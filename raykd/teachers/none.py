@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Literal, Self
 
 from raykd.corpora.vocabulary import WordConfig
+from raykd.layers.optimisation import TrainingConfig
 from raykd.spec import Frozen
-from raykd.training import TrainingConfig
 
 
 class NoTeacher(Frozen):
@@ -28,7 +28,7 @@ class NoTeacher(Frozen):
 
     @property
     def tokenizer(self) -> WordConfig:
-        """There is none; a student that asks for its teacher's is refused (`runs/student_faults.py`)."""
+        """There is none; a student that asks for its teacher's is refused (`recipes/student_faults.py`)."""
         return WordConfig(kind="word")
 
     def pinned(self, language: str | None = None) -> Self:

@@ -15,9 +15,9 @@ from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
-from raykd.figures import COSTS, DEV, TARGET_DEV, language_values, score_values, scores_of
+from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_values, scores_of
+from raykd.figures.trial import Scored, Trial
 from raykd.tracking.registry import StudentModel
-from raykd.trial import Scored, Trial
 
 # MLflow's limits of one key and one value.
 KEY_LENGTH, VALUE_LENGTH = 250, 6000

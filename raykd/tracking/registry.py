@@ -14,7 +14,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 SHIP, SET_BY_RAYKD, NOWHERE = "ship", "raykd.ship", "none"
-OF_TRIAL = ("raykd.trial", "run_id", "objective", "shape")
+OF_TRIAL = ("raykd.figures.trial", "run_id", "objective", "shape")
 """Tags of a trial's run that its version has too."""
 
 

@@ -4,7 +4,7 @@ The driver never waits for the server (`delivery.py`). A server that dies or han
 is kept, written when it answers again, and named by `close` if it never does. After `kill -9` of the driver the next
 one finds parent and children again by their tags; recording finished trials once more changes nothing.
 
-Names in MLflow: results have the names of `raykd/figures.py` (`dev_f1`, `latency_ms`), results by language
+Names in MLflow: results have the names of `raykd/figures/table.py` (`dev_f1`, `latency_ms`), results by language
 are below them (`dev_f1/en`), curves over epochs below `epoch/`, there the losses of each of several stages below its
 own name (`epoch/stage2_logits/loss`), the growth of the front below `front/`.
 """
@@ -26,7 +26,8 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
-from raykd.figures import COLUMNS, scores_of
+from raykd.figures.table import COLUMNS, scores_of
+from raykd.figures.trial import Teacher, Trial
 from raykd.redact import redacted
 from raykd.tracking.database import ANSWER_SECONDS
 from raykd.tracking.delivery import ANSWER_S, Delivery, reason
@@ -49,10 +50,9 @@ from raykd.tracking.registry import StudentModel, shipped
 from raykd.tracking.server import check, experiment_of, quick_requests, reachable
 from raykd.tracking.views import NOTE_TAG, file_link, run_link, score_columns, view_link
 from raykd.tracking.writer import Writer, adopt
-from raykd.trial import Teacher, Trial
 
 FLUSH_SECONDS = 5.0
-SWEEP_TAG, TRIAL_TAG, PARENT_TAG = "raykd.sweep_id", "raykd.trial", "mlflow.parentRunId"
+SWEEP_TAG, TRIAL_TAG, PARENT_TAG = "raykd.sweep_id", "raykd.figures.trial", "mlflow.parentRunId"
 TEACHER_TAG = "raykd.teacher"
 LOCAL_PAGES = "http://127.0.0.1:5000"
 """Where `mlflow ui` shows a local database."""

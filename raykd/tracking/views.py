@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from raykd.figures import COLUMNS, DEV, scores_of
+from raykd.figures.table import COLUMNS, DEV, scores_of
 
 VIEW_TAG = "mlflow.sharedViewState."
 # Without it MLflow takes the experiment for one of prompts and shows training runs only in another menu.

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raykd.layout import INDEX, MANIFEST
 from raykd.signals import SIGNALS
-from raykd.storage import Storage
+from raykd.storage.layout import INDEX, MANIFEST
+from raykd.storage.store import Storage
 from raykd.transfer.index import Index, write_index
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, find_manifest, lost_shards, write_manifest
 from raykd.transfer.names import RowRange, signal_folder, signal_id, stored_ks

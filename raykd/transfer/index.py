@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.errors import MissingError, StoreError
-from raykd.layout import INDEX
-from raykd.storage import Storage
+from raykd.storage.layout import INDEX
+from raykd.storage.store import Storage
 from raykd.transfer.manifest import AGAIN, Manifest
 from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
 from raykd.transfer.names import RowRange

@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterable, Mapping
 
 from raykd.errors import StoreError
-from raykd.layout import MANIFEST
 from raykd.signals import Need
 from raykd.spec import Frozen
-from raykd.storage import Stamp, Storage
+from raykd.storage.layout import MANIFEST
+from raykd.storage.store import Stamp, Storage
 from raykd.transfer.names import RowRange
 
 AGAIN = "run raykd precompute again"

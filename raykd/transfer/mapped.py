@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from raykd.digests import compare, file_sha256, file_state
-from raykd.storage import Storage
+from raykd.storage.digests import compare, file_sha256, file_state
+from raykd.storage.store import Storage
 
 _TRIES = 3
 

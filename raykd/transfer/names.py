@@ -21,7 +21,7 @@ from raykd.identity import identity
 from raykd.signals import SIGNALS, Need
 
 if TYPE_CHECKING:
-    from raykd.storage import Storage
+    from raykd.storage.store import Storage
 
 FORMAT = 2
 """Version of the shards and manifests; another version is another signal id and is never read as this one."""

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from raykd.errors import MissingError, RunError, StoreError
 from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.spec import Frozen
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.transfer.manifest import AGAIN, Origin, ShardEntry, damaged
 from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
 from raykd.transfer.names import FORMAT, RowRange

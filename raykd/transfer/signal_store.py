@@ -12,7 +12,7 @@ import numpy as np
 
 from raykd.errors import StoreError
 from raykd.signals import SIGNALS
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.transfer.index import Index, read_index
 from raykd.transfer.manifest import AGAIN, Manifest, damaged, read_manifest
 from raykd.transfer.names import signal_folder, stored_ks

@@ -22,8 +22,8 @@ from raykd.corpora.chunks import mapped as map_file
 from raykd.corpora.hashes import BLOCK, Lookup, distinct, first_of_each, sentence_hashes
 from raykd.errors import MissingError, StoreError
 from raykd.identity import identity
-from raykd.layout import HASHES, TEXT
-from raykd.storage import Storage
+from raykd.storage.layout import HASHES, TEXT
+from raykd.storage.store import Storage
 from raykd.transfer.names import FORMAT
 
 _TYPE = pa.large_list(pa.large_string())

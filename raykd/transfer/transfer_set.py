@@ -18,7 +18,7 @@ import torch
 from raykd.errors import SignalError
 from raykd.needs import to_read
 from raykd.signals import SIGNALS, Need, TeacherBatch
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.structures.device import sent
 from raykd.transfer.names import signal_folder
 from raykd.transfer.prefetch import Prefetched

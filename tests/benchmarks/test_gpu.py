@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from benchmarks.gpu_sections.runner import Place, Section, run_sections
-from raykd.runs.placement import Placements, preflight
-from raykd.runs.resources import Resources
-from raykd.runs.topology import Topology
+from raykd.cluster.placement import Placements, preflight
+from raykd.cluster.topology import Topology
+from raykd.recipes.resources import Resources
 from tests.patience import until
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

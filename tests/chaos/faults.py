@@ -24,9 +24,9 @@ from mlflow.tracking import MlflowClient
 
 from raykd.cli.sweep import GAPS
 from raykd.errors import StoreError
-from raykd.figures import OBJECTIVES
-from raykd.front import front_of
-from raykd.storage import Storage
+from raykd.figures.front import front_of
+from raykd.figures.table import OBJECTIVES
+from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine
 from raykd.sweep.records import SweepRecords
 from tests.chaos.full_disk import FULL_DISK

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from raykd.cli.main import main
-from raykd.storage import Storage
+from raykd.figures.trial import Trial
+from raykd.storage.store import Storage
 from raykd.sweep.records import Record, SweepRecords
-from raykd.trial import Trial
 from tests.scores import score, scores
 
 ROOT = Path(__file__).parents[2]

@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 import pytest
 
 from raykd.corpora.conll import conll_text
-from raykd.layout import RESULT
-from raykd.results import RunResult
-from raykd.runs.data import corpus_of
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare, student_runs
-from raykd.storage import Storage
-from tests.runs.small import executed, recipe, train_teachers
+from raykd.deploy.export import export_run
+from raykd.figures.results import RunResult
+from raykd.storage.layout import RESULT
+from raykd.storage.store import Storage
+from raykd.training.data import corpus_of
+from raykd.training.prepare import prepare, student_runs
 from tests.sweep.in_process import call, code_of
+from tests.training.small import executed, recipe, train_teachers
 
 
 def exported(folder, **changes):

@@ -9,18 +9,18 @@ import pytest
 from ruamel.yaml import YAML
 
 from raykd.corpora.report import CorpusReport, PosReport, Spaced
+from raykd.deploy.export import FILES
 from raykd.errors import StoreError
-from raykd.runs.execute import find_result
-from raykd.runs.export import FILES
-from raykd.runs.prepare import prepare, student_runs, with_seed
-from raykd.storage import Storage
+from raykd.figures.trial import Teacher, Trial
+from raykd.storage.store import Storage
 from raykd.sweep.outcome import finished
 from raykd.sweep.records import Record, SweepRecords
-from raykd.trial import Teacher, Trial
-from tests.runs.small import executed, recipe
+from raykd.training.execute import find_result
+from raykd.training.prepare import prepare, student_runs, with_seed
 from tests.scores import scores
 from tests.sweep.in_process import code_of
 from tests.sweep.samples import COST
+from tests.training.small import executed, recipe
 
 
 @pytest.fixture(scope="module")

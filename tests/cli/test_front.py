@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from raykd.cli.main import main
-from raykd.storage import Storage
+from raykd.figures.trial import Teacher, Trial
+from raykd.storage.store import Storage
 from raykd.sweep.records import Record, SweepRecords
-from raykd.trial import Teacher, Trial
 from tests.scores import scores
 from tests.sweep.in_process import code_of
 

@@ -10,14 +10,14 @@ import pytest
 
 import raykd
 from raykd.corpora.report import CorpusReport
+from raykd.deploy.export import export_run
 from raykd.errors import CorpusError, StoreError
-from raykd.layout import RESULT
+from raykd.figures.results import RunResult
+from raykd.recipes.stated import CardConfig
 from raykd.report.card import model_card
-from raykd.results import RunResult
-from raykd.runs.export import export_run
-from raykd.runs.stated import CardConfig
 from raykd.serving.labeller import load
-from raykd.storage import Storage
+from raykd.storage.layout import RESULT
+from raykd.storage.store import Storage
 from tests.serving.trained import conllu, of_tags, of_trees, tree
 from tests.sweep.in_process import call, code_of
 

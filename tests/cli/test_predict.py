@@ -11,12 +11,12 @@ import pytest
 
 import raykd
 from raykd.cli.predict import _sentences
+from raykd.deploy.export import export_run
 from raykd.errors import StoreError
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare
-from raykd.storage import Storage
-from tests.runs.small import executed, recipe, student_of, train_teachers
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare
 from tests.sweep.in_process import call, code_of
+from tests.training.small import executed, recipe, student_of, train_teachers
 
 SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["London"], ["Zoë", "ist", "hier", "."]]
 

@@ -7,7 +7,7 @@ import pytest
 from raykd.cli import console as consoles
 from raykd.cli import watch
 from raykd.cli.console import Lines
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep import lease
 from raykd.sweep.lease import held
 from raykd.sweep.monitor import Monitor, status_kept

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from raykd.runs.environment import TELEMETRY_OFF
+from raykd.cluster.environment import TELEMETRY_OFF
 from raykd.structures.chain import Chain
 from raykd.structures.compiled import best, blocks, launch, products, sums, tangents
 from raykd.structures.compiled.everything import compile_everything

@@ -134,8 +134,8 @@ def stirred(model):
 
 
 def test_every_entry_is_tested():
-    # Language models predict pieces, not tags (tests/runs/test_masked_lm.py, test_live.py), a pointer-generator the
-    # steps of trees (tests/runs/test_semantic_parsing.py), and no teacher is no model.
+    # Language models predict pieces, not tags (tests/training/test_masked_lm.py, test_live.py), a pointer-generator the
+    # steps of trees (tests/training/test_semantic_parsing.py), and no teacher is no model.
     assert {kind for kind, _ in VARIANTS} == {*STUDENTS, *TEACHERS} - {
         "encoder",
         "hf_masked_lm",

@@ -19,9 +19,9 @@ from torch.nn.utils.rnn import pad_sequence
 from raykd.corpora.encoding import TokenBatch
 from raykd.layers import Output
 from raykd.needs import ARCS, CHAIN
-from raykd.rounding import encode_int8, encode_log_scores
 from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch
-from raykd.storage import Storage
+from raykd.storage.rounding import encode_int8, encode_log_scores
+from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.transfer import (
     Covered,

@@ -27,7 +27,7 @@ from raykd.corpora.describe import describe
 from raykd.corpora.sentence import PARTS, Sentence
 from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.errors import CorpusError, StoreError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from tests.corpora.parts import read
 
 FILES = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raykd.corpora import files
 from raykd.corpora.files import BrokenLine, read_lines
 from raykd.errors import CorpusError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 
 def lines_of(folder, data, block, encoding="utf-8", name="t"):

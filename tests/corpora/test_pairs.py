@@ -17,7 +17,7 @@ from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.tsv import TsvSource
 from raykd.corpora.vocabulary import WordPieceVocabulary, WordVocabulary
 from raykd.errors import CorpusError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from tests.corpora.parts import read
 from tests.corpora_root import corpora_root
 from tests.teachers.checkpoints import make_checkpoint

@@ -17,7 +17,7 @@ from raykd.corpora.predicted_pos import PosTaggers, PredictedPos
 from raykd.corpora.sources import find_corpus, source_key
 from raykd.errors import CorpusError
 from raykd.serving.labeller import load
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from tests.corpora.test_treebanks import config, files, rows, text
 from tests.serving.trained import of_words
 

@@ -23,7 +23,7 @@ from raykd.corpora.semantic_trees import (
 from raykd.corpora.tags import TagSet, write_spans
 from raykd.errors import CorpusError
 from raykd.serving.labeller import UTTERANCE
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from tests.corpora.parts import read
 
 untimed = settings(deadline=None)  # a busy machine is no failure

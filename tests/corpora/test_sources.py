@@ -12,7 +12,7 @@ from raykd.corpora.corpus import corpus_id, read_corpus
 from raykd.corpora.huggingface import HuggingFaceSource
 from raykd.corpora.sources import find_corpus, restricted_corpus, source_key
 from raykd.errors import CorpusError, StoreError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 
 @pytest.fixture

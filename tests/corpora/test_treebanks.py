@@ -26,7 +26,7 @@ from raykd.corpora.glance import glance
 from raykd.corpora.head_codes import encoded
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from tests.corpora.parts import read
 from tests.corpora.test_real_corpora import SENTENCES, UD
 from tests.corpora_root import corpora_root

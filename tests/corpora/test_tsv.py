@@ -13,7 +13,7 @@ from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tsv import TsvSource
 from raykd.errors import CorpusError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from tests.corpora.parts import read
 from tests.corpora_root import corpora_root
 

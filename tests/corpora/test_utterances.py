@@ -8,7 +8,7 @@ from raykd.corpora.corpus import corpus_id, open_corpus, read_corpus, write_corp
 from raykd.corpora.describe import describe, examples
 from raykd.corpora.utterances import PARSERS, UtteranceSource, spoken
 from raykd.errors import CorpusError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from tests.corpora.parts import read
 from tests.corpora_root import corpora_root
 

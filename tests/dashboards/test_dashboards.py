@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from raykd.runs.prometheus import METRICS
+from raykd.cluster.prometheus import METRICS
 from raykd.serving.monitoring import Monitor
 from tests.cluster.manifests import built
 

@@ -29,7 +29,8 @@ OF_THE_CLUSTER = ("ray::_StatsActor", "ray::ActorLocationTracker", "ray::_Autosc
 # none with a fault.
 PROGRAM = f"""
 import os
-from raykd.runs import environment, nodes
+from raykd.cluster import environment
+from raykd.cluster import nodes
 nodes.ANSWER_S = 1200.0
 passed_on = {{name: os.environ[name] for name in ("{MARK}", "PYTHONPATH") if name in os.environ}}
 environment.RAY = {{**environment.RAY, **passed_on}}

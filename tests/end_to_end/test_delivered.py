@@ -23,20 +23,20 @@ from sklearn.metrics import accuracy_score
 import raykd
 from raykd.corpora.conll import conll_text
 from raykd.corpora.tags import from_bioes, to_bioes
-from raykd.layout import RESULT
-from raykd.results import RunResult
-from raykd.runs.data import corpus_of
-from raykd.runs.export import TIE, export_run
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe import Recipe
-from raykd.storage import Storage
+from raykd.deploy.export import TIE, export_run
+from raykd.figures.results import RunResult
+from raykd.recipes.recipe import Recipe
+from raykd.storage.layout import RESULT
+from raykd.storage.store import Storage
+from raykd.training.data import corpus_of
+from raykd.training.prepare import prepare
 from tests.long import mostly_slow
-from tests.runs.small import TREE, executed, student_of, train_teachers
-from tests.runs.test_utterances import utterances, write_utterances
 from tests.serving.test_pairs import pairs
 from tests.serving.trained import LEARNS, conllu, tree, treebank
 from tests.sweep.in_process import call
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import TREE, executed, student_of, train_teachers
+from tests.training.test_utterances import utterances, write_utterances
 
 Labels = list[list[str]]
 

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pytest
 from mlflow.tracking import MlflowClient
 
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from tests.cluster.manifests import tracking_container
 from tests.end_to_end.sweeps import sweep_file
 from tests.long import of_make_chaos

@@ -12,13 +12,13 @@ import torch
 from mlflow.tracking import MlflowClient
 
 from raykd.cli.sweep import GAPS
-from raykd.runs.distil import Worker
-from raykd.runs.execute import execute
-from raykd.runs.run import Run
+from raykd.recipes.run import Run
+from raykd.training.distil import Worker
+from raykd.training.execute import execute
 from tests.end_to_end.command import Command, running, stamps
 from tests.end_to_end.sweeps import TREE, conll_corpus, sweep_file
-from tests.runs.loops import without_times
 from tests.stored import stored
+from tests.training.loops import without_times
 
 # Two sweeps, in a fixture that the first test waits for.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -151,7 +151,7 @@ def test_mlflow_shows_every_trial_once(swept):
     parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
     teachers = [run for run in runs if run.data.tags.get("role") == "teacher"]
     others = [run for run in runs if run not in [*parents, *teachers]]
-    children = {run.data.tags["raykd.trial"].rsplit("/")[-1]: run for run in others}
+    children = {run.data.tags["raykd.figures.trial"].rsplit("/")[-1]: run for run in others}
     assert [run.info.status for run in [*parents, *teachers]] == ["FINISHED"] * 2
     assert len(runs) == 2 + len(children)
     assert {number: run.info.status for number, run in children.items()} == {

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 
+from raykd.figures.results import Score
 from raykd.metrics import accuracy, entity_f1, score_languages
-from raykd.results import Score
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 

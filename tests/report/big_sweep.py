@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from raykd.figures.trial import Trial
 from raykd.report.curves import curves_of
-from raykd.trial import Trial
 from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import fake_trials
 

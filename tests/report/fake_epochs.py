@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from raykd.results import RunResult, Scores
-from raykd.runs.run import Run
+from raykd.figures.results import RunResult, Scores
+from raykd.recipes.run import Run
 from tests.scores import score
 
 GROUPS = ("head", "projection", "encoder", "embeddings")

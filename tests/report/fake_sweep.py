@@ -7,8 +7,8 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from raykd.results import Score, Scores
-from raykd.trial import Scored, Teacher, Trial
+from raykd.figures.results import Score, Scores
+from raykd.figures.trial import Scored, Teacher, Trial
 from tests.scores import score, scores
 
 LANGUAGES = ("en", "de", "es", "nl")

@@ -8,14 +8,14 @@ from dataclasses import replace
 from rich.console import Console
 
 from raykd.cli import front
-from raykd.figures import OBJECTIVES
+from raykd.figures.table import OBJECTIVES
+from raykd.figures.trial import Teacher, Trial
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import judge
 from raykd.report.hover import hover
 from raykd.report.page import front_html
 from raykd.report.table import front_markdown, front_table
 from raykd.tracking.record import trial_tags
-from raykd.trial import Teacher, Trial
 from tests.scores import score, scores
 
 NOTE = "no speed-up and no compression: the teacher has no export (it is an ensemble)"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raykd.figures.results import RunResult
+from raykd.recipes.run import Run
 from raykd.report import curve_data as numbers
 from raykd.report.curve_data import curve_data, every_nth
 from raykd.report.curve_labels import CHARACTER, NARROW, WIDE, Rows
 from raykd.report.curves import Step, curves_of
-from raykd.results import RunResult
-from raykd.runs.run import Run
 from tests.report.fake_epochs import MIX, epoch, run_of, trained
 
 

@@ -6,10 +6,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from raykd.figures import OBJECTIVES
-from raykd.front import front_of
+from raykd.figures.front import front_of
+from raykd.figures.table import OBJECTIVES
+from raykd.figures.trial import Trial
 from raykd.report.export import trials_csv, trials_parquet, trials_table
-from raykd.trial import Trial
 from tests.report.fake_sweep import fake_trials, with_targets
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from raykd.figures.trial import Teacher, Trial
 from raykd.report.findings import judge
-from raykd.trial import Teacher, Trial
 from tests.scores import score, scores
 
 SETTINGS = {"student.embedding_dim": 8, "objective.kind": "structural", "schedule.epochs": 4}

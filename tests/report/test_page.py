@@ -11,6 +11,7 @@ from statistics import pstdev
 import pytest
 from plotly.offline import get_plotlyjs_version
 
+from raykd.figures.trial import Teacher, Trial
 from raykd.report.curves import curves_of
 from raykd.report.front_rows import front_rows
 from raykd.report.hover import hover
@@ -18,7 +19,6 @@ from raykd.report.page import front_html
 from raykd.report.page_template import PLOTLY, asset
 from raykd.report.picture import front_picture
 from raykd.report.provenance import Provenance
-from raykd.trial import Teacher, Trial
 from tests.report.big_sweep import big_sweep
 from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import LANGUAGES, TEACHER, fake_trials, with_targets

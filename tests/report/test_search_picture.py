@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.figures import DEV, OBJECTIVES, TARGET_DEV
-from raykd.front import front_of, hypervolume_of
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.results import Scores
+from raykd.figures.table import DEV, OBJECTIVES, TARGET_DEV
 from raykd.report.page import front_html
 from raykd.report.search_picture import MOST_SETTINGS, importance_picture, scores_picture, volume_picture
-from raykd.results import Scores
 from tests.report.fake_sweep import TEACHER, fake_trials
 from tests.scores import score
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from raykd.errors import SpecError
+from raykd.figures.trial import Trial
 from raykd.report.front_rows import FrontRow
 from raykd.report.where import best, parse
-from raykd.trial import Trial
 from tests.scores import score, scores
 
 STUDENT = Trial(

@@ -12,9 +12,9 @@ from raykd.metrics.spans import read_spans
 from raykd.serving.labeller import WORDS
 from raykd.serving.server import create_app
 from tests.corpora_root import corpora_root
-from tests.runs.small import TREE
 from tests.serving.trained import exported, post, served
 from tests.sweep.in_process import call
+from tests.training.small import TREE
 
 SENTENCES = 1000
 MADE = [

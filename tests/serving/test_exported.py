@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import raykd
+from raykd.deploy.export import export_run
 from raykd.metrics.spans import read_spans
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare
 from raykd.serving import labeller
 from raykd.serving.labeller import INT8, Labelled, LabellerError, load
-from raykd.storage import Storage
-from tests.runs.small import executed, recipe, student_of, train_teachers
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import executed, recipe, student_of, train_teachers
 
 ROOT = Path(__file__).parents[2]
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}

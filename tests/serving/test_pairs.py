@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 import raykd
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe import Recipe
+from raykd.deploy.export import export_run
+from raykd.recipes.recipe import Recipe
 from raykd.serving.labeller import SEPARATOR, LabellerError
 from raykd.serving.server import create_app
-from raykd.storage import Storage
-from tests.runs.small import TREE, executed, student_of, train_teachers
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare
 from tests.serving.trained import post, served
 from tests.sweep.in_process import call, code_of
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import TREE, executed, student_of, train_teachers
 
 WORDS = ("an", "bo", "abc", "jij", "fed")
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}

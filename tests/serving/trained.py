@@ -15,11 +15,11 @@ from urllib.error import HTTPError
 import uvicorn
 
 from raykd.corpora.head_codes import Encoding
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare
-from raykd.runs.recipe import Recipe
-from raykd.storage import Storage
-from tests.runs.small import TREE, executed, student_of
+from raykd.deploy.export import export_run
+from raykd.recipes.recipe import Recipe
+from raykd.storage.store import Storage
+from raykd.training.prepare import prepare
+from tests.training.small import TREE, executed, student_of
 
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
 WORDS = {"DET": ("the", "a"), "NOUN": ("dog", "cat", "house"), "VERB": ("sees", "likes"), "PUNCT": (".",)}

@@ -13,16 +13,16 @@ import pytest
 
 from raykd.cli import cluster
 from raykd.cli.main import main
+from raykd.cluster.executor import Outcome
+from raykd.cluster.topology import Topology
 from raykd.errors import RunError
-from raykd.runs import cost, transfer
-from raykd.runs.cost import measure_cost
-from raykd.runs.distil import Worker
-from raykd.runs.execute import execute
-from raykd.runs.executor import Outcome
-from raykd.runs.latency import Timing, hardware
-from raykd.runs.precompute import precompute
-from raykd.runs.topology import Topology
+from raykd.precompute import cost, transfer
+from raykd.precompute.cost import measure_cost
+from raykd.precompute.latency import Timing, hardware
+from raykd.precompute.plan import precompute
 from raykd.sweep import costs, driver, lease
+from raykd.training.distil import Worker
+from raykd.training.execute import execute
 from tests.transfer.samples import here
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from raykd.results import Cost, RunResult, Score
-from raykd.runs.run import Run
+from raykd.figures.results import Cost, RunResult, Score
+from raykd.figures.trial import Trial
+from raykd.recipes.run import Run
 from raykd.sweep.records import Record
-from raykd.trial import Trial
 from tests.scores import scores
 
 TREE = {

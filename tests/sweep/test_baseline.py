@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from raykd.figures import OBJECTIVES
-from raykd.runs.progress import Silent
-from raykd.storage import Storage
+from raykd.cluster.listener import Silent
+from raykd.figures.table import OBJECTIVES
+from raykd.storage.store import Storage
 from raykd.sweep.baseline import twin_tree, twins_of_sweep, worth_a_baseline
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from raykd.figures import OBJECTIVES
-from raykd.front import confirmation, front_of
+from raykd.cluster.listener import Silent
+from raykd.figures.front import confirmation, front_of
+from raykd.figures.table import OBJECTIVES
+from raykd.figures.trial import Teacher
 from raykd.report.findings import judge
 from raykd.report.front_rows import front_rows
 from raykd.report.page import front_html
-from raykd.runs.progress import Silent
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.confirm import confirm_front, with_seeds
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
-from raykd.trial import Teacher
 from tests.scores import scores
 from tests.sweep.in_process import call, without_ray
 from tests.sweep.samples import COST

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.figures import OBJECTIVES
-from raykd.front import front_of
+from raykd.cluster.listener import Silent
+from raykd.figures.front import front_of
+from raykd.figures.table import OBJECTIVES
 from raykd.report.findings import judge
 from raykd.report.table import front_table, headline
-from raykd.runs.progress import Silent
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.baseline import worth_a_baseline
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.recorder import Recorder

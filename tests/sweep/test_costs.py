@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from raykd.cluster.listener import Silent
+from raykd.cluster.topology import Topology
 from raykd.errors import ExportError, RunError
-from raykd.runs import cost
-from raykd.runs.latency import Timing
-from raykd.runs.progress import Silent
-from raykd.runs.topology import Topology
+from raykd.precompute import cost
+from raykd.precompute.latency import Timing
 from raykd.spec import load
 from raykd.sweep.driver import run_sweep
 from raykd.sweep.sweep import Sweep

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from raykd.errors import StoreError
-from raykd.layout import CHECKPOINT
-from raykd.storage import Storage
+from raykd.storage.layout import CHECKPOINT
+from raykd.storage.store import Storage
 from raykd.sweep.doctor import KINDS, examine, repair
 from raykd.sweep.lease import held
 from raykd.sweep.records import SweepRecords
@@ -159,7 +159,7 @@ def test_the_doctor_repairs_and_a_resumed_sweep_ends_as_the_undisturbed_one(whol
 
 def test_every_kind_of_file_is_flipped_in_these_tests(whole):
     flipped = {pattern.split("/")[0] for pattern in (*READ, *KEPT)}
-    # tests/runs/test_contextual.py, test_embeddings.py and test_parsers.py
+    # tests/training/test_contextual.py, test_embeddings.py and test_parsers.py
     elsewhere = {"encoders", "embeddings", "labels"}
     flipped |= elsewhere
     stored = elsewhere | {path.name for path in (whole / "store").iterdir()}

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from raykd.runs import cost
-from raykd.runs.cost import measure_cost
-from raykd.runs.execute import find_result
-from raykd.runs.latency import Timing
-from raykd.runs.progress import Silent
-from raykd.runs.topology import Topology
+from raykd.cluster.listener import Silent
+from raykd.cluster.topology import Topology
+from raykd.precompute import cost
+from raykd.precompute.cost import measure_cost
+from raykd.precompute.latency import Timing
 from raykd.spec import assignments, load
 from raykd.sweep import costs, driver
 from raykd.sweep.costs import cost_of
 from raykd.sweep.driver import note_unused_text, run_sweep, train_teachers
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import teacher_rows
-from tests.runs.small import recipe
+from raykd.training.execute import find_result
 from tests.sweep.in_process import Untracked, without_ray
+from tests.training.small import recipe
 
 ENSEMBLE = """\
 name: ensemble

@@ -10,9 +10,9 @@ import pytest
 
 from raykd.cli.sweep import GAPS, NO_FRONT
 from raykd.errors import RunError
-from raykd.storage import Storage
+from raykd.figures.trial import Trial
+from raykd.storage.store import Storage
 from raykd.sweep.records import SweepRecords
-from raykd.trial import Trial
 from tests.sweep import in_process
 from tests.sweep.in_process import code_of, without_ray
 

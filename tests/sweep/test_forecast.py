@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from raykd.runs.features import feature_plan, keep_reading, note_encoder, readings
-from raykd.runs.precompute import precompute
-from raykd.runs.progress import Silent
-from raykd.runs.topology import Topology
-from raykd.runs.vocabularies import open_vocabulary
+from raykd.cluster.listener import Silent
+from raykd.cluster.topology import Topology
+from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.precompute.plan import precompute
+from raykd.recipes.vocabularies import open_vocabulary
 from raykd.spec import load
 from raykd.sweep import forecast as forecast_module
 from raykd.sweep.costs import measure_costs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from raykd.figures.trial import State, Trial
 from raykd.sweep.giving_up import FEWEST_ALL, FEWEST_MOST, reason_to_give_up
-from raykd.trial import State, Trial
 
 ENDS: dict[str, State] = {"complete": "COMPLETE", "pruned": "PRUNED", "runs": "RUNNING"}
 

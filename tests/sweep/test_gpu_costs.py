@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from raykd.cli import cluster
+from raykd.cluster.topology import Topology
 from raykd.errors import PlacementError
-from raykd.results import Cost
-from raykd.runs.cost import GPU, Measured, keep_cost, measure_cost, sizes_of
-from raykd.runs.latency import hardware
-from raykd.runs.measurement import check_gpu
-from raykd.runs.topology import Topology
+from raykd.figures.results import Cost
+from raykd.precompute.cost import GPU, Measured, keep_cost, measure_cost, sizes_of
+from raykd.precompute.latency import hardware
+from raykd.precompute.measurement import check_gpu
 from raykd.spec import load
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep import costs
 from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import call, without_ray

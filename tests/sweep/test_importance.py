@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.figures import OBJECTIVES
+from raykd.figures.table import OBJECTIVES
+from raykd.figures.trial import Trial
 from raykd.spec import assignments
 from raykd.sweep.importance import FEWEST, importance
 from raykd.sweep.records import Record
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
-from raykd.trial import Trial
 from tests.scores import scores
 
 TREE = {

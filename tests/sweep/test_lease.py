@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from raykd.errors import StoreError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep import lease as lease_module
 from raykd.sweep.lease import NAME, Lease, held, refuse_if_held
 from raykd.sweep.records import Record, SweepRecords
@@ -23,7 +23,7 @@ from tests.sweep.samples import trial
 
 HOLDER = """
 import sys, time
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.lease import held
 with held(Storage(sys.argv[1])):
     print("held", flush=True)

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from raykd.cluster.listener import RunEpoch, Unit, unit_here
 from raykd.errors import StoreError
+from raykd.figures.trial import Trial
 from raykd.progress import report_progress
-from raykd.runs.progress import RunEpoch, Unit, unit_here
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep import monitor as module
 from raykd.sweep.monitor import Monitor, status_kept
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.status import Status
-from raykd.trial import Trial
 from tests.patience import until
 from tests.report.fake_sweep import fake_trials
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raykd.results import Cost, RunResult, Score, Scores
+from raykd.figures.results import Cost, RunResult, Score, Scores
 from raykd.sweep.outcome import against_teachers, finished, flat_settings, teacher_row
 from tests.scores import scores
 from tests.sweep.samples import COST, result_of, run_of, stage, trial

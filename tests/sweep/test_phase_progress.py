@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raykd.runs.progress import Unit
+from raykd.cluster.listener import Unit
 from raykd.sweep.phase_progress import EARLIEST_S, EVENT_S, PhaseProgress
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from raykd.front import front_of, hypervolume_of
-from raykd.results import RunResult
-from raykd.runs.run import Run
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.results import RunResult
+from raykd.figures.trial import Teacher, Trial
+from raykd.recipes.run import Run
 from raykd.sweep.stopper import Stopper
 from raykd.sweep.stopping import StoppingConfig
-from raykd.trial import Teacher, Trial
 from tests.scores import scores
 from tests.sweep.samples import run_of
 

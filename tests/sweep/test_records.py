@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from raykd import sealed
 from raykd.errors import OtherVersionError, StoreError
-from raykd.sealed import STORE_FORMAT
-from raykd.storage import Storage
+from raykd.figures.trial import Teacher
+from raykd.storage import sealed
+from raykd.storage.sealed import STORE_FORMAT
+from raykd.storage.store import Storage
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels, training_labels
 from raykd.sweep.spec import differing_keys
-from raykd.trial import Teacher
 from tests.scores import score, scores
 from tests.sweep.samples import TREE, result_of, run_of, trial
 

@@ -14,23 +14,23 @@ from pathlib import Path
 import pytest
 
 from raykd.errors import StoreError
-from raykd.layout import WRITTEN
+from raykd.figures.trial import Trial
 from raykd.report.form import size
-from raykd.runs.prepare import student_runs
-from raykd.storage import Storage
+from raykd.storage.layout import WRITTEN
+from raykd.storage.store import Storage
 from raykd.sweep.doctor import KINDS, examine
 from raykd.sweep.lease import held
 from raykd.sweep.records import Record, SweepRecords, sweeps_in
 from raykd.sweep.removal import plan_removal, remove
 from raykd.sweep.uses import KEPT, parts_of, unused
-from raykd.trial import Trial
-from tests.runs.small import executed, prepared, recipe
+from raykd.training.prepare import student_runs
 from tests.scores import score, scores
 from tests.sweep.in_process import code_of
+from tests.training.small import executed, prepared, recipe
 
 WORKER = """
 import sys
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.lease import working
 with working(Storage(sys.argv[1]), sys.argv[2]):
     print("working", flush=True)

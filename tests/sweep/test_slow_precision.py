@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raykd.runs import processor
+from raykd.precompute import processor
 from raykd.spec import load
 from raykd.sweep.slow_precision import slow_precision
 from tests.sweep.in_process import call, without_ray

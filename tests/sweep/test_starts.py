@@ -8,7 +8,7 @@ import pytest
 
 from raykd.errors import StoreError
 from raykd.spec import MisfitError, fitted, flat
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.starts import starts_of

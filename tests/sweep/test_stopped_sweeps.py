@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from raykd.front import front_of
-from raykd.runs.progress import RunEpoch, Silent
-from raykd.runs.topology import Topology
+from raykd.cluster.listener import RunEpoch, Silent
+from raykd.cluster.topology import Topology
+from raykd.figures.front import front_of
 from raykd.spec import load
 from raykd.sweep.driver import run_sweep
 from raykd.sweep.records import Record

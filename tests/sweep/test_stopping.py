@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from raykd.pareto import Direction, fronts
+from raykd.figures.pareto import Direction, fronts
 from raykd.sweep.stopping import Course, Point, StoppingConfig, priority, reachable_gain, reason_to_stop
 
 untimed = settings(deadline=None)

@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
+from raykd.cluster.placement import preflight
+from raykd.cluster.topology import Topology
 from raykd.objectives.logits import Logits
-from raykd.runs.distil import Worker
-from raykd.runs.execute import execute
-from raykd.runs.placement import preflight
-from raykd.runs.prepare import student_runs
-from raykd.runs.recipe import Recipe, resolved_stage
-from raykd.runs.topology import Topology
+from raykd.recipes.recipe import Recipe, resolved_stage
 from raykd.spec import assignments, load
 from raykd.spec.yaml12 import parse
 from raykd.sweep.small_variant import larger_settings
 from raykd.sweep.spec import plain_sweep
 from raykd.sweep.sweep_faults import check_sweep
+from raykd.training.distil import Worker
+from raykd.training.execute import execute
+from raykd.training.prepare import student_runs
 from tests.corpora_root import corpora_root
-from tests.runs.small import TREE, prepared
 from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import TREE, prepared
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "sweeps").rglob("*.yaml"))

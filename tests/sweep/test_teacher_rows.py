@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from raykd.cluster.listener import Silent
+from raykd.cluster.topology import Topology
 from raykd.errors import RunError
-from raykd.layout import RESULT
-from raykd.results import Score
-from raykd.runs.execute import find_result
-from raykd.runs.progress import Silent
-from raykd.runs.topology import Topology
+from raykd.figures.results import Score
+from raykd.figures.trial import Teacher
 from raykd.spec import load
+from raykd.storage.layout import RESULT
 from raykd.sweep.driver import teach, train_teachers
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import teacher_rows
-from raykd.trial import Teacher
+from raykd.training.execute import find_result
 from tests.scores import scores
 from tests.sweep.in_process import code_of, without_ray
 

@@ -14,19 +14,19 @@ from mlflow.tracking import MlflowClient
 import raykd
 from raykd.cli.sweep import _shown
 from raykd.errors import ExportError
-from raykd.runs.distil import Worker
-from raykd.runs.execute import execute
-from raykd.runs.prepare import prepare, student_runs, with_seed
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.figures.trial import Trial
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
 from raykd.sweep import track
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.track import log_gains, log_models
 from raykd.tracking.tracker import Tracker
-from raykd.trial import Trial
-from tests.runs.small import recipe
+from raykd.training.distil import Worker
+from raykd.training.execute import execute
+from raykd.training.prepare import prepare, student_runs, with_seed
 from tests.scores import scores
 from tests.sweep.in_process import code_of, without_ray
+from tests.training.small import recipe
 
 SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["Berlin", "."]]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from raykd.figures import OBJECTIVES
-from raykd.runs.executor import Job, Outcome
-from raykd.runs.progress import Silent
-from raykd.runs.run import Run
-from raykd.storage import Storage
+from raykd.cluster.executor import Job, Outcome
+from raykd.cluster.listener import Silent
+from raykd.figures.table import OBJECTIVES
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import MOST_REPEATS, InTurn, Trials

@@ -15,17 +15,17 @@ from mlflow.tracking import MlflowClient
 
 from raykd.cli.console import stdout
 from raykd.corpora import open_corpus
-from raykd.front import gold_twin
-from raykd.runs.execute import find_result
-from raykd.runs.run import Run
+from raykd.figures.front import gold_twin
+from raykd.figures.trial import Trial
+from raykd.recipes.run import Run
 from raykd.spec import load
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.sweep import settings as settings_module
 from raykd.sweep.doctor import examine
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.uses import unused
-from raykd.trial import Trial
+from raykd.training.execute import find_result
 from tests.sweep.in_process import call, without_ray
 
 SHARED = """\
@@ -79,8 +79,8 @@ class Swept:
         experiment = self.client.get_experiment_by_name(self.tree["name"])
         assert experiment is not None
         found = self.client.search_runs([experiment.experiment_id])
-        trials = [run for run in found if "raykd.trial" in run.data.tags]
-        return {int(run.data.tags["raykd.trial"].split("/")[1]): run for run in trials}
+        trials = [run for run in found if "raykd.figures.trial" in run.data.tags]
+        return {int(run.data.tags["raykd.figures.trial"].split("/")[1]): run for run in trials}
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,13 @@ from transformers import (
 
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.tags import TagSet
+from raykd.deploy.deployed import Session, deployed
 from raykd.errors import StoreError
 from raykd.layers import load_weights, save_weights
-from raykd.runs.deployed import Session, deployed
-from raykd.runs.labels import legal_transitions
-from raykd.runs.stages import train_only
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
+from raykd.training.labels import legal_transitions
+from raykd.training.stages import train_only
 from tests.layers.batches import make_batch
 from tests.teachers.checkpoints import IOB2, PIECES, make_checkpoint
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from mlflow.tracking import MlflowClient
 
+from raykd.figures.trial import Trial
 from raykd.tracking import delivery
 from raykd.tracking.delivery import Delivery
 from raykd.tracking.record import Record
 from raykd.tracking.tracker import Tracker
-from raykd.trial import Trial
 from tests.long import of_make_chaos
 from tests.mlflow_server import MlflowServer
 from tests.patience import until
@@ -108,7 +108,8 @@ def test_a_server_that_hangs_and_one_that_is_killed_show_everything_once_they_an
         experiment = client.get_experiment_by_name("away")
         assert experiment is not None
         runs = {
-            run.data.tags.get("raykd.trial"): run for run in client.search_runs([experiment.experiment_id])
+            run.data.tags.get("raykd.figures.trial"): run
+            for run in client.search_runs([experiment.experiment_id])
         }
         assert set(runs) == {None, "1/1", "1/2"}
         assert {run.info.status for run in runs.values()} == {"FINISHED"}

@@ -14,15 +14,15 @@ from mlflow.artifacts import download_artifacts
 from mlflow.tracking import MlflowClient
 
 import raykd
-from raykd.runs.export import export_run
-from raykd.runs.prepare import prepare
-from raykd.storage import Storage
+from raykd.deploy.export import export_run
+from raykd.figures.trial import Trial
+from raykd.storage.store import Storage
 from raykd.tracking.registry import SET_BY_RAYKD, SHIP
 from raykd.tracking.tracker import Tracker
-from raykd.trial import Trial
-from tests.runs.small import executed, recipe, student_of
+from raykd.training.prepare import prepare
 from tests.scores import scores
 from tests.tracking.test_tracker import Away
+from tests.training.small import executed, recipe, student_of
 
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
 TEXTS = ["Ada Lovelace lives in London.", "", "Berlin liegt an der Spree, sagt Anna Schmidt."]
@@ -82,7 +82,7 @@ def logged(client, name):
 def versions(client, name):
     """Version → trial."""
     found = client.search_model_versions(f"name='{name}'")
-    return {str(version.version): int(version.tags["raykd.trial"].split("/")[1]) for version in found}
+    return {str(version.version): int(version.tags["raykd.figures.trial"].split("/")[1]) for version in found}
 
 
 def shipped(client, name):

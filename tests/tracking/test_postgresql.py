@@ -11,11 +11,11 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import RaykdError, TrackingError
+from raykd.figures.trial import Trial
 from raykd.redact import expanded
 from raykd.tracking.database import TABLES_LOCK
 from raykd.tracking.server import check, resolve
 from raykd.tracking.tracker import Tracker
-from raykd.trial import Trial
 from tests.postgresql import PASSWORD, USER, PostgresServer
 from tests.tracking.test_server import KILLED
 

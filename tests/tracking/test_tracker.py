@@ -9,13 +9,13 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
+from raykd.figures.trial import Teacher, Trial
 from raykd.tracking import tracker as tracker_module
 from raykd.tracking.origin import git_commit
 from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, epoch_values, flatten, text
 from raykd.tracking.tracker import Tracker
 from raykd.tracking.views import VIEWS
 from raykd.tracking.writer import PAIRS_PER_BATCH
-from raykd.trial import Teacher, Trial
 from tests.patience import until
 from tests.scores import score, scores
 
@@ -58,7 +58,7 @@ def runs(client, name):
     experiment = client.get_experiment_by_name(name)
     found = client.search_runs([experiment.experiment_id])
     parents = [run for run in found if "mlflow.parentRunId" not in run.data.tags]
-    children = {int(r.data.tags["raykd.trial"].split("/")[1]): r for r in found if r not in parents}
+    children = {int(r.data.tags["raykd.figures.trial"].split("/")[1]): r for r in found if r not in parents}
     assert len(parents) == 1
     assert len(children) == len(found) - 1, "a trial has two runs"
     assert all(r.data.tags["mlflow.parentRunId"] == parents[0].info.run_id for r in children.values())
@@ -254,7 +254,9 @@ def test_two_sweeps_of_one_name_share_the_experiment_only(database, client, name
         assert tracker.close() == ()
     found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
     assert len(found) == 4
-    assert len({r.data.tags["mlflow.parentRunId"] for r in found if "raykd.trial" in r.data.tags}) == 2
+    assert (
+        len({r.data.tags["mlflow.parentRunId"] for r in found if "raykd.figures.trial" in r.data.tags}) == 2
+    )
 
 
 class Away:

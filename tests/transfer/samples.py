@@ -14,10 +14,10 @@ from torch.nn.utils.rnn import pad_sequence
 from raykd.corpora.encoding import TokenBatch
 from raykd.layers import Output
 from raykd.needs import CHAIN, to_store
-from raykd.runs.precompute import Placement, PrecomputePlan, PrecomputeTask, precompute
-from raykd.runs.shard_writer import ShardWriter, TeacherHandle
+from raykd.precompute.plan import Placement, PrecomputePlan, PrecomputeTask, precompute
+from raykd.precompute.shard_writer import ShardWriter, TeacherHandle
 from raykd.signals import Need, Sizes
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.structures import Chain, Mixture
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 from raykd.transfer import Text, signal_id

@@ -6,7 +6,7 @@ import pytest
 
 from raykd.errors import RunError, StoreError
 from raykd.signals import Need, Sizes
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.transfer import (
     Origin,
     RowRange,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora.hashes import sentence_hashes
 from raykd.errors import StoreError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.transfer import Text, open_text, write_text
 
 SENTENCES = [["Zoë", "lives", "here"], ["日本"], ["a", "", "b"]]

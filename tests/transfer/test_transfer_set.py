@@ -3,9 +3,9 @@ import pytest
 import torch
 
 from raykd.errors import SignalError, StoreError
-from raykd.runs.precompute import PrecomputePlan
+from raykd.precompute.plan import PrecomputePlan
 from raykd.signals import Need
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 from raykd.structures import Chain, kbest
 from raykd.transfer import Covered, Text, TransferSet
 from tests.transfer.samples import FakeTeacher, School, Source, compute, sentences

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from raykd import cache
 from raykd.errors import StoreError
-from raykd.runs.precompute import PrecomputePlan, estimate, precompute
+from raykd.precompute.plan import PrecomputePlan, estimate, precompute
 from raykd.signals import Need
-from raykd.storage import Storage
+from raykd.storage import cache
+from raykd.storage.store import Storage
 from raykd.transfer import Covered, RowRange, Text, TransferSet, read_manifest, row_ranges, signal_id
 from raykd.transfer import windows as module
 from raykd.transfer.index import Index, read_index, write_index

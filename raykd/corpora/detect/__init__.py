@@ -31,7 +31,7 @@ from raykd.corpora.detect.look import look_at, tree_settings
 from raykd.corpora.detect.names import named, no_corpus
 from raykd.corpora.detect.seen import TEXT_FILES, Seen, Unclear
 from raykd.errors import CorpusError
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 MOST_FILES = 5000
 EXPECTED = (

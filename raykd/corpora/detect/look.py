@@ -27,8 +27,8 @@ from raykd.corpora.detect.tables import languages_in, look_at_json, look_at_parq
 from raykd.corpora.detect.utterances import look_at_utterances
 from raykd.corpora.files import BrokenLine, opened, read_lines
 from raykd.errors import CorpusError
-from raykd.storage import Storage
-from raykd.streams import BLOCK
+from raykd.storage.store import Storage
+from raykd.storage.streams import BLOCK
 
 LINES, BYTES = 4000, 2**20
 """What is looked at of a file's beginning."""

@@ -10,7 +10,7 @@ from raykd.corpora.detect.assemble import scheme_of
 from raykd.corpora.detect.columns import Column, tag_columns
 from raykd.corpora.detect.look import look_at
 from raykd.corpora.detect.seen import TEXT_FILES, Seen
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 
 def look_at_labelled(storage: Storage, name: str) -> Seen | None:

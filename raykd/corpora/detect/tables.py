@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from raykd.corpora.detect.seen import LABEL_WORDS, MOST_CLASSES, PAIRS_HINT, TEXT_WORDS, Seen, Unclear
 from raykd.corpora.files import opened
 from raykd.corpora.tables import class_names
-from raykd.storage import Storage
+from raykd.storage.store import Storage
 
 ROWS = 1000
 TOKENS = ("tokens", "words", "token", "word", "forms")

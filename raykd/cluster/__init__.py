@@ -1,0 +1,1 @@
+"""Ray: nodes, placement, the executor, groups of workers."""

@@ -1,0 +1,202 @@
+"""The Ray cluster: connect to it or start it, see its nodes, and ask it for more of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import ray
+from ray._private import ray_constants
+from ray._private import state as ray_state
+from ray._private import worker as ray_worker
+from ray.autoscaler.sdk import request_resources
+from ray.exceptions import RayError
+from ray.util.client import ray as ray_client
+
+from raykd.cluster.environment import RAY, TELEMETRY_OFF, set_defaults, worker_variables
+from raykd.cluster.placement import PROBE
+from raykd.cluster.topology import Node, Topology, nodes_of, still_added, types_of
+from raykd.errors import PlacementError
+from raykd.recipes.resources import AddedNodes, Resources, taken
+
+VITAL = (ray_constants.PROCESS_TYPE_RAYLET, ray_constants.PROCESS_TYPE_GCS_SERVER)
+WATCH_S = 0.5
+
+
+@contextmanager
+def connected(
+    address: str | None = None,
+    *,
+    autoscale: Sequence[AddedNodes] = (),
+    died: Callable[[str], None] = lambda problem: None,
+) -> Iterator[Topology]:
+    """Connect to `address` (or $RAY_ADDRESS, or the job's cluster), or start Ray here; yields the cluster's topology.
+
+    `autoscale`: what a cluster that is joined may add, where Ray does not say it itself.
+
+    A cluster that was started here is shut down at the end; one that was joined is only left. `died` is called from
+    another thread with what happened when Ray dies here: calls to it then wait for ever, or end this process after a
+    minute without a word, so `died` has to end it.
+
+    Raises:
+        PlacementError: no cluster answers at `address`, or Ray does not start here.
+    """
+    if ray.is_initialized():
+        yield topology(autoscale)
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    try:
+        with _sigterm_restored():
+            dashboard = _join(address) if address else _start()
+        with nullcontext() if address else _watched(died):
+            yield replace(topology(autoscale if address else ()), dashboard=dashboard)
+    finally:
+        ray.shutdown()
+
+
+def own_machine(resources: Resources, address: str | None) -> Topology | None:
+    """Return what Ray would find if it were started here, without starting it; None where a cluster is joined, or
+    something else than CPUs is asked for, of which Ray knows."""
+    roles = (resources.of("teachers"), resources.of("students"), resources.reading)
+    asked = {name for role in roles for name in taken(role)}
+    joined = address or os.environ.get("RAY_ADDRESS") or ray.is_initialized()
+    if joined or asked != {"CPU"} or resources.latency is not None:
+        return None
+    return Topology.of({"CPU": float(_cpus()), PROBE: 1.0})
+
+
+def _cpus() -> int:
+    return int(os.environ.get("RAYKD_CPUS", os.cpu_count() or 1))
+
+
+@contextmanager
+def _watched(died: Callable[[str], None]) -> Iterator[None]:
+    """Calls `died` when one of the two processes dies without which no other lives."""
+    ended, node = threading.Event(), cast(Any, ray_worker._global_node)
+
+    def watch() -> None:
+        while not ended.wait(WATCH_S):
+            dead = [kind for kind, _ in node.dead_processes() if kind in VITAL]
+            if dead:
+                node.kill_all_processes(check_alive=False, allow_graceful=False)
+                died(
+                    f"Ray's process {dead[0]} on this machine died, most often for lack of memory (its logs are in "
+                    f"{node.get_logs_dir_path()})"
+                )
+                return
+
+    thread = threading.Thread(target=watch, name="raykd-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def topology(autoscale: Sequence[AddedNodes] = (), *, without: Sequence[str] = ()) -> Topology:
+    """The cluster as it is now, `without` these nodes. What may be added is what `autoscale` says, else what Ray knows
+    of its autoscaler."""
+    nodes = tuple(node for node in nodes_of(ray.nodes()) if node.id not in without)
+    if autoscale:
+        return Topology(nodes, still_added([(Node(each.node), each.most) for each in autoscale], nodes))
+    if ray_client.is_connected():  # the state of the cluster is not reached through Ray's client
+        return Topology(nodes)
+    # Ray Data asks the same way; Ray has no public one.
+    return Topology(nodes, types_of(ray_state.state.get_cluster_config(), nodes))
+
+
+def ask_for(bundles: Sequence[Mapping[str, float]]) -> None:
+    """Ask the autoscaler for nodes on which all of these fit. It stands until the next one: end it with none."""
+    request_resources(bundles=[dict(bundle) for bundle in bundles])
+
+
+def _join(address: str) -> bool:
+    """Join a cluster; whether it has a dashboard."""
+    _check_answers(address)
+    options = _quietly()
+    try:
+        context = ray.init(address=address, runtime_env={"env_vars": worker_variables()}, **options)
+        return bool(context.dashboard_url)
+    except (RuntimeError, ConnectionError, RayError) as error:
+        hint = "a cluster with authentication needs RAY_AUTH_MODE=token and its RAY_AUTH_TOKEN here"
+        raise PlacementError(
+            f"the Ray cluster at {address} cannot be joined ({_reason(error)}); {hint}"
+        ) from error
+
+
+def _start() -> bool:
+    """Start Ray on this machine, for this process alone: it listens on the loopback interface, and asks for a token
+    that only the processes which come of this one have. Where its dashboard does not start, without; whether it did."""
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # the same, for Ray's own processes
+    # Without a mode Ray chooses authentication by token, and with a token it writes none into the home folder.
+    os.environ.pop("RAY_AUTH_MODE", None)
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    how = {
+        "num_cpus": _cpus(),
+        "resources": {PROBE: 1},
+        "object_store_memory": 512 << 20,
+    }
+    # Train's placement-group cleaner polls the dashboard, and hangs without.
+    dashboard, tries = True, 2
+    while True:
+        try:
+            ray.init(address="local", include_dashboard=dashboard, **how, **_quietly())
+            return dashboard
+        except (
+            Exception
+        ) as error:  # Ray raises many kinds, and Exception itself where a node starts too slowly
+            ray.shutdown()
+            tries, dashboard = tries - 1, "dashboard" not in str(error).lower()
+            if not tries:
+                raise PlacementError(
+                    f"Ray does not start on this machine ({_reason(error)}); make room in its folder "
+                    "($RAY_TMPDIR, else /tmp/ray), in /dev/shm and in memory"
+                ) from error
+
+
+def _quietly() -> dict[str, Any]:
+    set_defaults(TELEMETRY_OFF)
+    set_defaults(RAY)
+    for name in ("ray.data", "ray.tune", "ray.train"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return {"log_to_driver": False, "logging_level": logging.ERROR}
+
+
+def _reason(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _check_answers(address: str) -> None:
+    """Refuse a host that does not answer: Ray would try for minutes."""
+    where = urlsplit(address if "://" in address else f"ray://{address}")
+    try:
+        if where.hostname and where.port:
+            socket.create_connection((where.hostname, where.port), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise PlacementError(
+            f"no Ray cluster answers at {address} ({error}); check --address and $RAY_ADDRESS, "
+            "or omit both to start Ray on this machine"
+        ) from error
+
+
+@contextmanager
+def _sigterm_restored() -> Iterator[None]:
+    """Restores the handler of SIGTERM, which Ray replaces when it starts by one that prints its stack."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)

@@ -1,0 +1,174 @@
+"""Several workers under Ray Train, which live as long as their slot and take run after run.
+
+Ray Train takes 17–32 s to start, so one `TorchTrainer` does the runs of a slot: what its workers execute is a loop over
+runs. A run that is stopped or that fails by itself does not end them. When a worker dies, Ray Train starts all of them
+again, and they take up the run in hand from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import ray
+import ray.train
+import ray.train.torch
+import torch
+from ray.exceptions import RayError
+from ray.train.torch import TorchConfig, TorchTrainer
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from raykd.cluster.mailbox import Mailbox
+from raykd.cluster.nodes import elsewhere
+from raykd.cluster.progress_channel import reported
+from raykd.errors import RaykdError, RunError
+from raykd.figures.results import RunResult
+from raykd.recipes.resources import Resources, taken
+from raykd.recipes.run import Run
+from raykd.redact import redacted
+from raykd.storage.store import Storage
+from raykd.training.device import given_device
+from raykd.training.distil import EpochReport, Worker
+from raykd.training.execute import epoch_report, execute, find_result
+
+CLOSING_S = 8.0
+"""Tune kills a slot ten seconds after it asked it to end."""
+
+
+class Group:
+    """The workers of one slot; they are started at once."""
+
+    def __init__(self, store_uri: str, resources: Resources, avoid: tuple[str, ...] = ()):
+        """avoid: the nodes on which no worker is to be."""
+        self._store_uri, self._avoid = store_uri, avoid
+        here: Any = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        actor: Any = ray.remote(num_cpus=0, scheduling_strategy=here)(Mailbox)
+        self._mailbox = actor.remote(resources.workers, resources.max_failures)
+        self._thread = threading.Thread(target=self._work, args=(resources,), daemon=True)
+        self._thread.start()
+
+    @property
+    def lives(self) -> bool:
+        """Whether it can still do runs."""
+        return self._thread.is_alive()
+
+    def do(self, run: Run, report: Callable[[dict[str, Any]], None]) -> RunResult:
+        """Have the workers execute `run`; each epoch's report is passed to `report`, and they wait until it returns.
+
+        Where `report` raises, the run is stopped: the workers leave it when they are given another one.
+
+        Raises:
+            RaykdError: what was wrong with the run or its place.
+            RunError: if the workers died more often than `resources.max_failures` during this run.
+        """
+        ray.get(self._mailbox.give.remote(run.to_plain()))
+        heard = 0
+        while True:
+            kind, message = ray.get(self._mailbox.hear.remote(heard))
+            if kind == "end":
+                break
+            report(message)
+            heard += 1
+        if message is not None:
+            raise message
+        result = find_result(Storage(self._store_uri), run)
+        if result is None:
+            raise RunError(f"{run.id}: its workers ended without a result")
+        return result
+
+    def close(self) -> None:
+        """End the workers; those that are in the middle of an epoch end with this process."""
+        with suppress(RayError):
+            ray.get(self._mailbox.close.remote())
+        self._thread.join(CLOSING_S)
+
+    def _work(self, resources: Resources) -> None:
+        # Runs keep their checkpoints in the store themselves; Train has only its bookkeeping here.
+        scratch, why = tempfile.mkdtemp(prefix="raykd-train-"), "they ended"
+        try:
+            _trainer(self._store_uri, resources, self._mailbox, scratch, self._avoid).fit()
+        except Exception as error:
+            why = _last_line(error)
+        shutil.rmtree(scratch, ignore_errors=True)
+        with suppress(RayError):
+            ray.get(self._mailbox.gone.remote(why))
+
+
+def _trainer(
+    store_uri: str, resources: Resources, mailbox: Any, scratch: str, avoid: tuple[str, ...]
+) -> TorchTrainer:
+    gpu = resources.gpus_per_worker > 0
+    return TorchTrainer(
+        _worker,
+        train_loop_config={"store": store_uri, "resources": resources.model_dump(), "mailbox": mailbox},
+        torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
+        scaling_config=ray.train.ScalingConfig(
+            num_workers=resources.workers,
+            use_gpu=gpu,
+            resources_per_worker=taken(resources),
+            label_selector=elsewhere(avoid) or None,
+        ),
+        run_config=ray.train.RunConfig(
+            storage_path=scratch,
+            callbacks=[_Failures(mailbox)],
+            # The mailbox counts the failures of each run.
+            failure_config=ray.train.FailureConfig(max_failures=-1, controller_failure_limit=3),
+        ),
+    )
+
+
+class _Failures(ray.train.UserCallback):
+    """Reports that workers failed. Ray Train calls it before it starts them again."""
+
+    def __init__(self, mailbox: Any):
+        self._mailbox = mailbox
+
+    def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
+        why = _last_line(next(iter(worker_exceptions.values()), RuntimeError("a worker died")))
+        ray.get(self._mailbox.failed.remote(why))
+
+
+def _worker(config: dict[str, Any]) -> None:
+    resources, mailbox = Resources(**config["resources"]), config["mailbox"]
+    torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
+    context = ray.train.get_context()
+    device = given_device(resources.gpus_per_worker)
+    if device.type == "cuda":
+        device = ray.train.torch.get_device()  # of several on its node, its own
+    worker, number = Worker(context.get_world_rank(), context.get_world_size(), device), -1
+    while (given := ray.get(mailbox.take.remote(number))) is not None:
+        number, plain = given
+        _execute(config["store"], Run.from_plain(plain), worker, mailbox, number)
+
+
+class _StoppedError(Exception):
+    """The run in hand is another one now."""
+
+
+def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int) -> None:
+    def report(epoch: EpochReport) -> None:
+        own = epoch_report(run, epoch) if worker.rank == 0 else None
+        if not ray.get(mailbox.epoch.remote(number, epoch.epoch, own)):
+            raise _StoppedError
+
+    try:
+        with reported(run.id) if worker.rank == 0 else nullcontext():
+            execute(store_uri, run, worker=worker, report=report)
+    except _StoppedError:
+        return
+    except Exception as error:
+        own = isinstance(error, RaykdError)
+        known = error if own else RunError(redacted(f"{type(error).__name__}: {_last_line(error)}"))
+        if not ray.get(mailbox.leave.remote(number, worker.rank, known, own=own)):
+            raise
+    else:
+        ray.get(mailbox.leave.remote(number, worker.rank, None))
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    return redacted(lines[-1].strip()) if lines else type(error).__name__

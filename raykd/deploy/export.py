@@ -1,0 +1,343 @@
+"""A finished run as files that are served without raykd, compared with the model on sentences of its own test part.
+
+model.safetensors     its weights
+model.onnx            the model with its decoding, in float32
+model-int8.onnx       the same with weights of 8 bits
+vocabulary.json       how words become numbers
+labels.json           the tags that the numbers of labels stand for
+labeller.py           labels text with these files, by onnxruntime and numpy alone
+README.md             its model card
+export.json           what it is: run, task, inputs and outputs of the graph, checksums, and how far the files agree
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from raykd.corpora.conllu import Pos
+from raykd.corpora.corpus import Corpus
+from raykd.corpora.encoding import EncodedText, TokenBatch
+from raykd.corpora.head_codes import READ_POS, Encoding, TreeLabels
+from raykd.corpora.report import CorpusReport
+from raykd.corpora.sentence import SEPARATOR
+from raykd.corpora.vocabulary import words_of
+from raykd.deploy.deployed import Session, deployed
+from raykd.errors import ExportError
+from raykd.figures.results import RunResult
+from raykd.layers import Output, save_weights
+from raykd.progress import part_of_work, report_progress, with_progress
+from raykd.recipes.run import Run
+from raykd.serving import labeller
+from raykd.storage.layout import LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
+from raykd.storage.store import Storage
+from raykd.structures import Chain, kbest
+from raykd.tasks import ParsingTask
+from raykd.tasks.labels import best_labels
+from raykd.training.data import corpus_of, languages_of
+from raykd.training.distil import Worker
+from raykd.training.evaluate import Decode, evaluation_plan, predict
+from raykd.training.labels import plain_labels, plain_legal
+from raykd.training.load import Tagger, load_tagger
+from raykd.training.models import model_config
+
+ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
+LABELLER = "labeller.py"
+README = "README.md"
+FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, LABELLER, README, CARD)
+SENTENCES = 1000
+"""On so many sentences the files are compared with the model."""
+TIE = 1e-5
+"""Where the scores of the two best labellings are nearer than this, rounding decides which one is the best."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the files give the labels that the model gives."""
+
+    part: str
+    sentences: int
+    too_long: int
+    """Sentences that the model reads in parts, which its graph does not: left out."""
+    labels: int
+    differing: Mapping[str, int]
+    """File → how many labels differ from the model's in PyTorch."""
+    tied: int
+    """Sentences with other labels in float32 whose two best labellings are tied: nearer than `TIE`."""
+    scores: Mapping[str, float]
+    """The task's score on these sentences, of the model (`model.safetensors`) and of each file."""
+    score_label: str
+
+
+@dataclass(frozen=True)
+class Trees:
+    """How the labels of a parser say trees."""
+
+    encoding: Encoding
+    pos: Pos | None
+    """The column of CoNLL-U that has the parts of speech which it reads; None where it reads none."""
+    pos_origin: str | None
+    """Where those of its training were from, in words; None where the corpus is not at hand."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    run: Run
+    result: RunResult
+    corpus: CorpusReport | None
+    """None where the store has it not."""
+    address: str
+    sizes: Mapping[str, int]
+    """File → bytes."""
+    agreement: Agreement | None
+    """None where the sentences of the run are not at hand."""
+    trees: Trees | None = None
+    """Of a parser."""
+
+    @property
+    def languages(self) -> list[str]:
+        """Of its scores."""
+        return _languages(self.result)
+
+
+def _languages(result: RunResult) -> list[str]:
+    return list(dict.fromkeys([*result.scores.by_language("dev"), *result.scores.by_language("test")]))
+
+
+def export_run(
+    folder: Storage,
+    target: Storage,
+    *,
+    store: Storage | None = None,
+    card: Callable[[Exported], str] | None = None,
+) -> Exported:
+    """Write the model in the `folder` of a finished run into `target`; `store` has the run's corpus, and `card` says
+    what is written into the model card.
+
+    Raises:
+        StoreError: the folder is not a run's, or damaged.
+        ExportError: there is no ONNX graph of this kind of model, or one in float32 gives other labels than the model;
+            nothing is written then.
+    """
+    report_progress(0.0, "loading the model")
+    tagger = load_tagger(folder.uri)
+    run = folder.read_json(MODEL, Run.from_plain)
+    result = folder.read_json(RESULT, RunResult.from_plain)
+    report_progress(0.1, "writing the ONNX files")
+    files = deployed(tagger.model)
+    sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
+    corpus = None if store is None else _corpus(store, run)
+    table = None if corpus is None else _sentences(corpus)
+    try:
+        with part_of_work(0.4, 1.0, "comparing the files with the model"):
+            agreement = (
+                None if corpus is None or table is None else _compared(tagger, sessions, corpus, *table)
+            )
+    except ExportError as error:
+        raise ExportError(f"{run.id}: {error}") from error
+    contents = {
+        WEIGHTS: save_weights(tagger.model),
+        ONNX: files.float32,
+        ONNX_INT8: files.int8,
+        VOCABULARY: folder.read(VOCABULARY),
+        LABELS: _labels(tagger),
+        LABELLER: Path(labeller.__file__).read_bytes(),
+    }
+    for name, content in contents.items():
+        target.write(name, content)
+    sizes = {name: len(content) for name, content in contents.items()}
+    report = None if corpus is None else corpus.report
+    trees = _trees(tagger.tag_set, report) if isinstance(tagger.tag_set, TreeLabels) else None
+    exported = Exported(run, result, report, target.address, sizes, agreement, trees)
+    if card is not None:
+        target.write(README, card(exported).encode())
+    words = [] if table is None else sorted(set(words_of(table[1])) - {labeller.UTTERANCE})
+    about = {
+        "tokenizer": _tokenizer(tagger, words),
+        "decoder": model_config(run).decoder,
+        "decoding": run.decoding,
+    }
+    about |= {} if exported.trees is None else {"trees": asdict(exported.trees)}
+    target.write_json(CARD, about | _card(run, result, tagger, sessions[ONNX], contents, agreement))
+    return exported
+
+
+def _labels(tagger: Tagger) -> bytes:
+    """What the numbers of labels stand for, and which may follow each other where that is read."""
+    legal = tagger.model.legal
+    own = plain_labels(tagger.tag_set) | ({} if legal is None else {"legal": plain_legal(legal)})
+    return json.dumps(own, ensure_ascii=False).encode()
+
+
+def _trees(labels: TreeLabels, report: CorpusReport | None) -> Trees:
+    if labels.encoding not in READ_POS:
+        return Trees(labels.encoding, None, None)
+    # Files of universal parts of speech may have one or the other of their own.
+    universal = sum(name in labeller.UPOS for name in labels.pos)
+    column: Pos = "upos" if 2 * universal > len(labels.pos) else "xpos"
+    return Trees(labels.encoding, column, report.pos.origin if report and report.pos else None)
+
+
+def _corpus(store: Storage, run: Run) -> Corpus | None:
+    return corpus_of(store.uri, run.corpus_id) if store.names(f"corpora/{run.corpus_id}/") else None
+
+
+def _sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
+    """Sentences of the test part, or else of the dev part, from all over it; None where there are neither."""
+    for name in ("test", "dev"):
+        count = corpus.parts[name].num_rows
+        if count:
+            rows = np.unique(np.linspace(0, count - 1, min(count, SENTENCES)).astype(np.int64))
+            return name, corpus.parts[name].take(rows)
+    return None
+
+
+def _tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
+    """What splits words outside of raykd: `own`, the labeller itself, or `package`, the package `tokenizers`, where its
+    kind of tokenizer is not written there, or splits one of these words otherwise."""
+    pieces = tagger.vocabulary.pieces
+    if pieces.special.separator:  # which the labeller knows
+        words = [word for word in words if word != SEPARATOR]
+    try:
+        split = labeller.splitter(pieces.to_json(), unknown=pieces.special.unknown)
+    except labeller.UnsupportedError:
+        return "package"
+    found = [split(word) for word in words]
+    return (
+        "own"
+        if [row for rows in found for row in rows] == pieces.pieces(words).values.tolist()
+        else "package"
+    )
+
+
+def _compared(
+    tagger: Tagger, sessions: Mapping[str, Session], corpus: Corpus, part: str, every: pa.Table
+) -> Agreement | None:
+    table, limit = every, tagger.model.piece_limit
+    if limit is not None:
+        table = every.take(np.flatnonzero(tagger.vocabulary.encode(every).piece_lengths <= limit))
+    if table.num_rows == 0:
+        return None
+    text, worker = tagger.vocabulary.encode(table), Worker(device=tagger.device)
+    with part_of_work(0.0, 0.4):
+        own = predict(tagger.model, text, lambda output, rows: best_labels(output), worker=worker)
+    found: dict[str, list[np.ndarray]] = {}
+    for number, (name, session) in enumerate(sessions.items()):
+        with part_of_work(0.4 + 0.3 * number, 0.7 + 0.3 * number):
+            found[name] = _labelled(session.labels, text, own)
+    tied = _ties(tagger, text, own, found[ONNX])
+    task: Any = tagger.task
+    gold = task.targets(table, pos=corpus.pos, labels=tagger.tag_set)
+    answers: dict[str, Sequence[Any]] = {WEIGHTS: own, **found}
+    if isinstance(task, ParsingTask):  # the trees that the labels say
+        decode = partial(task.decode, gold)
+        answers = {WEIGHTS: predict(tagger.model, text, decode, worker=worker)}
+        answers |= {name: _parsed(session, text, decode) for name, session in sessions.items()}
+
+    def score(answer: Sequence[Any]) -> float:
+        languages = list(languages_of(table))
+        return task.score(gold, answer, tag_set=corpus.tag_set, languages=languages)["source"].mean
+
+    return Agreement(
+        part=part,
+        sentences=table.num_rows,
+        too_long=every.num_rows - table.num_rows,
+        labels=sum(map(len, own)),
+        differing={name: _differing(own, paths) for name, paths in found.items()},
+        tied=tied,
+        scores={name: score(answer) for name, answer in answers.items()},
+        score_label=task.score_label,
+    )
+
+
+def _differing(own: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> int:
+    return sum(int((a != b).sum()) for a, b in zip(own, other, strict=True))
+
+
+def _ties(tagger: Tagger, text: EncodedText, own: Sequence[np.ndarray], float32: Sequence[np.ndarray]) -> int:
+    """How many sentences have other labels in float32, each of which has two best labellings.
+
+    Raises:
+        ExportError: a sentence has other labels although one labelling is clearly the best.
+    """
+    rows = np.array([row for row, (a, b) in enumerate(zip(own, float32, strict=True)) if (a != b).any()], int)
+    if not len(rows):
+        return 0
+    gaps = predict(tagger.model, text, _gaps, worker=Worker(device=tagger.device))
+    clear = [row for row in rows if gaps[row] > TIE]
+    if clear:
+        count = _differing([own[row] for row in clear], [float32[row] for row in clear])
+        wrong = f"{count} of {sum(map(len, own))} labels of {ONNX} differ from the model's"
+        raise ExportError(f"{wrong}; nothing was written. This is a fault of raykd: please report it")
+    return len(rows)
+
+
+def _gaps(output: Output, rows: np.ndarray) -> list[float]:
+    """By how much the best labelling of each sentence scores more than the next one."""
+    chain = output.distribution
+    if not isinstance(chain, Chain):
+        return [float("inf")] * len(rows)
+    best_B2 = kbest(chain, 2, output.legal)[1]
+    return (best_B2[:, 0] - best_B2[:, 1]).tolist()
+
+
+def _parsed(session: Session, text: EncodedText, decode: Decode) -> list[Any]:
+    """The trees of every sentence."""
+    found: list[Any] = [None] * len(text)
+    for rows in evaluation_plan(text.piece_lengths, torch.device("cpu")):
+        batch = text.gather(rows)
+        scores = Chain(torch.from_numpy(session.scores(batch)), batch.lengths_B)
+        for row, tree in zip(rows, decode(Output(scores), rows), strict=True):
+            found[row] = tree
+    return found
+
+
+def _labelled(
+    label: Callable[[TokenBatch], np.ndarray], text: EncodedText, like: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The labels of every sentence, as long as those in `like`."""
+    found = list(like)
+    for rows in with_progress(evaluation_plan(text.piece_lengths, torch.device("cpu"))):
+        for row, path in zip(rows, label(text.gather(rows)), strict=True):
+            found[row] = path[: len(like[row])]
+    return found
+
+
+def _card(
+    run: Run,
+    result: RunResult,
+    tagger: Tagger,
+    session: Session,
+    contents: Mapping[str, bytes],
+    agreement: Agreement | None,
+) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "task": run.task,
+        "unit": tagger.task.unit,
+        "pairs": tagger.task.pairs,
+        "languages": _languages(result),
+        "parameters": sum(parameter.numel() for parameter in tagger.model.all_parameters()),
+        "inputs": session.inputs,
+        "outputs": session.outputs,
+        "special": asdict(tagger.vocabulary.pieces.special),
+        "piece_limit": tagger.model.piece_limit,
+        "files": {
+            name: {"bytes": len(content), "sha256": sha256(content).hexdigest()}
+            for name, content in contents.items()
+        },
+        "versions": {name: version(name) for name in ("torch", "onnx", "onnxruntime")},
+        "agreement": None if agreement is None else asdict(agreement),
+    }

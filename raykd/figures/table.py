@@ -1,0 +1,378 @@
+"""Everything that is known of a trial as one number: scores and costs, in one table.
+
+The search, the front, `--where` and `--best`, the terminal, the HTML page, CSV, Parquet and MLflow read it. To add a
+cost, measure it by its name in `precompute/cost.py` and add an entry to `COSTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from types import MappingProxyType
+from typing import Any, Literal
+
+from raykd.figures.cost_grid import on_grid
+from raykd.figures.results import Cost, Group, Part
+from raykd.figures.trial import Scored, Trial
+from raykd.spec.messages import unknown
+
+Direction = Literal["max", "min"]
+Directions = Mapping[str, Direction]
+"""What is searched for: the name of a figure → whether it is to be large or small."""
+Form = Literal["percent", "count", "bytes", "milliseconds", "seconds", "times", "decimal"]
+Runtime = Literal["onnx", "int8", "torch", "gpu", "gpu_bf16"]
+"""A model is run from its export by ONNX Runtime, in float32 (`onnx`) or with weights of 8 bits (`int8`), by PyTorch
+(`torch`), or by PyTorch on a GPU, as one CUDA graph for each shape of a batch (`gpu`, under bf16 `gpu_bf16`)."""
+GPU_RUNTIMES: tuple[Runtime, ...] = ("gpu", "gpu_bf16")
+
+HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a trial, or of the teacher it is compared with."""
+
+    name: str
+    """In sweep files, `--where`, MLflow and CSV; `{score}` stands for the name of the task's score."""
+    direction: Direction
+    """Which way is better."""
+    form: Form
+    """How `report/form.py` writes it."""
+    read: Callable[[Scored], float | None]
+    """None: not known."""
+    heading: str = ""
+    """Of its column; `{label}` stands for what people call the task's score."""
+    short: str = ""
+    """Its heading where space is short, if that is another one."""
+    words: str = ""
+    """What follows the number in a sentence."""
+    column: int | None = None
+    """None: no column in tables. On a narrow terminal higher numbers are left out first; 0 always stays."""
+    planned: bool = True
+    """Whether `raykd plan` shows it of every shape, where it is known before training."""
+    over_models: Literal["sum", "mean"] = "sum"
+    """Of several models that share the work by language: sizes add up, a sentence is labelled by one of them."""
+    selects: bool = True
+    """Whether students may be searched and chosen by it."""
+    against: str = ""
+    """Of a ratio: the figure of which it is the teachers' over the student's."""
+    aliases: tuple[str, ...] = ()
+    """Other names by which `--where` and `--best` know it."""
+    score: tuple[Part, Group, str] | None = None
+    """Of a score: which part, which group of languages, and which metric beside the task's own; empty: its own."""
+    beside: str = ""
+    """The name of the task's score beside which there is such a figure; empty: it is of every task."""
+    runtime: Runtime | None = None
+    """Of which form of the model it is; None: of any."""
+
+    @property
+    def part(self) -> Part | None:
+        """Of a score: which part."""
+        return self.score and self.score[0]
+
+    @property
+    def metric(self) -> str:
+        """Of a score: which metric beside the task's own; empty: its own."""
+        return self.score[2] if self.score else ""
+
+    @property
+    def foreseen(self) -> bool:
+        """Whether it is known of a student before it is trained."""
+        return self.score is None and self.name != "wall_s"
+
+    def compared(self, trial: Trial) -> float | None:
+        """Return the value that decides between students: of what is timed, on the grid of the sweep, whose steps are
+        as wide as the noise of a measurement; of all else the value itself."""
+        value, name = self.read(trial), self.against or self.name
+        if value is None or name not in trial.grid or name not in trial.cost:
+            return value
+        exact = trial.cost[name]
+        rounded = on_grid(exact, *trial.grid[name])
+        return value * exact / rounded if self.against else rounded
+
+    def called(self, score_name: str) -> str:
+        """Its name in a sweep whose task has that score."""
+        return self.name.format(score=score_name)
+
+    def answers_to(self, score_name: str) -> tuple[str, ...]:
+        """Its name and its other names, in a sweep whose task has that score."""
+        return tuple(name.format(score=score_name) for name in (self.name, *self.aliases))
+
+
+def _score(
+    name: str,
+    part: Part,
+    group: Group,
+    heading: str,
+    *,
+    metric: str = "",
+    direction: Direction = "max",
+    form: Form = "percent",
+    **more: Any,
+) -> Figure:
+    def read(scored: Scored) -> float | None:
+        return scored.scores.mean(part, group, metric)
+
+    return Figure(name, direction, form, read, heading, score=(part, group, metric), **more)
+
+
+def _cost(name: str, direction: Direction, form: Form, words: str, **more: Any) -> Figure:
+    def read(scored: Scored) -> float | None:
+        return scored.cost.get(name)
+
+    return Figure(name, direction, form, read, words=words, **more)
+
+
+DEV = _score("dev_{score}", "dev", "source", "dev {label}", aliases=("{score}", "score"))
+TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
+TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
+# Where `corpus.zero_shot_dev` has it read.
+TARGET_DEV = _score("dev_{score}_target", "dev", "target", "dev target")
+# Intents and slots beside both; of trees of them their roots, and how much of what is generated is a tree.
+_INTENT: dict[str, Any] = {"metric": "intent_accuracy", "short": "intent", "beside": "exact_match"}
+_SLOT: dict[str, Any] = {"metric": "slot_f1", "short": "slot F1", "beside": "exact_match"}
+_TREES: dict[str, Any] = {"metric": "well_formed", "short": "trees", "beside": "exact_match"}
+UTTERANCES = (
+    _score("dev_intent_accuracy", "dev", "source", "dev intent", aliases=("intent_accuracy",), **_INTENT),
+    _score("test_intent_accuracy", "test", "source", "test intent", selects=False, **_INTENT),
+    _score("test_intent_accuracy_target", "test", "target", "target intent", selects=False, **_INTENT),
+    _score("dev_slot_f1", "dev", "source", "dev slot F1", aliases=("slot_f1",), **_SLOT),
+    _score("test_slot_f1", "test", "source", "test slot F1", selects=False, **_SLOT),
+    _score("test_slot_f1_target", "test", "target", "target slot F1", selects=False, **_SLOT),
+    _score("dev_well_formed", "dev", "source", "dev trees", aliases=("well_formed",), **_TREES),
+    _score("test_well_formed", "test", "source", "test trees", selects=False, **_TREES),
+    _score("test_well_formed_target", "test", "target", "target trees", selects=False, **_TREES),
+)
+# Unlabelled attachment beside labelled.
+_UAS: dict[str, Any] = {"metric": "uas", "beside": "las"}
+DEV_UAS = _score("dev_uas", "dev", "source", "dev UAS", short="UAS", aliases=("uas",), **_UAS)
+TEST_UAS = _score("test_uas", "test", "source", "test UAS", short="UAS", selects=False, **_UAS)
+TARGET_UAS = _score("test_uas_target", "test", "target", "target UAS", selects=False, **_UAS)
+# Words whose head is not the model's best one, so that the heads are a tree.
+TEST_REPAIRS = _score(
+    "test_repairs", "test", "source", "repaired heads", short="repaired", selects=False,
+    metric="repairs", beside="las", direction="min",
+)  # fmt: skip
+# Of a masked language model.
+_PERPLEXITY: dict[str, Any] = {
+    "metric": "perplexity", "beside": "mlm_score", "form": "decimal", "direction": "min", "short": "perplexity",
+}  # fmt: skip
+DEV_PERPLEXITY = _score("dev_perplexity", "dev", "source", "dev perplexity", **_PERPLEXITY)
+TEST_PERPLEXITY = _score("test_perplexity", "test", "source", "test perplexity", selects=False, **_PERPLEXITY)
+TARGET_PERPLEXITY = _score(
+    "test_perplexity_target", "test", "target", "target perplexity", selects=False, **_PERPLEXITY
+)
+# Pieces a second, forward, backward and a step of the optimiser, of batches of 32 sentences on one thread.
+TRAINING_SPEED = _cost(
+    "training_pieces_per_s", "max", "count", "pieces/s in training", over_models="mean", planned=False
+)
+TRAINING_SPEED_GPU = _cost(
+    "training_pieces_per_s_gpu",
+    "max",
+    "count",
+    "pieces/s in training on a GPU",
+    over_models="mean",
+    planned=False,
+)
+PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="parameters", short="params", column=0)
+# With every piece of a checkpoint's vocabulary, and with those of training and transfer text alone, whichever it reads.
+UNPRUNED = _cost("parameters_unpruned", "min", "count", "parameters with all pieces", planned=False)
+PRUNED = _cost("parameters_pruned", "min", "count", "parameters with its text's pieces", planned=False)
+
+
+def _run_by(runtime: Runtime, ending: str, words: str, **shown: Mapping[str, Any]) -> dict[str, Figure]:
+    """Costs of a model in one form, by their names without the `ending`: p50 of one sentence and of a whole batch of 32
+    on one thread or a GPU, and the bytes of its weights with those pieces alone that the text has. A ratio compares the
+    teachers in the same form. `shown`: settings of some of the figures."""
+
+    def cost(name: str, direction: Direction, form: Form, own_words: str, **more: Any) -> Figure:
+        said = f"{own_words} {words}".strip()
+        planned = {"planned": runtime == "onnx" and not name.endswith("_p90")}
+        settings = planned | more | dict(shown.get(name, {}))
+        return _cost(f"{name}{ending}", direction, form, said, runtime=runtime, **settings)
+
+    found = {
+        name: cost(name, "min", "milliseconds", own_words, over_models="mean")
+        for name, own_words in (
+            ("latency_ms", "ms"),
+            ("latency_ms_batch32", "ms per batch of 32"),
+            *(
+                [("latency_ms_p90", "ms p90"), ("latency_ms_batch32_p90", "ms p90 per batch of 32")]
+                * (not ending)
+            ),
+        )
+    }
+    if runtime in GPU_RUNTIMES:
+        # Of the batch with which the GPU is full.
+        name = "sentences_per_s"
+        found[name] = cost(name, "max", "count", "sentences/s", over_models="mean")
+    else:
+        found["bytes"] = cost("bytes", "min", "bytes", "")
+    ratios = [
+        ("speedup", "faster", "latency_ms"),
+        ("speedup_batch32", "faster per batch of 32", "latency_ms_batch32"),
+    ]
+    # The weights alone are what is saved of a model in PyTorch: a ratio of them says no more than that of the exports.
+    ratios += [("compression", "smaller", "bytes")] * (runtime in ("onnx", "int8"))
+    for name, own_words, of in ratios:
+        found[name] = cost(name, "max", "times", own_words, against=f"{of}{ending}")
+    return found
+
+
+_EXPORT = _run_by(
+    "onnx", "", "",
+    latency_ms={"heading": "ms", "column": 0},
+    speedup={"heading": "faster", "column": 3},
+    compression={"heading": "smaller", "column": 3},
+)  # fmt: skip
+_INT8, _TORCH = _run_by("int8", "_int8", "in 8 bits"), _run_by("torch", "_torch", "in PyTorch")
+_GPU, _GPU_BF16 = _run_by("gpu", "_gpu", "on a GPU"), _run_by("gpu_bf16", "_gpu_bf16", "on a GPU in bf16")
+LATENCY, BYTES, SPEEDUP = _EXPORT["latency_ms"], _EXPORT["bytes"], _EXPORT["speedup"]
+COMPRESSION = _EXPORT["compression"]
+TORCH_BYTES, TORCH_LATENCY = _TORCH["bytes"], _TORCH["latency_ms"]
+TORCH_LATENCY_BATCH = _TORCH["latency_ms_batch32"]
+EXPORTED = (*_EXPORT.values(), *_INT8.values())
+"""Figures that a model without an export does not have."""
+# The one figure of a trial's costs that is not known before it is trained.
+WALL_S = Figure(
+    "wall_s", "min", "seconds", lambda scored: getattr(scored, "wall_s", None), words="s of training"
+)
+PERPLEXITIES = (DEV_PERPLEXITY, TEST_PERPLEXITY, TARGET_PERPLEXITY)
+SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS, TEST_REPAIRS, *UTTERANCES, *PERPLEXITIES)
+COSTS = (
+    LATENCY,
+    *(figure for figure in _EXPORT.values() if figure.form == "milliseconds" and figure is not LATENCY),
+    PARAMETERS,
+    UNPRUNED,
+    PRUNED,
+    BYTES,
+    # Like for like: both in the same form, and both pruned.
+    *(figure for figure in _EXPORT.values() if figure.against),
+    *_INT8.values(),
+    *_TORCH.values(),
+    *_GPU.values(),
+    *_GPU_BF16.values(),
+    TRAINING_SPEED,
+    TRAINING_SPEED_GPU,
+    WALL_S,
+)
+FIGURES: tuple[Figure, ...] = (*SCORES, TARGET_DEV, *COSTS)
+COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
+"""Costs with a column in tables, from left to right."""
+
+
+def cost_columns(objectives: Directions = MappingProxyType({})) -> tuple[Figure, ...]:
+    """The costs with a column in tables, from left to right: the usual ones, and those that are searched for."""
+    return tuple(figure for figure in COSTS if figure.column is not None or figure.name in objectives)
+
+
+def scores_of(score_name: str, *, targets: bool, among: Sequence[Scored] = ()) -> tuple[Figure, ...]:
+    """The scores of a sweep whose task has that score: dev, test and, with `targets`, that of target languages; then
+    the same of the metrics beside it. Where trials or teachers `among` which they are shown have metrics beside their
+    score, it is these alone: tasks whose scores have one name may have others beside it."""
+    found = tuple(
+        figure
+        for figure in SCORES
+        if figure.score and figure.beside in ("", score_name) and (targets or figure.score[1] == "source")
+    )
+    known = {figure.metric for figure in found for each in among if figure.read(each) is not None}
+    return tuple(figure for figure in found if not known - {""} or figure.metric in {"", *known})
+
+
+def read_of_any(figure: Figure, every: Iterable[Scored]) -> bool:
+    """Whether the figure is known of any of them."""
+    return any(figure.read(each) is not None for each in every)
+
+
+def default_objectives(score_name: str, *, exported: bool = True) -> dict[str, Direction]:
+    """The default objectives of a sweep; `exported`: whether its students have an export."""
+    costs = (LATENCY if exported else TORCH_LATENCY, PARAMETERS)
+    return {score_name: DEV.direction, **{figure.name: figure.direction for figure in costs}}
+
+
+OBJECTIVES: Directions = MappingProxyType(default_objectives("score"))
+"""The same for any task: `score` is another name of its own score."""
+
+
+def selecting(score_name: str) -> dict[str, Figure]:
+    """The figures that students may be chosen by, under each of their names."""
+    own = [figure for figure in FIGURES if figure.selects and figure.beside in ("", score_name)]
+    return {name: figure for figure in own for name in figure.answers_to(score_name)}
+
+
+def selection_fault(name: str, known: Sequence[str], score_name: str) -> str | None:
+    """Why `name` cannot select students where `known` can; None if it is one of them."""
+    if name in known:
+        return None
+    if name.startswith(("test", "target")):
+        return f"{name!r} cannot select; {HIDDEN}"
+    message = unknown(name, tuple(known), what="name ")
+    return message if "did you mean" in message else f"{message}; for the task's score write {score_name}"
+
+
+def objective_fault(name: str, direction: str, score_name: str) -> str | None:
+    """What is wrong with one entry of `search.objectives` in a sweep whose task has that score; None: nothing."""
+    # One name each: a score that is asked for twice under two names would count twice.
+    known = {score_name: DEV, **{figure.name: figure for figure in COSTS if figure.selects}}
+    # Nobody is led to it by a hint.
+    of_targets = {TARGET_DEV.called(score_name): TARGET_DEV}
+    fault = None if name in of_targets else selection_fault(name, tuple(known), score_name)
+    known |= of_targets
+    if fault is None and direction != known[name].direction:
+        return f"got {direction!r}; {name} is wanted at its {known[name].direction}"
+    return fault
+
+
+def objective_values(trial: Trial, objectives: Directions) -> list[float | None]:
+    """The figures that `objectives` names as search, front and hypervolume compare them, in their order: costs that are
+    timed on the grid of the sweep. Raises KeyError for a name that cannot select."""
+    known = selecting(trial.score_name)
+    return [known[name].compared(trial) for name in objectives]
+
+
+def latency_searched(objectives: Directions) -> Figure:
+    """The latency by which a front is drawn and ordered: the first that is searched for, else `latency_ms`."""
+    timed = {figure.name: figure for figure in COSTS if figure.form == "milliseconds"}
+    return next((timed[name] for name in objectives if name in timed), LATENCY)
+
+
+def runtimes_of(names: Iterable[str]) -> tuple[Runtime, ...]:
+    """The runtimes that figures of these names are of, beside the one that is always measured."""
+    found = {figure.runtime for figure in COSTS if figure.name in set(names)}
+    others: tuple[Runtime, ...] = ("int8", "torch", *GPU_RUNTIMES)
+    return tuple(runtime for runtime in others if runtime in found)
+
+
+def score_values(figure: Figure, scored: Scored) -> dict[str, float | None]:
+    """A score's mean and its standard deviations over seeds and over languages, by their names in CSV and MLflow."""
+    if figure.score is None:
+        raise ValueError(f"{figure.name} is not a score")
+    name, score = figure.called(scored.score_name), scored.scores.get(*figure.score)
+    return {
+        name: score and score.mean,
+        f"{name}_sd": score and score.sd,
+        f"{name}_languages_sd": score and score.languages_sd,
+    }
+
+
+def language_values(figure: Figure, scored: Scored) -> dict[str, float]:
+    """Each language's own mean on the part that the score is of; on test source and target languages."""
+    if figure.score is None:
+        raise ValueError(f"{figure.name} is not a score")
+    return scored.scores.by_language(figure.score[0], figure.metric)
+
+
+def over_models(costs: Iterable[Cost]) -> dict[str, float]:
+    """The cost of several models that share the work by language, each figure as its entry says. A part that several
+    of them have, such as one frozen encoder, counts once."""
+    every = list(costs)
+    parts = [part for cost in every for part in cost.shared.items()]
+    again = [own for place, (key, own) in enumerate(parts) if key in dict(parts[:place])]
+    combined: dict[str, float] = {}
+    for figure in COSTS:
+        known = [cost.figures[figure.name] for cost in every if figure.name in cost.figures]
+        if known and len(known) == len(every):
+            twice = sum(own.get(figure.name, 0) for own in again)
+            combined[figure.name] = sum(known) - twice if figure.over_models == "sum" else fmean(known)
+    return combined

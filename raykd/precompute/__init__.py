@@ -1,0 +1,1 @@
+"""What is computed once: teachers' signals, encoders' features, costs."""

@@ -1,0 +1,351 @@
+"""The cost of a shape: parameters, bytes, latency. It depends on the shape alone, so it is known before training.
+
+Sizes are the same everywhere; what is timed holds for the processor of the node that timed it, and is kept by its name.
+A new cost is computed in `_sizes` or timed in `_timed`, and has an entry in `raykd/figures/table.py`. Which shapes are timed
+together, and again, `precompute/measurement.py` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch.nn import Parameter
+
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.deploy.deployed import Session, float32_file, int8_file
+from raykd.errors import ExportError
+from raykd.figures.results import Cost
+from raykd.figures.table import (
+    BYTES,
+    LATENCY,
+    PARAMETERS,
+    PRUNED,
+    TORCH_BYTES,
+    TRAINING_SPEED,
+    UNPRUNED,
+    Runtime,
+)
+from raykd.identity import identity
+from raykd.layers import Ensemble, Model, Tagger
+from raykd.layers.pointer_generator import PointerGenerator
+from raykd.precompute.latency import (
+    BATCH,
+    PIECES,
+    Timing,
+    hardware,
+    labelling,
+    synthetic_batch,
+    time_in_turns,
+    time_training,
+)
+from raykd.precompute.machine_load import LoadMeter, load_before
+from raykd.progress import part_of_work, report_progress, with_progress
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary
+from raykd.storage.store import Storage
+from raykd.training.data import labels_of
+from raykd.training.models import build_model, model_config
+
+FORMAT = 7
+MOST_TOGETHER, MOST_BYTES = 16, 2**30
+"""Models that are timed in turns, and bytes of their weights: they are all in memory at once."""
+BUILT, TRAINED = 0.3, 0.6
+"""The shares of a measurement after which models are built and their training is timed, about."""
+ENDINGS: Mapping[Runtime, str] = MappingProxyType(
+    {"onnx": "", "int8": "_int8", "torch": "_torch", "gpu": "_gpu", "gpu_bf16": "_gpu_bf16"}
+)
+"""How the names of a runtime's figures end."""
+BATCHES: Mapping[str, int] = MappingProxyType({"": 1, "_batch32": BATCH})
+"""How the name of a latency says of which batch it is, and how many sentences that has."""
+
+GPU = "gpu"
+"""In hardware: the GPU, beside what is known of the processor."""
+
+Call = tuple[Runtime, str]
+"""A call that is timed: in which form the model is, and the ending of the batch's name."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The cost of one run's shape, in the two parts that are stored: sizes, and what was timed."""
+
+    sizes: Cost
+    timed: Cost
+
+    @property
+    def cost(self) -> Cost:
+        """Both parts together."""
+        return _beside(self.sizes, self.timed)
+
+
+def _beside(cost: Cost, timed: Cost) -> Cost:
+    """`cost`, and what was timed of the same shape."""
+    return replace(
+        cost,
+        figures={**cost.figures, **timed.figures},
+        hardware={**cost.hardware, **timed.hardware},
+        spreads={**cost.spreads, **timed.spreads},
+        load=max(cost.load, timed.load),
+        notes=tuple(dict.fromkeys([*cost.notes, *timed.notes])),
+    )
+
+
+class ShapeModel:
+    """An untrained model of a run's shape, with its export; the weights do not matter."""
+
+    def __init__(self, storage: Storage, run: Run):
+        self.model = build_model(storage, run, dropout=0.0).eval()
+        self.vocabulary = open_vocabulary(storage, run.vocabulary_id)
+        self.shape = shape_of(storage, run)
+        self.no_export, self.float32 = "", b""
+        limit = self.model.piece_limit
+        if limit is not None and limit < PIECES:
+            self.no_export = f"its export reads at most {limit} pieces, and sentences of {PIECES} are timed"
+            return
+        try:
+            self.float32 = float32_file(self.model)
+        except ExportError as error:
+            self.no_export = str(error).split(";")[0]
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what it takes in memory beside its export."""
+        return sum(each.numel() * each.element_size() for each in self.model.all_parameters())
+
+    @cached_property
+    def int8(self) -> bytes:
+        """The export with weights of 8 bits."""
+        return int8_file(self.float32)
+
+    def rows_changed(self, rows: int) -> int:
+        """How many components the vectors of pieces have more, or below 0 fewer, with so many pieces."""
+        return sum((rows - len(matrix)) * matrix.shape[1] for matrix in _piece_matrices(self.model))
+
+    @property
+    def pruned(self) -> int:
+        """How many components more it has, mostly below 0, with those pieces alone that its text has."""
+        pieces = self.vocabulary.pieces
+        if not isinstance(pieces, HFVocabulary) or pieces.used in (0, pieces.size):
+            return 0
+        return self.rows_changed(pieces.used)
+
+
+def _piece_matrices(model: Model) -> list[torch.Tensor]:
+    """The vectors of pieces of a model, or of each member of an ensemble, that has any."""
+    matrices = []
+    for member in model.members if isinstance(model, Ensemble) else [model]:
+        with suppress(ValueError):
+            matrices.append(member.embedding_matrix())  # type: ignore[operator]
+    return matrices
+
+
+def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
+    """Count parameters, whichever vocabulary is pruned, and their bytes in PyTorch."""
+    every = list(parameters)
+    count = sum(each.numel() for each in every)
+    return {
+        **{figure.name: count for figure in (PARAMETERS, UNPRUNED, PRUNED)},
+        TORCH_BYTES.name: sum(each.numel() * each.element_size() for each in every),
+    }
+
+
+def _sizes(shape: ShapeModel) -> Cost:
+    figures, pieces = size_of(shape.model.all_parameters()), shape.vocabulary.pieces
+    if isinstance(pieces, HFVocabulary):
+        for figure, rows in ((UNPRUNED, pieces.full_size), (PRUNED, pieces.used)):
+            if rows == 0:
+                del figures[figure.name]  # its vocabulary was not made for a text
+            elif rows != pieces.size:
+                figures[figure.name] += shape.rows_changed(rows)
+    figures[TORCH_BYTES.name] += 4 * shape.pruned
+    if not shape.no_export:
+        figures[BYTES.name] = len(shape.float32) + 4 * shape.pruned
+    shared = {key: size_of(parameters) for key, parameters in shape.model.frozen().items()}
+    return Cost(figures, shape.shape, shared=shared, no_export=shape.no_export)
+
+
+def _calls(shape: ShapeModel, runtimes: Sequence[Runtime]) -> dict[Call, Callable[[], object]]:
+    """The calls that are timed of a model: in PyTorch only where that is asked for, or there is no export."""
+    batches = {name: synthetic_batch(size, shape.vocabulary) for name, size in BATCHES.items()}
+    calls: dict[Call, Callable[[], object]] = {}
+    if shape.no_export or "torch" in runtimes:
+        calls |= {("torch", name): labelling(shape.model, batch) for name, batch in batches.items()}
+    if not shape.no_export:
+        files: dict[Runtime, bytes] = {"onnx": shape.float32}
+        files |= {"int8": shape.int8} if "int8" in runtimes else {}
+        for runtime, file in files.items():
+            session = Session(file)
+            calls |= {(runtime, name): partial(session.labels, batch) for name, batch in batches.items()}
+    return calls
+
+
+def _timed(shape: ShapeModel, timings: Mapping[Call, Timing], training: Timing | None, load: float) -> Cost:
+    figures: dict[str, float] = {}
+    spreads: dict[str, float] = {}
+    for (runtime, batch), timing in timings.items():
+        name = f"{LATENCY.name}{batch}{ENDINGS[runtime]}"
+        figures[name], spreads[name] = timing.p50_ms, timing.spread
+        if runtime == "onnx":
+            figures[f"{name}_p90"], spreads[f"{name}_p90"] = timing.p90_ms, timing.spread
+    if any(runtime == "int8" for runtime, _ in timings):
+        figures[f"{BYTES.name}_int8"] = len(shape.int8) + shape.pruned  # one byte each
+    if training is not None:
+        figures[TRAINING_SPEED.name] = pieces_per_s(training)
+        spreads[TRAINING_SPEED.name] = training.spread
+    return Cost(figures, shape.shape, hardware(), spreads=spreads, load=round(load, 3))
+
+
+def pieces_per_s(training: Timing) -> float:
+    """The speed of training whose step was timed."""
+    return round(1e3 * BATCH * PIECES / training.p50_ms, 1)
+
+
+def training_step(
+    model: Model, vocabulary: StoredVocabulary, device: torch.device | str = "cpu"
+) -> Timing | None:
+    """A step of training on labels, of a copy of the model on its device; a distillation loss adds a tenth at most."""
+    if isinstance(model, Ensemble):
+        return None  # its members are trained, each by itself
+    batch = synthetic_batch(BATCH, vocabulary)
+    if isinstance(model, Tagger) and model.context is not None:
+        # In training what encoders give is read from the store.
+        batch = replace(batch, features_BTD=torch.randn(*batch.first_BT.shape, model.context.output_size))
+    if isinstance(model, PointerGenerator):
+        # In training the steps are given, here one for each word.
+        steps = {"steps_BS": torch.zeros_like(batch.first_BT), "step_lengths_B": batch.lengths_B}
+        batch = replace(batch, **steps)
+    return time_training(deepcopy(model), batch.to(device))
+
+
+def measure_together(
+    storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime] = ()
+) -> list[Measured]:
+    """Measure the shapes of the first of `runs`, as many as fit into memory together, in turns.
+
+    Args:
+        storage: has the runs' vocabularies; nothing is written.
+        runs: of different shapes.
+        runtimes: in which other forms models are timed, beside their export in float32.
+
+    Returns:
+        One cost for each of the first runs, at least for one.
+    """
+    report_progress(0.0, "waiting until the machine is quiet")
+    load, shapes = load_before(), list[ShapeModel]()
+    with part_of_work(0.0, BUILT, "exporting models"):
+        for run in with_progress(runs[:MOST_TOGETHER]):
+            shape = ShapeModel(storage, run)
+            if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MOST_BYTES:
+                break
+            shapes.append(shape)
+    meter = LoadMeter()
+    with part_of_work(BUILT, TRAINED, "timing training steps"):
+        trainings = [training_step(shape.model, shape.vocabulary) for shape in with_progress(shapes)]
+    calls = [_calls(shape, runtimes) for shape in shapes]
+    with part_of_work(TRAINED, 1.0, "timing labelling"):
+        timings = time_in_turns(
+            {(place, name): call for place, named in enumerate(calls) for name, call in named.items()}
+        )
+    load = max(load, meter.share())
+    return [
+        Measured(_sizes(shape), _timed(shape, {name: timings[place, name] for name in named}, training, load))
+        for place, (shape, training, named) in enumerate(zip(shapes, trainings, calls, strict=True))
+    ]
+
+
+def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
+    """All that a run's cost depends on; two runs of one shape cost the same."""
+    vocabulary = open_vocabulary(storage, run.vocabulary_id)
+    pieces = vocabulary.pieces
+    # Two vocabularies of one size may have been pruned from others, or be pruned to others.
+    other = {"unpruned": pieces.full_size, "pruned": pieces.used} if isinstance(pieces, HFVocabulary) else {}
+    return {
+        "model": model_config(run).shape(),
+        "decoding": run.decoding,
+        "task": run.task,
+        "models": len(run.members) or 1,
+        "pieces": pieces.size,
+        **other,
+        "characters": vocabulary.characters.size if vocabulary.characters else 0,
+        "context": [own.size for own in vocabulary.context],
+        "tags": len(labels_of(storage.uri, run)),
+    }
+
+
+def shape_key(storage: Storage, run: Run) -> str:
+    """Where the sizes of a run's shape are kept: two runs of one shape have the same."""
+    return _key(storage, run)
+
+
+def sizes_of(storage: Storage, run: Run) -> Cost | None:
+    """The sizes of a run's shape, if they are stored."""
+    return _stored(storage, shape_key(storage, run))
+
+
+def find_cost(
+    storage: Storage, run: Run, on: Mapping[str, Any] | None = None, runtimes: Sequence[Runtime] = ()
+) -> Cost | None:
+    """Return the cost of the run's shape, if it was measured before on this hardware (by default that of this process;
+    a processor, a GPU, or both) and in these runtimes beside the export in float32."""
+    cost = sizes_of(storage, run)
+    for part in _apart(on or hardware()):
+        timed = _stored(storage, _key(storage, run, hardware=part)) if cost is not None else None
+        if cost is None or timed is None:
+            return None
+        cost = _beside(cost, timed)
+    assert cost is not None
+    needed = [ENDINGS[runtime] for runtime in runtimes if not (runtime == "int8" and cost.no_export)]
+    if any(f"{LATENCY.name}{ending}" not in cost.figures for ending in needed):
+        return None
+    return cost
+
+
+def keep_cost(storage: Storage, run: Run, measured: Measured) -> Cost:
+    """Store the cost of a run's shape, in the place of an earlier one."""
+    storage.write_json(_name(shape_key(storage, run)), measured.sizes.to_plain())
+    storage.write_json(_name(_key(storage, run, hardware=measured.timed.hardware)), measured.timed.to_plain())
+    return measured.cost
+
+
+def note_cost(storage: Storage, run: Run, on: Mapping[str, Any], text: str) -> Cost:
+    """Add a sentence to a cost that is stored."""
+    sizes, timed = sizes_of(storage, run), _stored(storage, _key(storage, run, hardware=on))
+    assert sizes is not None
+    assert timed is not None
+    notes = tuple(dict.fromkeys([*timed.notes, text]))
+    return keep_cost(storage, run, Measured(sizes, replace(timed, notes=notes)))
+
+
+def measure_cost(store_uri: str, run: Run, runtimes: Sequence[Runtime] = ()) -> Cost:
+    """Return the cost of the run's shape, which is measured alone where it is not stored.
+
+    Call it where nothing else computes.
+    """
+    storage = Storage(store_uri)
+    cost = find_cost(storage, run, runtimes=runtimes)
+    return cost or keep_cost(storage, run, measure_together(storage, [run], runtimes)[0])
+
+
+def _apart(on: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is timed on a processor and on a GPU is kept apart."""
+    parts = {name: value for name, value in on.items() if name != GPU}, {GPU: on.get(GPU)}
+    return [part for part in parts if any(part.values())]
+
+
+def _key(storage: Storage, run: Run, **where: Any) -> str:
+    return identity("cost", {"format": FORMAT, "shape": shape_of(storage, run), **where})
+
+
+def _name(key: str) -> str:
+    return f"costs/{key}.json"
+
+
+def _stored(storage: Storage, key: str) -> Cost | None:
+    return storage.find_json(_name(key), Cost.from_plain)

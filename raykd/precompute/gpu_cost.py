@@ -1,0 +1,195 @@
+"""The cost of a shape on a GPU: how long labelling takes as one would deploy it there, and a step of training.
+
+All of labelling, decoding included, is one CUDA graph for each shape of a batch: a GPU computes a small model faster
+than a program can launch its kernels one by one. A call sends the batch from pinned memory and fetches the labels. What
+is timed has the GPU to itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from raykd.corpora.encoding import TokenBatch
+from raykd.figures.results import Cost
+from raykd.figures.table import LATENCY, TRAINING_SPEED_GPU, Runtime
+from raykd.layers import Model
+from raykd.precompute.cost import (
+    BATCHES,
+    ENDINGS,
+    GPU,
+    MOST_BYTES,
+    MOST_TOGETHER,
+    Measured,
+    pieces_per_s,
+    shape_of,
+    sizes_of,
+    training_step,
+)
+from raykd.precompute.latency import labelling, synthetic_batch, time_in_turns
+from raykd.progress import with_progress
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary
+from raykd.storage.store import Storage
+from raykd.structures.device import deferred, fetched
+from raykd.training.device import given_device
+from raykd.training.models import build_model
+
+WARM_UP = 3
+"""Calls before a graph is captured: kernels are compiled, and libraries take their memory."""
+SMALLEST, LARGEST, GAIN = 64, 16_384, 1.05
+"""Batches with which a GPU is filled, in powers of two: until twice as many sentences bring less than this factor."""
+ROUNDS = 5
+
+
+def gpu_hardware() -> dict[str, Any]:
+    """The GPU of this process, part of the identity of what is timed on it."""
+    versions = {"torch": str(torch.__version__), "cuda": torch.version.cuda}
+    return {GPU: {"name": torch.cuda.get_device_name(), **versions}}
+
+
+class OneGraph:
+    """Labels batches of one shape, each with one launch.
+
+    Raises RuntimeError where the model cannot be captured: it reads a value while it computes.
+    """
+
+    def __init__(self, model: Model, batch: TokenBatch, device: torch.device, *, bf16: bool):
+        self._given, self._there = list[Tensor](), list[Tensor]()
+        batch.map(lambda part: self._given.append(part.pin_memory()) or part)
+        there = batch.to(device)
+        there.map(lambda part: self._there.append(part) or part)
+        label = labelling(model, there)
+        # Weights that autocast keeps in bf16 would be freed while the graph still reads them.
+        half = torch.autocast("cuda", torch.bfloat16, enabled=bf16, cache_enabled=False)
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with half, deferred(), torch.cuda.stream(aside):
+            for _ in range(WARM_UP):
+                label()
+        torch.cuda.current_stream().wait_stream(aside)
+        self._graph = torch.cuda.CUDAGraph()
+        with half, deferred(), torch.cuda.graph(self._graph):
+            self._labels = label()
+
+    def __call__(self) -> object:
+        """The labels, on the CPU."""
+        for given, there in zip(self._given, self._there, strict=True):
+            there.copy_(given, non_blocking=True)
+        self._graph.replay()
+        return fetched(self._labels)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """An untrained model of a run's shape, on the GPU."""
+
+    model: Model
+    vocabulary: StoredVocabulary
+    sizes: Cost
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(each.numel() * each.element_size() for each in self.model.all_parameters())
+
+
+def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime]) -> list[Measured]:
+    """Time the shapes of the first of `runs`, as many as are loaded together, in turns, on this process' GPU.
+
+    Args:
+        storage: has the runs' vocabularies and the sizes of their shapes; nothing is written.
+        runs: of different shapes.
+        runtimes: in which of `GPU_RUNTIMES` labelling is timed.
+
+    Returns:
+        One cost for each of the first runs, at least for one.
+
+    Raises:
+        RunError: this process has no GPU.
+    """
+    device, shapes = given_device(1.0), list[_Shape]()
+    for run in runs[:MOST_TOGETHER]:
+        sizes = sizes_of(storage, run)
+        assert sizes is not None, "the processor is measured before"
+        model = build_model(storage, run, dropout=0.0).eval().to(device)
+        shape = _Shape(model, open_vocabulary(storage, run.vocabulary_id), sizes)
+        if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MOST_BYTES:
+            break
+        shapes.append(shape)
+    notes: list[list[str]] = [[] for _ in shapes]
+    with torch.inference_mode():
+        calls = {
+            (place, f"{LATENCY.name}{name}{ENDINGS[runtime]}"): _call(
+                shape.model, synthetic_batch(size, shape.vocabulary), device, runtime, notes[place]
+            )
+            for place, shape in enumerate(shapes)
+            for name, size in BATCHES.items()
+            for runtime in runtimes
+        }
+        timings = time_in_turns(calls)
+        speeds = [
+            {
+                f"sentences_per_s{ENDINGS[runtime]}": _fullest(shape, device, runtime, own)
+                for runtime in runtimes
+            }
+            for shape, own in with_progress(list(zip(shapes, notes, strict=True)))
+        ]
+    trainings = [training_step(shape.model, shape.vocabulary, device) for shape in shapes]
+    found = list[Measured]()
+    for place, (run, shape) in enumerate(zip(runs, shapes, strict=False)):
+        own = {name: timing for (at, name), timing in timings.items() if at == place}
+        figures = {**{name: timing.p50_ms for name, timing in own.items()}, **speeds[place]}
+        spreads = {name: timing.spread for name, timing in own.items()}
+        if (training := trainings[place]) is not None:
+            figures[TRAINING_SPEED_GPU.name] = pieces_per_s(training)
+            spreads[TRAINING_SPEED_GPU.name] = training.spread
+        remarks = tuple(dict.fromkeys(notes[place]))
+        timed = Cost(figures, shape_of(storage, run), gpu_hardware(), spreads=spreads, notes=remarks)
+        found.append(Measured(shape.sizes, timed))
+    return found
+
+
+def _call(
+    model: Model, batch: TokenBatch, device: torch.device, runtime: Runtime, notes: list[str]
+) -> Callable[[], object]:
+    """Labels the batch once with each call; where it cannot be captured, kernel by kernel, which is noted."""
+    bf16 = runtime == "gpu_bf16"
+    try:
+        return OneGraph(model, batch, device, bf16=bf16)
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        notes.append(f"timed on the GPU without a CUDA graph: {str(error).splitlines()[0]}")
+
+    def label() -> object:
+        with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
+            return fetched(labelling(model, batch.to(device))())
+
+    return label
+
+
+def _fullest(shape: _Shape, device: torch.device, runtime: Runtime, notes: list[str]) -> float:
+    """Sentences a second with the batch that fills the GPU."""
+    best, size = 0.0, SMALLEST
+    while size <= LARGEST:
+        try:
+            call = _call(shape.model, synthetic_batch(size, shape.vocabulary), device, runtime, notes)
+            call()
+            started = time.perf_counter()
+            for _ in range(ROUNDS):
+                call()
+            speed = ROUNDS * size / (time.perf_counter() - started)
+        except torch.cuda.OutOfMemoryError:
+            break
+        finally:
+            call = None
+            torch.cuda.empty_cache()
+        if speed < best * GAIN:
+            return round(max(best, speed), 1)
+        best, size = speed, 2 * size
+    return round(best, 1)

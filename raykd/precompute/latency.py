@@ -1,0 +1,166 @@
+"""Latency, measured alone: how long a model takes for synthetic batches on one CPU thread.
+
+A process is slow at first (code is compiled and loaded, the first rounds after that are a third slower), and machines
+are disturbed for tenths of seconds at a time. So all that is timed takes turns, pass after pass, and the calmest passes
+of each count: two measurements of one shape agree, whichever is first, and several shapes are disturbed alike.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.pieces import Vocabulary
+from raykd.corpora.vocabulary import WordVocabulary
+from raykd.layers import Model
+from raykd.layers.pointer_generator import PointerGenerator
+from raykd.layers.threads import one_thread
+from raykd.objectives.labels import negative_log_likelihood
+from raykd.precompute.processor import processor
+from raykd.progress import with_progress
+from raykd.recipes.vocabularies import StoredVocabulary
+from raykd.structures import viterbi
+
+# What is timed: sentences of 32 pieces, 24 words (WikiAnn has 1.3 pieces a word), 6 characters a word.
+PIECES, WORDS, CHARACTERS = 32, 24, 6
+PASSES, FEWEST, CALMEST = 30, 5, 6
+"""Passes over all that is timed, and as many as there are of a slow model, whose rounds take `SECONDS` together; those
+that count."""
+ROUNDS, PASS_S, WARM_UP = 10, 0.01, 5
+"""Rounds of one pass, fewer where these take longer than so many seconds; rounds before the first pass."""
+SECONDS = 1.0
+BATCH, TRAINING_ROUNDS = 32, 5
+TRAINING_S = 0.5
+"""Seconds after which no other training step is timed."""
+
+Name = TypeVar("Name")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one call takes: median and 90th percentile of its rounds in milliseconds, and the standard deviation of
+    the medians of the passes that count, as a share of the median."""
+
+    p50_ms: float
+    p90_ms: float
+    spread: float = 0.0
+
+
+def hardware(on: str | None = None) -> dict[str, Any]:
+    """What a latency is measured on (this processor, or the one of another node), part of its identity in the cache."""
+    versions = {"torch": str(torch.__version__), "onnxruntime": version("onnxruntime")}
+    return {"processor": on or processor(), **versions, "threads": 1}
+
+
+def labelling(model: Model, batch: TokenBatch) -> Callable[[], object]:
+    """Labels `batch` once with each call, decoding included. What generates writes a step for each word: an untrained
+    model does not know where to end."""
+    if isinstance(model, PointerGenerator):
+        return lambda: viterbi(model.generate(batch, steps=WORDS))
+
+    def label() -> object:
+        output = model(batch)
+        return viterbi(output.distribution, output.legal)
+
+    return label
+
+
+def time_in_turns(calls: Mapping[Name, Callable[[], object]]) -> dict[Name, Timing]:
+    """Time each call over its calmest passes, PyTorch on one thread. The passes alternate over the calls."""
+    passes: dict[Name, list[list[float]]] = {name: [] for name in calls}
+    spent_ms = dict.fromkeys(calls, 0.0)
+    with torch.inference_mode(), one_thread():
+        for call in calls.values():
+            _pass(call, WARM_UP)
+        for number in with_progress(range(PASSES)):
+            for name, call in calls.items():
+                if number >= FEWEST and spent_ms[name] > SECONDS * 1e3:
+                    continue
+                # After another's turn the caches are another's. What is slower than a pass fills them itself.
+                if spent_ms[name] <= number * PASS_S * 2e3:
+                    call()
+                rounds = _pass(call, ROUNDS)
+                passes[name].append(rounds)
+                spent_ms[name] += sum(rounds)
+    return {name: _of_the_calmest(own) for name, own in passes.items()}
+
+
+def time_training(model: Model, batch: TokenBatch) -> Timing:
+    """Time one optimiser step on `batch` with random labels, on one thread or the device of both. Changes the model."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimiser, times = torch.optim.Adam(parameters), list[float]()
+    model.train()
+    with one_thread():
+        while len(times) <= TRAINING_ROUNDS and (len(times) < 2 or sum(times[1:]) < TRAINING_S):
+            started = time.perf_counter()
+            distribution = model(batch).distribution
+            labels_BT = batch.first_BT.new_zeros(len(batch.lengths_B), int(batch.lengths_B.max()))
+            negative_log_likelihood(distribution, labels_BT).mean().backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            if batch.lengths_B.device.type == "cuda":
+                torch.cuda.synchronize()
+            times.append(time.perf_counter() - started)
+    steps_ms = [1e3 * seconds for seconds in times[1:]]  # the first one loads code
+    median = statistics.median(steps_ms)
+    spread = statistics.stdev(steps_ms) / median if len(steps_ms) > 1 else 0.0
+    return Timing(median, max(steps_ms), spread)
+
+
+def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:
+    """`sentences` sentences of 32 pieces in 24 words, drawn at random; as many of an encoder's pieces, too."""
+    draw = torch.Generator().manual_seed(0)
+    batch = _pieces(sentences, vocabulary.pieces, draw)
+    context = (
+        # A table of vectors reads words.
+        _pieces(sentences, own, draw, pieces=WORDS if isinstance(own, WordVocabulary) else PIECES)
+        for own in vocabulary.context
+    )
+    batch = replace(batch, context=tuple(context))
+    if vocabulary.characters is None:
+        return batch
+    spelt = (sentences, WORDS, CHARACTERS)
+    return replace(
+        batch,
+        characters_BTC=torch.randint(2, vocabulary.characters.size, spelt, generator=draw),
+        character_lengths_BT=torch.full(spelt[:2], CHARACTERS),
+    )
+
+
+def _pass(call: Callable[[], object], rounds: int) -> list[float]:
+    """The milliseconds of each round."""
+    times: list[float] = []
+    while len(times) < rounds and sum(times) < PASS_S * 1e3:
+        started = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - started) * 1e3)
+    return times
+
+
+def _of_the_calmest(passes: list[list[float]]) -> Timing:
+    """The rounds of the passes with the lowest means."""
+    calmest = sorted(passes, key=statistics.fmean)[:CALMEST]
+    p50, p90 = np.quantile([round_ for own in calmest for round_ in own], (0.5, 0.9))
+    medians = [statistics.median(own) for own in calmest]
+    spread = statistics.stdev(medians) / float(p50) if len(medians) > 1 else 0.0
+    return Timing(round(float(p50), 4), round(float(p90), 4), round(spread, 4))
+
+
+def _pieces(
+    sentences: int, vocabulary: Vocabulary, draw: torch.Generator, *, pieces: int = PIECES
+) -> TokenBatch:
+    spread = torch.arange(WORDS) * pieces // WORDS
+    return TokenBatch(
+        pieces_BP=torch.randint(2, vocabulary.size, (sentences, pieces), generator=draw),
+        piece_lengths_B=torch.full((sentences,), pieces),
+        first_BT=spread.expand(sentences, WORDS).contiguous(),
+        lengths_B=torch.full((sentences,), WORDS),
+    )

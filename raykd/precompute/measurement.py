@@ -1,0 +1,351 @@
+"""Costs that hold their order: which shapes of a sweep are timed, which together, and which again.
+
+Shapes are timed in turns, a few at a time, always beside one whose latency is known: where that differs from what is
+stored, the machine is not as fast as it was, and all are timed again. What was measured under load is timed again as
+soon as the machine is quiet. A smaller shape that is slower is timed again beside the larger one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from typing import Any
+
+import ray
+from ray.exceptions import RayTaskError, TaskUnschedulableError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from raykd.cluster.connection import topology
+from raykd.cluster.growth import places
+from raykd.cluster.listener import Listener, Unit
+from raykd.cluster.nodes import Nodes
+from raykd.cluster.placement import PROBE, check_target, latency_node
+from raykd.cluster.progress_channel import reported
+from raykd.cluster.topology import Group, Node, Topology, shown
+from raykd.counted import counted
+from raykd.errors import PlacementError, StoreError
+from raykd.figures.cost_grid import beyond_spread
+from raykd.figures.results import LOADED, Cost
+from raykd.figures.table import COSTS, GPU_RUNTIMES, PARAMETERS, Runtime
+from raykd.precompute.cost import (
+    ENDINGS,
+    MOST_TOGETHER,
+    Measured,
+    find_cost,
+    keep_cost,
+    measure_together,
+    note_cost,
+)
+from raykd.precompute.gpu_cost import gpu_hardware, measure_on_gpu
+from raykd.precompute.latency import hardware
+from raykd.precompute.machine_load import load_before
+from raykd.precompute.processor import processor
+from raykd.recipes.resources import LatencyTarget, Resources, gpu_probe, targeted
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+
+Measure = Callable[[Sequence[Run]], Sequence[Measured]]
+"""Measures the first of some runs together: at least one."""
+LATENCIES = tuple(
+    figure.name for figure in COSTS if figure.form == "milliseconds" and not figure.name.endswith("_p90")
+)
+GROUP = "shapes"
+"""The name by which shapes that are measured together say how far they are."""
+NAMED = 3
+"""Contradictions that are named one by one."""
+
+
+@dataclass
+class Bench:
+    """Measures shapes on one machine, and keeps their costs in the store.
+
+    `measure` and `load` run on that machine; `on` is its hardware; `runtimes`: in which forms models are timed beside
+    their export in float32.
+    """
+
+    storage: Storage
+    on: Mapping[str, Any]
+    measure: Measure
+    load: Callable[[], float]
+    listener: Listener
+    runtimes: Sequence[Runtime] = ()
+    costs: dict[str, Cost] = field(default_factory=dict)
+    """By the id of a run, the cost of its shape."""
+
+    def run(self, runs: Sequence[Run]) -> None:
+        """Measure the shapes of `runs`, each another one, as far as their costs are not stored."""
+        self.costs = {
+            run.id: cost
+            for run in runs
+            if (cost := find_cost(self.storage, run, self.on, self.runtimes)) is not None
+        }
+        stored = [run for run in runs if run.id in self.costs]
+        loaded = [run for run in stored if self.costs[run.id].loaded]
+        repeated = loaded if loaded and self.load() <= LOADED else []
+        pending = [run for run in runs if run.id not in self.costs or run in repeated]
+        self.listener.begin("latency", len(runs), done=len(runs) - len(pending))
+        if pending:
+            steady = [run for run in stored if run not in pending]
+            self._measure_steadily(runs, pending, self._smallest(steady))
+            self._measure_contradictions(runs)
+        self._warn_of_load(runs)
+
+    def _measure_steadily(self, runs: Sequence[Run], pending: Sequence[Run], anchor: Run | None) -> None:
+        """Measure `pending`, and then all of `runs` if the machine was not as fast as when the anchor was measured."""
+        moved = self._measure_beside(pending, anchor)
+        if not moved:
+            return
+        self.listener.note(
+            f"latency: {moved}, so {counted(len(runs), 'shape')} are timed again, all together"
+        )
+        self.listener.begin("latency", len(runs))
+        if moved := self._measure_beside(runs, None):
+            self.listener.warn(
+                f"latency: {moved} once more: the speed of this machine changes, and so do latencies"
+            )
+
+    def _measure_beside(self, pending: Sequence[Run], anchor: Run | None, *, counts: bool = True) -> str:
+        """Measure in groups, each beside the anchor, and keep the costs.
+
+        Args:
+            pending: whose shapes are measured.
+            anchor: a run whose cost is known; None: one of the first group, for the groups after it.
+            counts: whether the shapes count as progress of the phase.
+
+        Returns:
+            How the anchor's latency differs from what it was, in words; empty where it does not.
+        """
+        remaining, moved = list(pending), ""
+        while remaining:
+            group = remaining if anchor is None else [anchor, *remaining]
+            most = min(len(remaining), MOST_TOGETHER - (anchor is not None))
+            self.listener.started(Unit("latency", GROUP, {GROUP: ""}, counts=most if counts else 0))
+            measured = list(self.measure(group))
+            self.listener.ended(GROUP)
+            if anchor is not None and len(measured) == 1:  # beside a large anchor nothing else has room
+                anchor = None
+                continue
+            for run, measurement in zip(group, measured, strict=False):
+                if run is anchor:
+                    moved = moved or _moved(self.costs[run.id], measurement.cost)
+                    continue
+                self.costs[run.id] = keep_cost(self.storage, run, measurement)
+                if counts:
+                    self.listener.advance("latency")
+            remaining = remaining[len(measured) - (anchor is not None) :]
+            anchor = anchor or self._smallest(group[: len(measured)])
+        return moved
+
+    def _smallest(self, runs: Sequence[Run]) -> Run | None:
+        """The run that is timed in the shortest time."""
+        return min(runs, key=lambda run: self.costs[run.id].figures[PARAMETERS.name], default=None)
+
+    def _measure_contradictions(self, runs: Sequence[Run]) -> None:
+        """Time smaller shapes that are slower than larger ones again, and note those that are so again."""
+        pairs = contradictions(runs, self.costs)
+        if not pairs:
+            return
+        involved = list({run.id: run for pair in pairs for run in pair}.values())
+        self.listener.note(
+            f"latency: {_name(self.costs[pairs[0][0].id])} was slower than {_name(self.costs[pairs[0][1].id])}, "
+            f"which is larger; {counted(len(involved), 'shape')} of such pairs are timed again"
+        )
+        self._measure_beside(involved, None, counts=False)
+        for slow, fast in contradictions(involved, self.costs)[:NAMED]:
+            text = f"slower than {_name(self.costs[fast.id])}, though smaller in every size; timed twice"
+            self.costs[slow.id] = note_cost(self.storage, slow, self.on, text)
+            self.listener.warn(f"latency: {_name(self.costs[slow.id])} is {text}")
+
+    def _warn_of_load(self, runs: Sequence[Run]) -> None:
+        loads = [cost.load for run in runs if (cost := self.costs[run.id]).loaded]
+        if loads:
+            self.listener.warn(
+                f"latency: {len(loads)} of {counted(len(runs), 'shape')} timed while other programs used up to "
+                f"{max(loads):.0%} of the machine; raykd plan or raykd sweep times them again once it is quiet"
+            )
+
+
+def contradictions(runs: Sequence[Run], costs: Mapping[str, Cost]) -> list[tuple[Run, Run]]:
+    """Return pairs of runs, of which the first is smaller in every size than the second, and slower beyond the spreads
+    of both."""
+    return [
+        (small, large)
+        for small, large in permutations(runs, 2)
+        if _smaller(costs[small.id], costs[large.id]) and _slower(costs[small.id], costs[large.id])
+    ]
+
+
+def _smaller(cost: Cost, other: Cost) -> bool:
+    """Whether two shapes are of one kind, and no size of the first is larger."""
+    return (
+        cost.shape != other.shape
+        and cost.figures[PARAMETERS.name] <= other.figures[PARAMETERS.name]
+        and _within(cost.shape, other.shape)
+    )
+
+
+def _within(value: Any, other: Any) -> bool:
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        return value.keys() == other.keys() and all(_within(value[key], other[key]) for key in value)
+    if _is_size(value) and _is_size(other):
+        return value <= other
+    return value == other
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _slower(cost: Cost, other: Cost) -> bool:
+    return any(
+        cost.figures[name] > other.figures[name] and _differ(cost, other, name)
+        for name in LATENCIES
+        if name in cost.figures and name in other.figures
+    )
+
+
+def _differ(cost: Cost, other: Cost, name: str) -> bool:
+    spreads = cost.spreads.get(name, 0.0), other.spreads.get(name, 0.0)
+    return beyond_spread(cost.figures[name], other.figures[name], *spreads)
+
+
+def _moved(stored: Cost, now: Cost) -> str:
+    """How the latency of a shape differs from what was stored, in words; empty where it does not."""
+    for name in LATENCIES:
+        if name in stored.figures and name in now.figures and _differ(stored, now, name):
+            values = f"{name} {now.figures[name]:.3g}, was {stored.figures[name]:.3g}"
+            return f"{_name(stored)} is timed otherwise than before ({values})"
+    return ""
+
+
+def _name(cost: Cost) -> str:
+    """A shape's kind and sizes: `bilstm embedding_dim 16, hidden_dim 32`."""
+    model = dict(cost.shape.get("model", {}))
+    sizes = [f"{key} {value}" for key, value in model.items() if _is_size(value)]
+    return f"{model.get('kind', 'a model')} {', '.join(sizes)}".rstrip()
+
+
+def measure_all(
+    store_uri: str,
+    runs: Sequence[Run],
+    *,
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None = None,
+    runtimes: Sequence[Runtime] = (),
+) -> dict[str, Any]:
+    """Measure the shapes of `runs` on one node: the one that `resources.latency` names; of runtimes on a GPU, on a
+    whole one, of the kind that students train on. Costs are kept in the store. Returns the hardware. Where one of the
+    `nodes` is to blame for a fault, another one measures.
+
+    Raises:
+        PlacementError: there is no such node or no GPU, or it went away.
+    """
+    on_gpu: list[Runtime] = [each for each in runtimes if each in GPU_RUNTIMES]
+    others: list[Runtime] = [each for each in runtimes if each not in GPU_RUNTIMES]
+    check_gpu(runtimes, resources, cluster)
+    while True:
+        try:
+            on = _measured_on_one(store_uri, runs, resources, cluster, listener, nodes, others)
+            return on | (_measured_on_gpu(store_uri, runs, resources, listener, on_gpu) if on_gpu else {})
+        except (StoreError, RayTaskError):
+            if nodes is None or not nodes.ask(again=True):
+                raise
+
+
+def _measured_on_one(
+    store_uri: str,
+    runs: Sequence[Run],
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None,
+    runtimes: Sequence[Runtime],
+) -> dict[str, Any]:
+    target = resources.latency
+    if cluster.grows and latency_node(target, topology()) is None:
+        ask = targeted(target or LatencyTarget())
+        places("latency", Group(ask), 1, cluster, listener, minutes=resources.wait_minutes)
+    if nodes is not None:
+        nodes.ask()
+    now = replace(topology(without=nodes.avoid if nodes is not None else ()), may_add=())
+    check_target(target, now)
+    node = latency_node(target, now)
+    assert node is not None
+    on = hardware(_on(node, processor))
+    takes = _takes(target, node) | ({"CPU": 0.0} if cluster.slots_asleep else {})
+
+    def measure(some: Sequence[Run]) -> Sequence[Measured]:
+        return _on(node, _measure, store_uri, [run.to_plain() for run in some], tuple(runtimes), takes=takes)
+
+    bench = Bench(
+        Storage(store_uri), on, measure, lambda: _on(node, load_before, takes=takes), listener, runtimes
+    )
+    try:
+        bench.run(runs)
+    except TaskUnschedulableError as error:
+        raise PlacementError("the node on which latency is measured went away; start it again") from error
+    return on
+
+
+def _measured_on_gpu(
+    store_uri: str, runs: Sequence[Run], resources: Resources, listener: Listener, runtimes: Sequence[Runtime]
+) -> dict[str, Any]:
+    """Returns what is known of the GPU."""
+    # A process that had a GPU keeps some of its memory; so each task has a process of its own.
+    takes = gpu_probe(resources.of("students"))
+    gpus, others = takes.pop("GPU"), {name: amount for name, amount in takes.items() if name != "CPU"}
+    on_a_gpu: Any = ray.remote(num_cpus=0, num_gpus=gpus, resources=others, max_calls=1)
+    on: Any = ray.get(on_a_gpu(gpu_hardware).remote())
+
+    def measure(some: Sequence[Run]) -> Sequence[Measured]:
+        plain = [run.to_plain() for run in some]
+        return ray.get(on_a_gpu(_measure_on_gpu).remote(store_uri, plain, tuple(runtimes)))
+
+    Bench(Storage(store_uri), on, measure, lambda: 0.0, listener, runtimes).run(runs)
+    return on
+
+
+def check_gpu(runtimes: Sequence[Runtime], resources: Resources, cluster: Topology) -> None:
+    """Raises PlacementError where something is to be timed on a GPU, and no node has one of the students' kind."""
+    asked: list[Runtime] = [each for each in runtimes if each in GPU_RUNTIMES]
+    takes = gpu_probe(resources.of("students"))
+    if asked and cluster.grown.fits(Group(takes)) < 1:
+        names = ", ".join(f"figures that end in {ENDINGS[each]}" for each in asked)
+        raise PlacementError(
+            f"search: {names} are timed on {shown(takes)}, which no node has; search other costs"
+        )
+
+
+def _measure_on_gpu(
+    store_uri: str, plain: Iterable[dict[str, Any]], runtimes: Sequence[Runtime]
+) -> list[Measured]:
+    with reported(GROUP):
+        return measure_on_gpu(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
+
+
+def _measure(store_uri: str, plain: Iterable[dict[str, Any]], runtimes: Sequence[Runtime]) -> list[Measured]:
+    with reported(GROUP):
+        return measure_together(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
+
+
+def _takes(target: LatencyTarget | None, node: Node) -> dict[str, float]:
+    """What a measurement takes of its node; of a quiet one all, so that two sweeps do not disturb each other."""
+    probe = {PROBE: 1.0} if target is None and node.resources.get(PROBE) else {}
+    return targeted(target or LatencyTarget()) | probe
+
+
+def _on(
+    node: Node, function: Callable[..., Any], *arguments: Any, takes: Mapping[str, float] | None = None
+) -> Any:
+    """What `function` gives on this node."""
+    if takes is None and node.id == ray.get_runtime_context().get_node_id():
+        return function(*arguments)
+    others = {name: amount for name, amount in (takes or {}).items() if name != "CPU"}
+    here: Any = NodeAffinitySchedulingStrategy(node.id, soft=False)
+    task: Any = ray.remote(
+        num_cpus=(takes or {}).get("CPU", 0), resources=others, scheduling_strategy=here, max_calls=0
+    )(function)
+    return ray.get(task.remote(*arguments))

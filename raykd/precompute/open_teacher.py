@@ -1,0 +1,46 @@
+"""Trained teachers in the store: load one and ask it for its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from raykd.corpora.batching import plan_batches
+from raykd.corpora.encoding import TokenBatch
+from raykd.layers import Output
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.storage.layout import MODEL
+from raykd.storage.store import Storage
+from raykd.training.models import load_model
+from raykd.training.stored_features import FeatureReader, encoder_ids
+
+CPU = torch.device("cpu")
+
+
+class LoadedTeacher:
+    """A trained teacher in memory."""
+
+    def __init__(self, storage: Storage, run: Run, device: torch.device):
+        self._features, self._device = FeatureReader(storage, encoder_ids(run)), device
+        self._model = load_model(storage, run).to(device).eval()
+        self._vocabulary = open_vocabulary(storage, run.vocabulary_id)
+
+    def outputs(
+        self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
+    ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
+        """The outputs for all sentences, in batches of similar length of `token_budget` pieces: which sentences, how
+        the model reads them, and what it gives."""
+        text = self._vocabulary.encode(sentences, self._features.find(sentences))
+        plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
+        with torch.inference_mode():
+            for rows in plan:
+                batch = text.gather(rows).to(self._device)
+                yield rows.tolist(), batch, self._model(batch, layers=layers)
+
+
+def load_teacher(storage: Storage, teacher_id: str, device: torch.device = CPU) -> LoadedTeacher:
+    """The stored teacher `teacher_id`, on this device."""
+    run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
+    return LoadedTeacher(storage, run, device)

@@ -1,0 +1,181 @@
+"""Which transfer sets a sweep needs, and computing what is missing of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from raykd.cluster.growth import places
+from raykd.cluster.listener import Listener, Unit
+from raykd.cluster.nodes import Nodes
+from raykd.cluster.placement import reader_group, readers
+from raykd.cluster.topology import Topology
+from raykd.errors import RunError, StoreError
+from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.precompute.pipeline import Row, range_id
+from raykd.precompute.plan import (
+    Placement,
+    Precomputed,
+    PrecomputePlan,
+    PrecomputeTask,
+    estimate,
+    pending_rows,
+    precompute,
+)
+from raykd.precompute.shard_writer import TeacherHandle
+from raykd.recipes.resources import Resources
+from raykd.recipes.run import Run
+from raykd.signals import Need
+from raykd.storage.store import Storage
+from raykd.tasks import TASKS
+from raykd.training.data import corpus_of
+from raykd.training.execute import find_result
+from raykd.training.models import legal_of, signals_id
+from raykd.training.prepare import PlannedTeacher, stored_of
+from raykd.transfer import Text
+
+LOADER = "raykd.precompute.open_teacher:load_teacher"
+
+
+def transfer_plan(
+    storage: Storage, asked: Iterable[tuple[PlannedTeacher, Sequence[Need]]]
+) -> PrecomputePlan | None:
+    """One plan for all teachers, each once with all that is needed of it; None when no objective reads a teacher."""
+    teachers: dict[str, PlannedTeacher] = {}
+    needs: dict[str, list[Need]] = {}
+    for teacher, own in asked:
+        if stored := stored_of(teacher.config, own):
+            teachers[teacher.run.id] = teacher
+            needs.setdefault(teacher.run.id, []).extend(stored)
+    tasks = tuple(_task(storage, teacher, needs[run_id]) for run_id, teacher in teachers.items())
+    return PrecomputePlan(storage.uri, tasks) if tasks else None
+
+
+def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> PrecomputeTask:
+    needs = stored_of(teacher.config, needs)
+    # A teacher's id is known before it is trained; its weights only after.
+    result = find_result(storage, teacher.run)
+    tag_set = corpus_of(storage.uri, teacher.run.corpus_id).tag_set
+    handle = TeacherHandle(
+        storage.uri, teacher.run.id, LOADER, teacher.sizes(len(tag_set), needs),
+        weights_sha256=result.weights_sha256 if result else "", offers=teacher.config.offers,
+        unit=TASKS[teacher.run.task].unit, signals_id=signals_id(teacher.run), decoding=teacher.run.decoding,
+        legal=legal_of(teacher.run, tag_set),
+    )  # fmt: skip
+    return PrecomputeTask(handle, teacher.text, needs)
+
+
+def compute_transfer(
+    plan: PrecomputePlan | None,
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None = None,
+) -> Precomputed | None:
+    """Compute the shards that are missing; shards that stand are kept. Where one of the `nodes` is to blame for a
+    fault, the others do the rest."""
+    if plan is None:
+        return None
+    before = estimate(plan)
+    done = _computed("precompute", plan, resources, cluster, listener, nodes)
+    listener.end(
+        "precompute",
+        f"{done.computed_shards} shards computed, {before.cached_shards} files found; "
+        f"{done.bytes / 2**20:.1f} MiB, {done.bytes / max(done.tokens, 1):.0f} bytes per token",
+    )
+    return done
+
+
+def compute_features(
+    storage: Storage,
+    runs: Iterable[Run],
+    texts: Mapping[str, Text],
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None = None,
+) -> None:
+    """Let each frozen encoder read what `runs` need of it (and the `texts` that teachers label, by run id) and is not
+    stored yet: every sentence once. `nodes`: as for `compute_transfer`."""
+    every = readings(storage, runs, texts)
+    if not every:
+        return
+    for each in every:
+        note_encoder(storage, each.config)
+    plan, started = feature_plan(storage, every), time.monotonic()
+    if plan is None:
+        listener.begin("features", 0)
+    else:
+        _computed("features", plan, resources, cluster, listener, nodes)
+    seconds = time.monotonic() - started
+    for each in every:
+        keep_reading(storage, each)
+    through = "; ".join(f"{each.new:,} of {each.sentences:,} through {each.config.title}" for each in every)
+    read = sum(each.new for each in every)
+    speed = f"; {read / seconds:.0f} sentences/s" if read else ""
+    listener.end("features", f"sentences that were not read before: {through}{speed}")
+
+
+def _computed(
+    phase: str,
+    plan: PrecomputePlan,
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None,
+) -> Precomputed:
+    while True:
+        try:
+            return _computed_once(phase, plan, resources, cluster, listener, nodes)
+        except (StoreError, RunError):
+            if nodes is None or not nodes.ask(again=True):
+                raise
+
+
+def _computed_once(
+    phase: str,
+    plan: PrecomputePlan,
+    resources: Resources,
+    cluster: Topology,
+    listener: Listener,
+    nodes: Nodes | None,
+) -> Precomputed:
+    # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
+    ranges = [range_id(row) for row in pending_rows(plan.coverage())]
+    rows = len(ranges)
+    if nodes is not None and rows:
+        nodes.ask()
+        cluster = nodes.usable(cluster)
+    placement = _placement(phase, rows, resources, cluster, listener)
+    if nodes is not None:
+        placement = replace(placement, avoid=nodes.avoid)
+    listener.begin(phase, rows)
+    for key in ranges:
+        listener.started(Unit(phase, key, {key: ""}))
+
+    def on_range(row: Row) -> None:
+        listener.ended(range_id(row))
+        sentences = row["sentences"]
+        listener.advance(phase, detail=f"{sentences} sentences in the last shard", sentences=sentences)
+
+    return precompute(plan, placement=placement, on_range=on_range)
+
+
+def _placement(
+    phase: str, rows: int, resources: Resources, cluster: Topology, listener: Listener
+) -> Placement:
+    # The rows are in the object store from the start: Ray Data has no tasks of its own that would want a CPU.
+    group, actors = reader_group(resources), min(readers(resources, cluster), rows)
+    if rows:
+        actors = places(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
+    cpus, gpus = (group.each.get(name, 0.0) for name in ("CPU", "GPU"))
+    others = {name: amount for name, amount in group.each.items() if name not in ("CPU", "GPU")}
+    return Placement(
+        actors or None,
+        cpus,
+        gpus,
+        others,
+        slots_asleep=cluster.slots_asleep,
+        max_failures=resources.max_failures,
+    )

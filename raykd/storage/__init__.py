@@ -1,0 +1,1 @@
+"""Folders and object stores: files, caches, seals, digests."""

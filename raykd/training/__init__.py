@@ -1,0 +1,1 @@
+"""The training loop: stages, batches, checkpoints, evaluation; models and what they read."""

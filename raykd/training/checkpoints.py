@@ -1,0 +1,74 @@
+"""A model that is one of Transformers as its checkpoint: what `AutoModel` and `AutoTokenizer` read, without raykd."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+
+from raykd.corpora.pieces import Special
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.errors import ExportError
+from raykd.layers.checkpoint import quietly
+from raykd.layers.encoder import MaskedLanguageModel
+from raykd.layers.hf_tagger import HFTagger
+from raykd.storage.store import Storage
+from raykd.training.load import load_tagger
+
+CHECKPOINT_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+
+
+def export_checkpoint(folder: Storage, target: Storage) -> Mapping[str, int]:
+    """Write the masked language model or the classifier in the `folder` of a finished run into `target`; gives the
+    bytes of each file. A pruned vocabulary stays so: the tokenizer has its pieces alone.
+
+    Raises:
+        StoreError: the folder is not a run's, or damaged.
+        ExportError: the model is none of Transformers.
+    """
+    tagger = load_tagger(folder.uri)
+    model, pieces = tagger.model, tagger.vocabulary.pieces
+    if not isinstance(model, MaskedLanguageModel | HFTagger) or not isinstance(pieces, HFVocabulary):
+        raise ExportError(
+            f"{folder.address}: its model is none of Transformers, and cannot be written as their checkpoint; "
+            "export it without --checkpoint"
+        )
+    types = bool(model.architecture().get("types"))
+    with tempfile.TemporaryDirectory(prefix="raykd-") as place:
+        with quietly():
+            model.model.save_pretrained(place)
+        _tokenizer(pieces, model.piece_limit, types=types).save_pretrained(place)
+        files = [file for file in sorted(Path(place).iterdir()) if file.is_file()]
+        for file in files:
+            target.write(file.name, file.read_bytes())
+        return {file.name: file.stat().st_size for file in files}
+
+
+def _tokenizer(pieces: HFVocabulary, limit: int, *, types: bool) -> Any:
+    """The vocabulary as Transformers has it; with `types` the pieces of a second text are of type 1."""
+    from transformers import PreTrainedTokenizerFast  # takes seconds to import
+
+    tokenizer, special = Tokenizer.from_str(pieces.definition), pieces.special
+    if tokenizer.post_processor is None:  # a pruned vocabulary has none
+        tokenizer.post_processor = _around(tokenizer, special, types)
+    ids = {"pad_token": special.padding, "unk_token": special.unknown, "mask_token": special.mask}
+    ids |= {"cls_token": special.prefix[0]} if special.prefix else {}
+    ids |= {"sep_token": special.suffix[-1]} if special.suffix else {}
+    names = {name: tokenizer.id_to_token(number) for name, number in ids.items() if number is not None}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=limit, **names)
+
+
+def _around(tokenizer: Tokenizer, special: Special, types: bool) -> TemplateProcessing:
+    """What puts the special pieces around a text, and between two."""
+    around = (special.prefix, special.suffix, special.separator)
+    prefix, suffix, separator = ([str(tokenizer.id_to_token(id)) for id in ids] for ids in around)
+    second = ["$B", *suffix]
+    return TemplateProcessing(
+        single=[*prefix, "$A", *suffix],
+        pair=[*prefix, "$A", *separator, *(f"{piece}:1" if types else piece for piece in second)],
+        special_tokens=[(str(tokenizer.id_to_token(id)), id) for id in sorted({*sum(around, ())})],
+    )

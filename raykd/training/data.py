@@ -1,0 +1,243 @@
+"""What one run trains on: encoded text, labels and teacher signals, mapped from the store, cut into global batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from raykd.corpora.batching import plan_batches
+from raykd.corpora.corpus import Corpus, open_corpus
+from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
+from raykd.corpora.hashes import sentence_hashes
+from raykd.corpora.masking import MaskedPieces, MaskedText
+from raykd.corpora.step_targets import GuidedText, StepColumn
+from raykd.corpora.targets import LabelColumn, Targets
+from raykd.corpora.tree_targets import TreeColumn
+from raykd.errors import StoreError
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.signals import Need, TeacherBatch
+from raykd.storage.store import Storage
+from raykd.structures.device import deferred, sent
+from raykd.structures.labelled_arcs import ArcsOnLabels
+from raykd.tasks import TASKS, MaskedLMTask, SemanticParsingTask
+from raykd.training.encoded import encoded_text
+from raykd.training.labels import Labels, PieceLabels, stored_labels
+from raykd.training.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
+from raykd.transfer import Covered, TransferSet, open_text
+from raykd.transfer.manifest import AGAIN
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a corpus, encoded for a model."""
+
+    text: EncodedText | MaskedText | GuidedText
+    labels: LabelColumn | TreeColumn | MaskedPieces | StepColumn
+    languages: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.languages)
+
+    def at(self, seed: int, epoch: int, rows: np.ndarray) -> tuple[Part, np.ndarray]:
+        """The part as it is read in an epoch, and where its `rows` are there: of a language model other pieces are
+        masked in each epoch, and in each copy of a sentence."""
+        if not isinstance(self.text, MaskedText):
+            return self, rows
+        copies = len(np.unique(rows)) < len(rows)
+        text = self.text.at(seed, epoch, rows if copies else None)
+        own = np.arange(len(rows)) if copies else rows
+        return replace(self, text=text, labels=MaskedPieces(text)), own
+
+    def guided(self) -> Part:
+        """The part as it is trained on: a decoder is given the steps that it learns."""
+        if not isinstance(self.labels, StepColumn) or not isinstance(self.text, EncodedText):
+            return self
+        return replace(self, text=GuidedText(self.text, self.labels))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One worker's slice of a global batch."""
+
+    text: TokenBatch
+    targets: Targets
+    teacher: TeacherBatch
+
+
+class TrainingData:
+    """The sentences a stage is trained on, with labels and teacher signals, addressed by row."""
+
+    def __init__(self, part: Part, transfer: TransferSet | None, rows: np.ndarray | None = None):
+        self.part, self.transfer = part, transfer
+        self.rows = np.arange(len(part)) if rows is None else rows
+        """The rows of `part` that the stage is trained on."""
+        self._window_G = np.zeros(len(part), np.int32)
+        self._windows: list[np.ndarray] = []
+        self._window = -1
+
+    def plan(
+        self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
+    ) -> list[np.ndarray]:
+        """The global batches of an epoch over `rows`, window by window where the signals are more than one."""
+        self.part, rows = self.part.at(seed, epoch, rows)
+        lengths, windows = self.part.text.piece_lengths[rows], [np.arange(len(rows))]
+        if self._signals:
+            # What else is read is read by the windows of the largest.
+            largest = max(self._signals, key=lambda signals: signals.bytes_of(rows))
+            windows = largest.plan(rows, seed=seed, epoch=epoch, shuffle=shuffle)
+        self._windows, self._window = [rows[window] for window in windows], -1
+        for number, own in enumerate(self._windows):
+            self._window_G[own] = number
+        cut = partial(plan_batches, batch_tokens=batch_tokens, seed=seed, epoch=epoch, shuffle=shuffle)
+        return [
+            rows[window[batch]]
+            for number, window in enumerate(windows)
+            for batch in cut(lengths[window], window=number)
+        ]
+
+    def close(self) -> None:
+        """Let go of the signals."""
+        for signals in self._signals:
+            signals.close()
+
+    def _go_to(self, window: int) -> None:
+        """Where another window begins, let go of the last one and fetch ahead. A batch is of one window."""
+        if self._windows and window != self._window:
+            self._window = window
+            for signals in self._signals:
+                signals.expect(self._windows[window : window + 2])
+
+    @property
+    def _signals(self) -> list[TransferSet | EncoderRows]:
+        """All that is read beside text and labels: what teachers give, and each frozen encoder."""
+        features = self.part.text.features
+        encoders = features.encoders if isinstance(features, StoredFeatures) else ()
+        return [*([] if self.transfer is None else [self.transfer]), *encoders]
+
+    def gather(self, rows: np.ndarray, device: torch.device) -> Batch:
+        """The batch of `rows` of the part, padded, on `device`."""
+        self._go_to(int(self._window_G[rows[0]]))
+        text = self.part.text.gather(rows).to(device)
+        targets = self.part.labels.gather(rows).to(device)
+        with deferred():  # what is stored was looked at when it was stored
+            teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
+            return Batch(text, targets, self._on_labels(teacher, rows))
+
+    def _on_labels(self, teacher: TeacherBatch, rows: np.ndarray) -> TeacherBatch:
+        """With a parser's arcs as the student's labels say them."""
+        trees = self.part.labels
+        if teacher.arcs is None or not isinstance(trees, TreeColumn):
+            return teacher
+        device = teacher.arcs.lengths_B.device
+        relation_Y = sent(torch.from_numpy(trees.student_labels.relations_Y), device)
+        heads_BTY = sent(torch.from_numpy(trees.meant(rows)), device)
+        return replace(teacher, on_labels=ArcsOnLabels(teacher.arcs, heads_BTY, relation_Y))
+
+
+def languages_of(table: pa.Table) -> np.ndarray:
+    """The language of each sentence; a name that occurs often is held once."""
+    column = table["language"].combine_chunks().dictionary_encode()
+    names = np.asarray(column.dictionary.to_pylist(), dtype=object)
+    return names[column.indices.to_numpy(zero_copy_only=False)]
+
+
+@lru_cache(maxsize=2)
+def corpus_of(store_uri: str, corpus_id: str) -> Corpus:
+    """The stored corpus, mapped once per process: reused actors train many students on it."""
+    return open_corpus(Storage(store_uri), corpus_id)
+
+
+def labels_of(store_uri: str, run: Run) -> Labels:
+    """What the run's model predicts."""
+    if run.labels_id:
+        return stored_labels(store_uri, run.labels_id)
+    if TASKS[run.task].structure == "pieces":
+        return PieceLabels(open_vocabulary(Storage(store_uri), run.vocabulary_id).pieces.size)
+    tag_set = corpus_of(store_uri, run.corpus_id).tag_set
+    task = TASKS[run.task]
+    return task.labels(tag_set) if isinstance(task, SemanticParsingTask) else tag_set
+
+
+def part_of(store_uri: str, run: Run, *names: str) -> Part:
+    """These parts of the run's corpus, one after the other, encoded for its model."""
+    own = (run.corpus_id, run.vocabulary_id, run.labels_id, run.task)
+    return _part(store_uri, *own, encoder_ids(run), names)
+
+
+@lru_cache(maxsize=8)
+def _part(
+    store_uri: str,
+    corpus_id: str,
+    vocabulary_id: str,
+    labels_id: str,
+    task: str,
+    encoders: tuple[str, ...],
+    names: tuple[str, ...],
+) -> Part:
+    storage, corpus = Storage(store_uri), corpus_of(store_uri, corpus_id)
+    vocabulary = open_vocabulary(storage, vocabulary_id)
+    texts = [encoded_text(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
+    text = EncodedText.joined(texts, padding=vocabulary.pieces.special.padding)
+    task_of = TASKS[task]
+    labels: Any = stored_labels(store_uri, labels_id) if labels_id else corpus.tag_set
+    if isinstance(task_of, MaskedLMTask):
+        languages = languages_of(
+            pa.concat_tables([corpus.parts[name].select(["language"]) for name in names])
+        )
+        return Part(*task_of.masked(text, vocabulary.pieces), languages)
+    table = pa.concat_tables([corpus.parts[name].select(task_of.columns) for name in names])
+    features = FeatureReader(storage, encoders).find(table["tokens"])
+    context = () if features is not None else tuple(encode_text(table, own) for own in vocabulary.context)
+    text = replace(text, features=features, context=context)
+    return Part(text, task_of.targets(table, pos=corpus.pos, labels=labels), languages_of(table))
+
+
+def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str) -> TrainingData:
+    """What one stage of `run` is trained on: its `text` (labelled, unlabelled or all) with the signals it `needs`."""
+    beside = any(stage["text"] != "labelled" for stage in run.stages)
+    part = part_of(store_uri, run, "train", *(["unlabelled"] if beside else [])).guided()
+    labelled = corpus_of(store_uri, run.corpus_id).parts["train"].num_rows
+    rows = {
+        "labelled": np.arange(labelled), "unlabelled": np.arange(labelled, len(part)), "all": np.arange(len(part)),
+    }[text]  # fmt: skip
+    if not needs:
+        return TrainingData(part, None, rows)
+    return TrainingData(part, open_transfer(store_uri, run, part.languages, needs), rows)
+
+
+def open_transfer(store_uri: str, run: Run, languages: np.ndarray, needs: Sequence[Need]) -> TransferSet:
+    """Join the signals of each teacher over the rows of the training table whose language it covers."""
+    storage = Storage(store_uri)
+    covered = []
+    for source in run.sources:
+        rows = np.flatnonzero(np.isin(languages, source.languages))
+        text_rows = _rows_in_stored_text(storage, run, source.languages, source.text_id)
+        covered.append(Covered(source, rows, None if text_rows is None else text_rows[: len(rows)]))
+    return TransferSet.open(storage, covered, needs)
+
+
+def _rows_in_stored_text(
+    storage: Storage, run: Run, languages: tuple[str, ...], text_id: str
+) -> np.ndarray | None:
+    """Where the sentences of the run's own text are in the larger text that the signals were computed for."""
+    if not text_id:
+        return None
+    parts, wanted = corpus_of(storage.uri, run.corpus_id).parts, pc.field("language").isin(list(languages))
+    hashes = [
+        sentence_hashes(pa.table(batch).filter(wanted)["tokens"])
+        for name in ("train", "unlabelled")
+        for batch in parts[name].select(["tokens", "language"]).to_batches()
+    ]
+    rows = open_text(storage, text_id).rows(np.concatenate(hashes))
+    if (rows < 0).any():
+        address = storage.child("transfer", text_id).address
+        raise StoreError(address, "the text lacks a sentence of the run's corpus", AGAIN)
+    return rows

@@ -1,0 +1,80 @@
+"""Decode a part of the corpus and score it by the task's metric, per language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from raykd.corpora.batching import plan_batches
+from raykd.corpora.encoding import EncodedText
+from raykd.corpora.masking import MaskedText
+from raykd.corpora.step_targets import GuidedText
+from raykd.corpora.tags import TagSet
+from raykd.figures.results import Group, Score
+from raykd.layers import Model, Output
+from raykd.layers.hf_tagger import HFTagger
+from raykd.progress import with_progress
+from raykd.tasks import Task
+from raykd.training.data import Part
+from raykd.training.device import pieces_at_once
+from raykd.training.distil import Worker
+
+
+def evaluation_plan(lengths: np.ndarray, device: torch.device, *, share: float = 1.0) -> list[np.ndarray]:
+    """The batches in which sentences of these lengths, in pieces, are labelled on this `share` of a `device`."""
+    most = pieces_at_once(device, share=share)
+    return plan_batches(lengths, batch_tokens=most, seed=0, epoch=0, shuffle=False)
+
+
+Decode = Callable[[Output, np.ndarray], Sequence[Any]]
+"""From an output and the rows of its sentences in the text to the best labelling, or tree, of each."""
+
+
+def predict(
+    model: Model, text: EncodedText | MaskedText | GuidedText, decode: Decode, *, worker: Worker
+) -> list[Any]:
+    """The best labels of every sentence, decoded by all workers together; every worker gets the whole list.
+
+    Scores are computed in float32, as the exported file computes them, whatever precision teachers are read in.
+    """
+    model.eval()
+    plan = evaluation_plan(text.piece_lengths, worker.device, share=worker.share)
+    found: list[tuple[int, Any]] = []
+    with torch.inference_mode(), _in_float32(model):
+        for rows in with_progress(plan[worker.rank :: worker.world]):
+            output = model(text.gather(rows).to(worker.device))
+            found += zip(map(int, rows), decode(output, rows), strict=True)
+    if worker.grouped:
+        gathered: list[Any] = [None] * worker.world
+        dist.all_gather_object(gathered, found)
+        found = [item for items in gathered for item in items]
+    return [path for _, path in sorted(found, key=lambda item: item[0])]
+
+
+@contextmanager
+def _in_float32(model: Model) -> Iterator[None]:
+    reading: dict[HFTagger, Any] = {
+        own: own.precision for own in model.modules() if isinstance(own, HFTagger)
+    }
+    for own in reading:
+        own.precision = "float32"
+    try:
+        yield
+    finally:
+        for own, precision in reading.items():
+            own.precision = precision
+
+
+def score_part(
+    model: Model, part: Part, task: Task, tag_set: TagSet, *, worker: Worker, targets: Collection[str] = ()
+) -> Mapping[Group, Score]:
+    """The scores of `model` on `part`: over source languages and, where the corpus has any, over the `targets`."""
+    gold: Any = part.labels  # of the kind that the task's own `targets` gave
+    predicted = predict(model, part.text, partial(task.decode, gold), worker=worker)
+    return task.score(gold, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets)

@@ -1,0 +1,204 @@
+"""A finished run's folder as a model that labels text; `raykd.load` is this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from raykd.corpora.head_codes import TreeLabels
+from raykd.corpora.semantic_trees import tree_of, written
+from raykd.corpora.tags import TagSet
+from raykd.errors import StoreError
+from raykd.layers import Model
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import StoredVocabulary, vocabulary_from
+from raykd.serving.labeller import INTENT, UTTERANCE, check_pair
+from raykd.storage.sealed import SEAL
+from raykd.storage.store import Storage
+from raykd.tasks import TASKS, ParsingTask, SemanticParsingTask, Task
+from raykd.tasks.labels import best_labels
+from raykd.training.distil import Worker
+from raykd.training.evaluate import Decode, predict
+from raykd.training.labels import Labels, PieceLabels, labels_from
+from raykd.training.models import (
+    LABELS,
+    MODEL,
+    RESULT,
+    VOCABULARY,
+    WEIGHTS,
+    address,
+    is_trained,
+    model_config,
+    trained_model,
+)
+
+COPY = "copy the whole folder of the run again"
+
+
+class Tagger:
+    """A trained model with its vocabulary and its labels. `raykd.load` makes one."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        vocabulary: StoredVocabulary,
+        tag_set: Labels,
+        task: Task,
+        device: torch.device,
+    ):
+        self.model, self.vocabulary = model.to(device), vocabulary
+        self.tag_set, self.task, self.device = tag_set, task, device
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Every label that it can give."""
+        return self.tag_set.tags
+
+    def label(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The best labels of each sentence, a list of words: one label per word, or for a task with one label per
+        sentence a list of that one; of a student that parses, the labels that say its heads, which `parse` reads; of
+        utterances their slots. Any number of sentences; they are read in batches of similar length. A pair of texts is
+        the words of both, with a tab as a word between them.
+
+        Raises:
+            TypeError: a sentence is a string, not a list of words; or the model is a parser, a language model or one
+                that generates trees, which have no labels.
+            ValueError: a sentence has no words, or is no pair where the task is of pairs.
+        """
+        if isinstance(self.task, ParsingTask) and not isinstance(self.tag_set, TreeLabels):
+            raise TypeError("a parser gives heads and relations, not labels; call parse")
+        if isinstance(self.tag_set, PieceLabels):
+            raise TypeError(
+                "a masked language model gives no labels; raykd export writes it for Transformers"
+            )
+        if isinstance(self.task, SemanticParsingTask):
+            raise TypeError("it generates trees of intents and slots, not labels; call trees")
+        if self.task.scheme == "utterance":
+            return [slots for _, slots in self.intents_and_slots(sentences)]
+        paths = self._predicted(sentences, lambda output, rows: best_labels(output))
+        return [[self.tag_set.tags[number] for number in path] for path in paths]
+
+    def intents_and_slots(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, list[str]]]:
+        """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags.
+
+        Raises:
+            TypeError: the model is of a task without intents.
+            ValueError: `label` would raise it.
+        """
+        if self.task.scheme != "utterance":
+            raise TypeError(f"task {self.task.name!r} predicts no intents; call label")
+        paths = self._predicted(sentences, lambda output, rows: best_labels(output))
+        found = [[self.tag_set.tags[number] for number in path] for path in paths]
+        return [(intent.removeprefix(INTENT), slots) for intent, *slots in found]
+
+    def parse(
+        self, sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]] | None = None
+    ) -> list[list[tuple[int, str]]]:
+        """The tree of each sentence, a list of words: of every word its head (0 the root, h the h-th word) and its
+        relation. A student whose labels name parts of speech needs these, `pos`: one for every word.
+
+        Raises:
+            TypeError: the model is of a task without trees.
+            ValueError: parts of speech are missing or unknown, or `label` would raise it.
+        """
+        if not isinstance(self.task, ParsingTask) or isinstance(self.tag_set, PieceLabels):
+            call = "trees" if isinstance(self.task, SemanticParsingTask) else "label"
+            raise TypeError(f"task {self.task.name!r} predicts no trees of heads; call {call}")
+        gold = self.task.unlabelled(sentences, pos, self.tag_set)
+        paths = self._predicted(sentences, partial(self.task.decode, gold))
+        relations = self.tag_set.relations if isinstance(self.tag_set, TreeLabels) else self.tag_set.tags
+        return [
+            [
+                (int(head), relations[number])
+                for head, number in zip(own.heads_T, own.relations_T, strict=True)
+            ]
+            for own in paths
+        ]
+
+    def trees(self, sentences: Sequence[Sequence[str]]) -> list[str | None]:
+        """The tree of intents and slots of each sentence, a list of words, as `[IN:GET_WEATHER [SL:LOCATION rome ] ]`;
+        None where what is generated is no tree.
+
+        Raises:
+            TypeError: the model is of a task without such trees.
+            ValueError: `label` would raise it.
+        """
+        if not isinstance(self.task, SemanticParsingTask) or not isinstance(self.tag_set, TagSet):
+            raise TypeError(f"task {self.task.name!r} generates no trees of intents and slots; call label")
+        found = self._predicted(sentences, lambda output, rows: best_labels(output))
+        steps = [self.tag_set.decode(path) for path in found]
+        return [
+            written(own, [UTTERANCE, *words]) if tree_of(own, 1 + len(words)) else None
+            for own, words in zip(steps, sentences, strict=True)
+        ]
+
+    def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode) -> list[Any]:
+        for sentence in sentences:
+            if isinstance(sentence, str):
+                problem = f"a sentence is a list of words, got the string {sentence[:40]!r}"
+                raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
+            if self.task.pairs:
+                check_pair(sentence)
+        if self.task.scheme in ("utterance", "parse"):
+            sentences = [[UTTERANCE, *words] if words else [] for words in sentences]
+        text = self.vocabulary.encode(sentences)
+        return predict(self.model, text, decode, worker=Worker(device=self.device))
+
+
+def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
+    """See `raykd.load`."""
+    storage = Storage(str(folder))
+    _check_files(storage, (MODEL, VOCABULARY, LABELS))
+    run = storage.read_json(MODEL, _run, edited=True, hint=COPY)
+    if run.members:
+        names = ", ".join(member.id for member in run.members)
+        hint = "load one of them: each has a folder of its own beside this one"
+        raise StoreError(storage.address, f"is an ensemble, the mean of {names}", hint)
+    if is_trained(run):
+        _check_files(storage, (WEIGHTS, RESULT))
+    vocabulary = storage.read_json(VOCABULARY, partial(vocabulary_from, run.vocabulary_id), hint=COPY)
+    tag_set = storage.read_json(LABELS, labels_from, hint=COPY)
+    model = _model(storage, run, vocabulary, tag_set)
+    return Tagger(
+        model, vocabulary=vocabulary, tag_set=tag_set, task=TASKS[run.task], device=torch.device(device)
+    )
+
+
+def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: Labels) -> Model:
+    try:
+        return trained_model(folder, run, vocabulary, tag_set)
+    except StoreError as error:
+        if error.name.startswith(address(folder, "")):
+            raise
+        hint = "the model reads this checkpoint, which is not part of its folder: "
+        hint += f"set its path in {address(folder, MODEL)} to where the same files are now, and remove "
+        hint += f"the line {SEAL!r} there"
+        raise StoreError(error.name, error.problem, hint) from error
+
+
+def _run(plain: dict[str, Any]) -> Run:
+    run = Run.from_plain(plain)
+    if run.task not in TASKS:
+        raise ValueError(f"unknown task {run.task!r} ({', '.join(TASKS)})")
+    model_config(run)  # refuses the configuration of another version's model
+    return run
+
+
+def _check_files(folder: Storage, names: Sequence[str]) -> None:
+    """Raise StoreError where the folder is not a run's, naming the runs' folders below it."""
+    missing = [name for name in names if not folder.exists(name)]
+    if not missing:
+        return
+    found = folder.names()
+    below = sorted({name.rpartition("/")[0] for name in found if name.endswith(f"/{MODEL}")})
+    problem = f"is not the folder of a finished run: it has no {', '.join(missing)}"
+    hint = f"{COPY}, or correct the address" if found else "correct the address"
+    if below:
+        more = ", …" if len(below) > 5 else ""
+        hint = f"load a folder below it: {', '.join(below[:5])}{more}"
+    raise StoreError(folder.address, problem, hint)

@@ -1,0 +1,164 @@
+"""A run's model: built from its configuration, vocabulary and labels; written to and read from the run's folder.
+
+The folder stands alone: what else the model is made of is only what it reads of a given checkpoint, at its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import torch
+
+from raykd.corpora.pieces import Vocabulary
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.errors import StoreError
+from raykd.figures.results import RunResult
+from raykd.layers import Ensemble, Model, load_weights, save_weights
+from raykd.layers.hf_config import HFConfig
+from raykd.layers.optimisation import TrainingConfig
+from raykd.recipes.run import Run, validated
+from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
+from raykd.storage.layout import ARCHITECTURE, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
+from raykd.storage.sealed import DOCTOR
+from raykd.storage.store import Storage
+from raykd.structures import LegalTransitions
+from raykd.students import EncoderStudent, Seq2SeqStudent, StudentConfig
+from raykd.tasks import TASKS
+from raykd.teachers import TeacherConfig
+from raykd.training.data import labels_of
+from raykd.training.labels import Labels, legal_transitions, plain_labels
+
+
+def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Model:
+    """The untrained model of `run`, initialised by its seed; of an ensemble, all of its members."""
+    if run.members:
+        return _ensemble(run, [build_model(storage, member, dropout=dropout) for member in run.members])
+    training = validated(TrainingConfig, run.training)
+    torch.manual_seed(training.seed)
+    chosen = training.dropout if dropout is None else dropout
+    return _untrained(run, *_stored(storage, run), dropout=chosen)
+
+
+def load_model(storage: Storage, run: Run) -> Model:
+    """The trained model of a finished run, or of an ensemble whose members are finished."""
+    if run.members:
+        return _ensemble(run, [load_model(storage, member) for member in run.members]).eval()
+    return trained_model(storage.child(*run.folder), run, *_stored(storage, run))
+
+
+def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, labels: Labels) -> Model:
+    """The model of `run`, which is no ensemble, with the weights in `folder`; torch's generator stays where it is.
+
+    Raises:
+        StoreError: the weights are missing or another model's, or a checkpoint that it reads is missing or changed.
+    """
+    with torch.random.fork_rng(devices=[]):
+        given, unit = folder.find_json(ARCHITECTURE), TASKS[run.task].unit
+        if given is not None:
+            model = model_config(run).rebuild(given, tag_set=labels, unit=unit)
+            model.legal = legal_of(run, labels)
+        else:
+            model = _untrained(run, vocabulary, labels, dropout=0.0)
+    if is_trained(run):
+        read_weights(model, folder)
+    return model.eval()
+
+
+def read_weights(model: Model, folder: Storage) -> None:
+    """Give `model` the weights in `folder`. StoreError where they are missing, not those of the folder's result, or
+    another model's."""
+    data = folder.read(WEIGHTS)
+    check_weights(folder, data)
+    try:
+        load_weights(model, data)
+    except StoreError as error:
+        raise StoreError(address(folder, WEIGHTS), error.problem, error.hint) from error
+
+
+def check_weights(folder: Storage, data: bytes) -> None:
+    """Raise StoreError where `data`, the weights in `folder`, are not those of its result."""
+    written = folder.read_json(RESULT, RunResult.from_plain).weights_sha256
+    if (found := sha256(data).hexdigest()) != written:
+        problem = f"the weights are damaged: their checksum is {found[:12]}…, the result says {written[:12]}…"
+        raise StoreError(address(folder, WEIGHTS), problem, DOCTOR)
+
+
+def write_model(storage: Storage, run: Run, model: Model) -> str:
+    """Store what the run's folder needs to be used alone; gives the checksum of the weights."""
+    folder = storage.child(*run.folder)
+    folder.write(VOCABULARY, storage.read(vocabulary_file(run.vocabulary_id)))
+    folder.write_json(LABELS, plain_labels(labels_of(storage.uri, run)))
+    folder.write_json(MODEL, run.to_plain())
+    if run.members:
+        results = [
+            storage.child(*member.folder).read_json(RESULT, RunResult.from_plain) for member in run.members
+        ]
+        return sha256("".join(result.weights_sha256 for result in results).encode()).hexdigest()
+    if not is_trained(run):
+        return model_config(run).checksum
+    architecture = model.architecture()
+    if architecture is not None:
+        folder.write_json(ARCHITECTURE, architecture)
+    weights = save_weights(model)
+    folder.write(WEIGHTS, weights)
+    return sha256(weights).hexdigest()
+
+
+def model_config(run: Run) -> Any:
+    """The configuration model that `run.model` was written from."""
+    return validated(TeacherConfig if run.role == "teacher" else StudentConfig, run.model)
+
+
+def is_trained(run: Run) -> bool:
+    """Whether raykd trains the run's model; a teacher can be used as it is, or be the mean of others."""
+    return run.role == "student" or (model_config(run).trained and not run.members)
+
+
+def legal_of(run: Run, labels: Labels) -> LegalTransitions | None:
+    """The labellings among which a run's model seeks the best one; None: all of them."""
+    return legal_transitions(labels) if run.decoding == "legal" else None
+
+
+def signals_id(run: Run) -> str:
+    """The identity of what a teacher gives for a sentence: its id; of weights that raykd did not train without its
+    decoding, which changes its best paths alone."""
+    return run.id if run.members or is_trained(run) else replace(run, decoding="").id
+
+
+def address(folder: Storage, name: str) -> str:
+    """The address of the file `name`, for messages."""
+    return f"{folder.address}/{name}"
+
+
+def _untrained(run: Run, vocabulary: StoredVocabulary, labels: Labels, *, dropout: float) -> Model:
+    config: Any = model_config(run)
+    model = config.build(
+        **_of_pieces(config, vocabulary.pieces),
+        vocabulary_size=vocabulary.pieces.size,
+        characters=vocabulary.characters.size if vocabulary.characters else 0,
+        tag_set=labels,
+        unit=TASKS[run.task].unit,
+        dropout=dropout,
+    )
+    model.legal = legal_of(run, labels)
+    return model
+
+
+def _of_pieces(config: Any, pieces: Vocabulary) -> dict[str, Any]:
+    """What a model has to know of its vocabulary, beside its size: of a checkpoint which rows a pruned one keeps."""
+    if isinstance(config, HFConfig) and isinstance(pieces, HFVocabulary):
+        return {"kept": pieces.kept}
+    return {"special": pieces.special} if isinstance(config, EncoderStudent | Seq2SeqStudent) else {}
+
+
+def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:
+    return open_vocabulary(storage, run.vocabulary_id), labels_of(storage.uri, run)
+
+
+def _ensemble(run: Run, members: Sequence[Model]) -> Model:
+    ensemble = Ensemble(members, combine=run.model["combine"])
+    ensemble.legal = members[0].legal
+    return ensemble

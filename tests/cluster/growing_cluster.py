@@ -1,0 +1,88 @@
+"""A cluster that grows, in a process of its own: a head without CPUs, and a node that comes while a phase waits for it.
+
+Prints what was seen as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+import ray
+from ray._raylet import GcsClient
+from ray.autoscaler.v2.sdk import get_cluster_resource_state
+from ray.cluster_utils import Cluster
+from ray.core.generated.autoscaler_pb2 import ClusterConfig
+
+from raykd.cluster.connection import topology
+from raykd.cluster.growth import Autoscaler, places
+from raykd.cluster.listener import Silent
+from raykd.cluster.placement import latency_node, preflight
+from raykd.cluster.topology import Group
+from raykd.precompute import measurement
+from raykd.precompute.processor import processor
+from raykd.recipes.resources import AddedNodes, LatencyTarget, Resources
+
+
+class Said(Silent):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def asked(gcs: GcsClient) -> list[dict[str, float]]:
+    """What the autoscaler is asked for."""
+    state = get_cluster_resource_state(gcs)
+    return [
+        dict(each.request.resources_bundle)
+        for constraint in state.cluster_resource_constraints
+        for each in constraint.resource_requests
+        for _ in range(each.count)
+    ]
+
+
+def main() -> None:
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
+    gcs, seen = GcsClient(cluster.address), {}
+    seen["head"] = str(topology())
+    known = ClusterConfig()
+    known.node_group_configs.add(resources={"CPU": 4}, max_count=3, name="workers")
+    gcs.report_cluster_config(known.SerializeToString())
+    seen["told by Ray"] = [each.most for each in topology().may_add]
+    grows = topology([AddedNodes(node={"CPU": 2.0}, most=1)])
+    seen["told by the file"] = [each.most for each in grows.may_add]
+    seen["students"] = preflight(Resources(), grows).students
+    said, during = Said(), []
+
+    def come(seconds: float) -> None:
+        if not during:
+            during.extend(asked(gcs))
+            cluster.add_node(num_cpus=2, resources={"quiet": 1})
+        time.sleep(0.2)
+
+    seen["places"] = places(
+        "students", Group({"CPU": 2.0}), 1, grows, said, minutes=60, autoscaler=Autoscaler(pause=come)
+    )
+    seen["notes"], seen["asked"], seen["left"] = said.notes, during, asked(gcs)
+    node = latency_node(LatencyTarget(custom={"quiet": 1.0}), topology())
+    assert node is not None
+    driver = ray.get_runtime_context().get_node_id()
+    where = measurement._on(node, _node_id, takes={"CPU": 1.0, "quiet": 1.0})
+    seen["pinned"] = where == node.id != driver
+    seen["processor"] = measurement._on(node, processor) == processor()
+    print(json.dumps(seen), flush=True)
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def _node_id() -> str:
+    return ray.get_runtime_context().get_node_id()
+
+
+if __name__ == "__main__":
+    main()

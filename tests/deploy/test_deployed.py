@@ -1,0 +1,75 @@
+"""The files of a model: what they hold, how near their labels are, and what is refused."""
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from raykd.deploy import deployed as module
+from raykd.deploy.deployed import Session, deployed
+from raykd.errors import ExportError
+from raykd.layers import Ensemble, Tagger, TaggerShape
+from raykd.structures import viterbi
+from tests.layers.batches import CHARACTERS, PIECES, make_batch
+
+SPELLING = {"characters": CHARACTERS.size, "character_dim": 4, "character_hidden": 3}
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    torch.manual_seed(0)
+    shape = TaggerShape(
+        pieces=PIECES.size, tags=5, embedding_dim=32, hidden_dim=32, projection=48, **SPELLING
+    )
+    tagger = Tagger(shape).eval()
+    with torch.no_grad():
+        tagger.head.emissions.weight.mul_(20)  # labels of an untrained model are ties, nearly
+    return tagger
+
+
+@pytest.fixture(scope="module")
+def files(tagger):
+    return deployed(tagger)
+
+
+def test_both_files_label_a_batch(tagger, files):
+    batch = make_batch()
+    with torch.inference_mode():
+        labels_BT = viterbi(tagger(batch).distribution)[0].numpy()
+    assert np.array_equal(Session(files.float32).labels(batch), labels_BT)
+    rounded_BT = Session(files.int8).labels(batch)
+    assert rounded_BT.shape == labels_BT.shape
+    assert (rounded_BT == labels_BT).mean() > 0.9
+
+
+def test_every_matrix_is_stored_in_8_bits(tagger, files):
+    weights = onnx.load_from_string(files.int8).graph.initializer
+    whole = [
+        each for each in weights if each.data_type == onnx.TensorProto.FLOAT and "scale" not in each.name
+    ]
+    biases = 2 * 8 * 32 + 2 * 8 * 3 + 48 + 5  # two LSTMs of two directions, and two linear layers
+    assert sum(np.prod(each.dims) for each in whole) == biases + 5 * 5 + 2 * 5 + 1, "transitions, a zero"
+    matrices = sum(each.numel() for each in tagger.parameters() if each.dim() > 1) - 5 * 5
+    stored = [each for each in weights if each.data_type in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)]
+    assert sum(np.prod(each.dims) for each in stored if "quantized" in each.name) == matrices
+    assert len(files.int8) < len(files.float32) / 2
+
+
+def test_the_same_model_gives_the_same_files(tagger, files):
+    assert deployed(tagger) == files
+
+
+def test_a_batch_without_the_spelling_that_is_read_is_refused(files):
+    with pytest.raises(ValueError, match="reads characters"):
+        Session(files.float32).labels(make_batch(characters=False))
+
+
+def test_what_one_file_cannot_hold_is_refused(tagger, monkeypatch):
+    monkeypatch.setattr(module, "_LARGEST", 1000)
+    with pytest.raises(ExportError, match=r"its weights are 0\.0 GiB, and one ONNX file holds 2"):
+        deployed(tagger)
+
+
+def test_several_models_have_no_file(tagger):
+    with pytest.raises(ExportError, match="export one of them"):
+        deployed(Ensemble([tagger, tagger], combine="scores"))

@@ -1,0 +1,250 @@
+"""Every entry of the table appears wherever figures are read; what cannot select is refused with a hint."""
+
+from __future__ import annotations
+
+import io
+import string
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from raykd.errors import SpecError
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.results import Cost, Scores
+from raykd.figures.table import (
+    COLUMNS,
+    COSTS,
+    FIGURES,
+    OBJECTIVES,
+    Figure,
+    default_objectives,
+    objective_fault,
+    over_models,
+    selecting,
+)
+from raykd.figures.trial import Teacher, Trial
+from raykd.report.export import trials_table
+from raykd.report.form import FORMS
+from raykd.report.front_rows import FrontRow
+from raykd.report.hover import hover
+from raykd.report.page import front_html
+from raykd.report.table import front_table
+from raykd.report.where import best, parse
+from raykd.tracking.record import results
+from tests.scores import score, scores
+
+OWN = scores(
+    score(0.5, languages={"en": 0.5}), score(0.4, languages={"en": 0.4}), score(0.3, languages={"nl": 0.3})
+)
+OWN.by_part["dev"]["target"] = score(0.2, languages={"nl": 0.2})
+SCORES = Scores(
+    {
+        part: {
+            group: replace(
+                own,
+                beside={
+                    "uas": replace(own, mean=own.mean + 0.1, by_language={"en": 0.7}),
+                    "repairs": replace(own, mean=own.mean / 10),
+                    "intent_accuracy": replace(own, mean=own.mean + 0.2),
+                    "slot_f1": replace(own, mean=own.mean + 0.3),
+                    "well_formed": replace(own, mean=own.mean + 0.4),
+                    "perplexity": replace(own, mean=own.mean * 20),
+                },
+            )
+            for group, own in groups.items()
+        }
+        for part, groups in OWN.by_part.items()
+    }
+)
+COST = {figure.name: 3.0 + number for number, figure in enumerate(COSTS) if figure.name != "wall_s"}
+TRIAL = Trial(0, "COMPLETE", {}, scores=SCORES, cost=COST, wall_s=60.0, score_name="las", score_label="LAS")
+TEACHER = Teacher("t", SCORES, COST, score_name="las", score_label="LAS")
+
+
+def task_of(figure: Figure) -> tuple[str, Trial]:
+    """The score's name, and a trial, of a task that has the figure."""
+    name = figure.beside or "las"
+    return name, replace(TRIAL, score_name=name)
+
+
+each = pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+each_cost = pytest.mark.parametrize("figure", COSTS, ids=lambda figure: figure.name)
+each_selecting = pytest.mark.parametrize(
+    "figure", [figure for figure in FIGURES if figure.selects], ids=lambda figure: figure.name
+)
+
+
+@each
+def test_it_is_well_formed(figure: Figure):
+    fields = {name for _, name, _, _ in string.Formatter().parse(figure.name) if name}
+    assert fields == ({"score"} if figure.score and not figure.beside else set())
+    assert figure.form in FORMS
+    assert figure.read(TRIAL) is not None
+    assert figure.read(Trial(1, "RUNNING")) is None
+    assert figure.heading or figure.column is None
+
+
+def test_no_name_is_used_twice():
+    names = [name for figure in FIGURES for name in figure.answers_to("las")]
+    assert {"uas", "slot_f1", "score"} <= set(names)
+    assert len(set(names)) == len(names)
+
+
+@each
+def test_it_is_a_column_of_csv_and_parquet(figure: Figure):
+    name, trial = task_of(figure)
+    column = trials_table([trial])[figure.called(name)]
+    assert column.to_pylist() == [pytest.approx(figure.read(TRIAL))]
+    assert str(column.type) == ("int64" if figure.form in ("count", "bytes") else "double")
+
+
+@each
+def test_it_is_a_metric_in_mlflow(figure: Figure):
+    name, trial = task_of(figure)
+    assert results(trial)[figure.called(name)] == pytest.approx(figure.read(TRIAL))
+
+
+@each_cost
+def test_it_is_in_the_box_beside_a_marker(figure: Figure):
+    assert FORMS[figure.form](figure.read(TRIAL)).replace(" ", "\u00a0") in hover(TRIAL)
+
+
+@pytest.mark.parametrize("figure", COLUMNS, ids=lambda figure: figure.name)
+def test_it_is_a_column_of_terminal_and_page(figure: Figure):
+    console = Console(width=300, file=io.StringIO())
+    console.print(front_table([TRIAL], [TEACHER], objectives=OBJECTIVES))
+    headings = console.file.getvalue().splitlines()[2].split()  # type: ignore[attr-defined]
+    assert (figure.short or figure.heading) in headings
+    page = front_html([TRIAL], [TEACHER]).partition("<script>")[0]
+    assert f"<th class=''>{figure.heading}</th>" in page
+    assert page.count(f'data-value="{figure.read(TRIAL)}"') == 2, "student and teacher"
+
+
+@each_selecting
+def test_students_are_chosen_by_it(figure: Figure):
+    value, (own, trial) = figure.read(TRIAL), task_of(figure)
+    worse = Trial(1, "COMPLETE", score_name=own)
+    for name in figure.answers_to(own):
+        assert parse(f"{name} == {value}", own).accepts(FrontRow(trial, None, None), None)
+        assert best([worse, trial], name, own) == [trial]
+
+
+@each_selecting
+def test_it_may_be_an_objective(figure: Figure):
+    if figure.beside:
+        assert objective_fault(figure.name, figure.direction, figure.beside), (
+            "only the score itself is searched for"
+        )
+        return
+    name = "las" if figure.score else figure.name
+    assert objective_fault(name, figure.direction, "las") is None
+    other = "min" if figure.direction == "max" else "max"
+    fault = objective_fault(name, other, "las")
+    assert fault == f"got {other!r}; {name} is wanted at its {figure.direction}"
+    assert front_of([TRIAL], {name: figure.direction}) == [TRIAL]
+    assert 0 <= hypervolume_of([TRIAL], [TEACHER], {name: figure.direction}) <= 1
+
+
+@pytest.mark.parametrize(
+    "figure", [figure for figure in FIGURES if not figure.selects], ids=lambda figure: figure.name
+)
+def test_what_is_only_reported_cannot_select(figure: Figure):
+    own, trial = task_of(figure)
+    name = figure.called(own)
+    assert "selection is on dev" in (objective_fault(name, figure.direction, own) or "")
+    for refused in (lambda: parse(f"{name} > 0", own), lambda: best([trial], name, own)):
+        with pytest.raises(SpecError, match="selection is on dev"):
+            refused()
+
+
+@pytest.mark.parametrize(
+    ("name", "score_name", "hint"),
+    [
+        ("f1", "accuracy", "unknown name 'f1'; allowed: accuracy, latency_ms"),
+        ("f1", "accuracy", "; for the task's score write accuracy"),
+        ("accuracy", "f1", "; for the task's score write f1"),
+        ("latency", "f1", "unknown name 'latency'; did you mean 'latency_ms'?"),
+        ("dev_f1", "f1", "; for the task's score write f1"),
+        ("score", "f1", "; for the task's score write f1"),
+    ],
+)
+def test_an_unknown_objective_is_refused_with_a_hint(name, score_name, hint):
+    assert hint in (objective_fault(name, "max", score_name) or "")
+
+
+def test_the_default_objectives_are_valid_for_every_task():
+    for score_name in ("f1", "accuracy"):
+        for name, direction in default_objectives(score_name).items():
+            assert objective_fault(name, direction, score_name) is None
+        assert set(OBJECTIVES) <= set(selecting(score_name))
+
+
+def test_sizes_of_several_models_add_up_and_a_sentence_is_labelled_by_one():
+    costs = [
+        Cost({"parameters": 10, "latency_ms": 2.0, "bytes": 40}), Cost({"parameters": 5, "latency_ms": 4.0})
+    ]  # fmt: skip
+    assert over_models(costs) == {"parameters": 15, "latency_ms": 3.0}
+    assert over_models([]) == {}
+
+
+def test_a_part_that_several_models_share_counts_once():
+    encoder, table = {"parameters": 100, "bytes": 400}, {"parameters": 7, "bytes": 28}
+    costs = [
+        Cost({"parameters": 110, "bytes": 440}, shared={"e": encoder}),
+        Cost({"parameters": 125, "bytes": 500}, shared={"e": encoder, "v": table}),
+        Cost({"parameters": 9, "bytes": 36}, shared={"v": table}),
+    ]
+    assert over_models(costs) == {"parameters": 110 + 25 + 2, "bytes": 440 + 100 + 8}
+
+
+def test_a_metric_beside_the_score_is_shown_by_language_everywhere():
+    table, logged = trials_table([TRIAL]), results(TRIAL)
+    assert table["dev_uas_en"].to_pylist() == table["test_uas_en"].to_pylist() == [0.7]
+    assert logged["dev_uas/en"] == logged["test_uas/en"] == 0.7
+    console = Console(width=400, file=io.StringIO())
+    console.print(front_table([TRIAL], [TEACHER], objectives=OBJECTIVES))
+    headings = console.file.getvalue().splitlines()[2]  # type: ignore[attr-defined]
+    for heading in ("dev LAS", "test LAS, source", "dev UAS", "test UAS", "target UAS", " en ", "en UAS"):
+        assert heading in headings
+    page = front_html([TRIAL], [TEACHER]).partition("<script>")[0]
+    for heading in ("dev UAS", "test UAS", "target UAS", "en UAS"):
+        assert f">{heading}</th>" in page
+
+
+def test_tasks_with_scores_of_one_name_show_their_own_beside_it():
+    """Trees have no slots that are found one by one, and what labels utterances is always well-formed."""
+    beside = SCORES.get("dev").beside
+    for task, own, other in (("trees", "well_formed", "slot_f1"), ("slots", "slot_f1", "well_formed")):
+        kept = {name: beside[name] for name in ("intent_accuracy", own)}
+        scores_ = Scores(
+            {
+                part: {group: replace(each, beside=kept) for group, each in groups.items()}
+                for part, groups in OWN.by_part.items()
+            }
+        )
+        trial = replace(TRIAL, score_name="exact_match", score_label="exact match", scores=scores_)
+        names = trials_table([trial]).column_names
+        assert f"dev_{own}" in names, task
+        assert f"dev_{own}_en" in names
+        assert not [name for name in names if other in name]
+        page = front_html([trial], []).partition("<script>")[0]
+        heading = {"well_formed": "dev trees", "slot_f1": "dev slot F1"}
+        assert f">{heading[own]}</th>" in page
+        assert f">{heading[other]}</th>" not in page
+        console = Console(width=400, file=io.StringIO())
+        console.print(front_table([trial], [], objectives={"exact_match": "max", "latency_ms": "min"}))
+        shown = console.file.getvalue()  # type: ignore[attr-defined]
+        assert heading[own] in shown
+        assert heading[other] not in shown
+    assert "dev_slot_f1" in trials_table([replace(TRIAL, score_name="exact_match", scores=OWN)]).column_names
+
+
+def test_it_is_no_figure_of_another_task():
+    other = replace(TRIAL, score_name="f1", score_label="F1", scores=OWN)
+    assert "uas" in selecting("las")
+    assert not {"uas", "dev_uas", "slot_f1"} & set(selecting("f1"))
+    assert "slot_f1" in selecting("exact_match")
+    assert not [name for name in trials_table([other]).column_names if "uas" in name]
+    assert not [name for name in results(other) if "uas" in name]
+    assert "UAS</th>" not in front_html([other], [])

@@ -1,0 +1,154 @@
+"""Labelling on a GPU, all of it one CUDA graph, and what it costs. The GPU is a fake."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+
+from raykd.cluster.topology import Topology
+from raykd.corpora.encoding import TokenBatch
+from raykd.errors import PlacementError
+from raykd.layers import Model
+from raykd.precompute import gpu_cost
+from raykd.precompute.cost import find_cost, keep_cost, measure_cost
+from raykd.precompute.gpu_cost import OneGraph, gpu_hardware, measure_on_gpu
+from raykd.precompute.latency import Timing, hardware, labelling, synthetic_batch
+from raykd.precompute.measurement import check_gpu
+from raykd.recipes.resources import Resources
+from raykd.recipes.run import Run
+from raykd.recipes.vocabularies import open_vocabulary
+from raykd.storage.store import Storage
+from raykd.training.models import build_model
+from raykd.training.prepare import prepare
+from tests.fake_gpu import GPU, gpu
+from tests.teachers.checkpoints import make_checkpoint
+from tests.training import test_parsers
+from tests.training.small import prepared, recipe, student_of
+from tests.training.test_waits import CHAINS, SHORT
+from tests.treebank import write_treebank
+
+
+def labels_as_on_the_cpu(storage: Storage, run: Run) -> None:
+    model, there = (build_model(storage, run, dropout=0.0).eval() for _ in range(2))
+    there.load_state_dict(model.state_dict())
+    batch = synthetic_batch(3, open_vocabulary(storage, run.vocabulary_id))
+    shorter = torch.tensor([0, 2, 5])
+    other = batch.map(lambda part: part.flip(0) if part.dim() > 1 else part - shorter)
+    with torch.no_grad():
+        expected = [labelling(model, each)()[0] for each in (batch, other)]
+        with gpu() as waits:
+            call = OneGraph(there.to(GPU), batch, GPU, bf16=False)
+            before = waits.total()
+            found = call()[0]
+            assert waits.total() == before + 1, "the labels are fetched"
+            for given, part in zip(call._given, tensors(other), strict=True):
+                given.copy_(part)
+            again = call()[0]
+    assert torch.equal(found, expected[0])
+    assert torch.equal(again, expected[1]), "it reads what it is given, not what it was captured with"
+
+
+def tensors(batch: TokenBatch) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    batch.map(lambda part: found.append(part) or part)
+    return found
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_students_and_their_teachers_label_by_one_graph(tmp_path, name):
+    ready = prepared(str(tmp_path), recipe(schedule=SHORT, **CHAINS[name]))
+    for run in (ready.teachers[0].run, student_of(ready, schedule=SHORT, **CHAINS[name])):
+        labels_as_on_the_cpu(ready.storage, run)
+
+
+@pytest.mark.parametrize("kind", test_parsers.TEACHERS)
+def test_parsers_label_by_one_graph(tmp_path, kind):
+    asked = test_parsers.parsing(write_treebank(tmp_path / "bank"), kind, schedule=SHORT)
+    ready = prepared(str(tmp_path / "store"), asked)
+    for run in (ready.teachers[0].run, student_of(ready, asked)):
+        labels_as_on_the_cpu(ready.storage, run)
+
+
+def test_a_checkpoint_labels_by_one_graph(tmp_path):
+    checkpoint = make_checkpoint(tmp_path / "checkpoint", longest=64)
+    teacher = {"kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "scope": "all"}
+    asked = recipe(
+        teachers={**teacher, "epochs": 1, "training": {"batch_tokens": 400, "learning_rate": 1e-3}}
+    )
+    preparation = prepare(asked, Storage(str(tmp_path / "store")))
+    labels_as_on_the_cpu(preparation.storage, preparation.teachers[0].run)
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Latencies are given, and each call is made once; tensors of the fake know no inference mode."""
+
+    def time_in_turns(calls):
+        for call in calls.values():
+            call()
+        return dict.fromkeys(calls, Timing(1.0, 2.0, 0.01))
+
+    monkeypatch.setattr(gpu_cost, "time_in_turns", time_in_turns)
+    monkeypatch.setattr(torch, "inference_mode", lambda mode=True: torch.no_grad())
+    monkeypatch.setattr(gpu_cost, "LARGEST", 128)
+
+
+FIGURES = {
+    f"{name}{ending}"
+    for name in ("latency_ms", "latency_ms_batch32", "sentences_per_s")
+    for ending in ("_gpu", "_gpu_bf16")
+} | {"training_pieces_per_s_gpu"}
+
+
+def test_what_a_gpu_timed_stands_beside_what_the_processor_timed(tmp_path, timed):
+    ready = prepared(str(tmp_path), recipe(schedule=SHORT))
+    storage, runs = ready.storage, [ready.teachers[0].run, student_of(ready, schedule=SHORT)]
+    alone = [measure_cost(storage.uri, run) for run in runs]
+    with gpu():
+        on = gpu_hardware()
+        measured = measure_on_gpu(storage, runs, ["gpu", "gpu_bf16"])
+    for run, before, own in zip(runs, alone, measured, strict=True):
+        assert find_cost(storage, run, hardware() | on) is None
+        keep_cost(storage, run, own)
+        assert find_cost(storage, run) == before, "the processor's stay what they are"
+        both = find_cost(storage, run, hardware() | on, ["gpu", "gpu_bf16"])
+        assert both.figures.keys() - before.figures.keys() == FIGURES
+        assert {**both.figures, **before.figures} == both.figures
+        assert all(both[name] > 0 for name in FIGURES)
+        assert both.hardware == hardware() | on
+        assert find_cost(storage, run, on, ["gpu"]).figures["parameters"] == before["parameters"]
+
+
+def test_what_cannot_be_captured_is_timed_kernel_by_kernel_and_says_so(tmp_path, timed, monkeypatch):
+    ready = prepared(str(tmp_path), recipe(schedule=SHORT))
+    run = student_of(ready, schedule=SHORT)
+    measure_cost(ready.storage.uri, run)
+    honest = gpu_cost.labelling
+
+    def reads(model: Model, batch: TokenBatch):
+        label = honest(model, batch)
+        return lambda: (int(batch.lengths_B.max()), label())[1]
+
+    monkeypatch.setattr(gpu_cost, "labelling", reads)
+    with gpu():
+        (measured,) = measure_on_gpu(ready.storage, [run], ["gpu"])
+    (remark,) = measured.cost.remarks
+    assert remark.startswith("timed on the GPU without a CUDA graph: ")
+    assert "not permitted when stream is capturing" in remark
+    assert measured.cost["sentences_per_s_gpu"] > 0
+
+
+def test_without_a_gpu_nothing_is_timed_on_one():
+    check = partial(check_gpu, resources=Resources())
+    check((), cluster=Topology.of({"CPU": 2.0}))
+    check(("int8", "torch"), cluster=Topology.of({"CPU": 2.0}))
+    check(("gpu",), cluster=Topology.of({"CPU": 2.0, "GPU": 1.0}))
+    with pytest.raises(
+        PlacementError, match=r"figures that end in _gpu_bf16 are timed on \{GPU: 1\}, which no node has"
+    ):
+        check(("torch", "gpu_bf16"), cluster=Topology.of({"CPU": 2.0}))
+    own = Resources(students={"accelerator_type": "H100"})
+    with pytest.raises(PlacementError, match="H100"):
+        check_gpu(("gpu",), own, Topology.of({"CPU": 2.0, "GPU": 1.0}))

@@ -1,0 +1,83 @@
+"""One training loop as the tests look at it: built without a launcher, scored by its weights, compared bit by bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from raykd.figures.results import Score
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.data import TrainingData
+from raykd.training.distil import Distiller, Worker
+from raykd.training.execute import build_model, training_plan_of
+from raykd.training.stages import TrainingPlan
+
+
+def distiller(
+    storage: Storage,
+    run: Run,
+    *,
+    worker: Worker | None = None,
+    folder: str = "scratch",
+    plan: TrainingPlan | None = None,
+    double: bool = False,
+) -> Distiller:
+    """The training loop of `run`, its model freshly initialised, scored by `whim`; with `double` it and the loss's own
+    parameters are in float64."""
+    model = build_model(storage, run)
+    loop = Distiller(
+        model.double() if double else model, plan or training_plan_of(storage.uri, run), evaluate=whim,
+        folder=storage.child(folder), worker=worker or Worker(),
+    )  # fmt: skip
+    open_stage = loop._open_stage
+    if double:
+        loop._open_stage = lambda index: (open_stage(index), loop.loss.double())
+    return loop
+
+
+def opened(loop: Distiller, stage: int = 0) -> Distiller:
+    """The loop with the data and the loss of one of its stages, before its first step."""
+    loop._open_stage(stage)
+    return loop
+
+
+def first_batches(loop: Distiller) -> list[np.ndarray]:
+    """The rows of the batches of the first epoch."""
+    return opened(loop)._batches(0)
+
+
+def stage_data(storage: Storage, run: Run, stage: int = 0) -> TrainingData:
+    """What a stage of `run` is trained on."""
+    return training_plan_of(storage.uri, run).stages[stage].data()
+
+
+def whim(model: nn.Module) -> Score:
+    """A dev score that depends on the last bit of the weights, and rises and falls over epochs."""
+    total = sum(float(p.detach().double().sum()) for p in model.parameters())
+    return Score.of({"en": 100 * total % 1})
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of the model's parameters and buffers."""
+    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    """Whether two models have the same weights, bit by bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def changed(one: dict[str, Tensor], other: dict[str, Tensor]) -> set[str]:
+    """The modules of a model whose weights differ."""
+    return {name.partition(".")[0] for name in one if not torch.equal(one[name], other[name])}
+
+
+def without_times(value: Any) -> Any:
+    """A result or history without what the clock says."""
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if k not in ("wall_s", "tokens_per_second")}
+    return [without_times(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,105 @@
+"""A recipe that trains in a second, prepared in a store without Ray: corpus, teachers and transfer sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from raykd.figures.results import RunResult
+from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.precompute.latency import Timing
+from raykd.precompute.plan import precompute
+from raykd.precompute.transfer import transfer_plan
+from raykd.recipes.recipe import Recipe
+from raykd.recipes.run import Run
+from raykd.storage.store import Storage
+from raykd.training.distil import Worker
+from raykd.training.execute import execute
+from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
+from tests.transfer.samples import here
+
+TREE = {
+    "task": "ner",
+    "corpus": {
+        "source": "builtin", "languages": ("en", "de"), "train": 24, "dev": 8, "test": 8, "unlabelled": 10
+    },
+    "teachers": {
+        "kind": "bilstm_crf", "scope": "language", "embedding_dim": 6, "hidden_dim": 6, "character_dim": 4,
+        "character_hidden": 4, "epochs": 1, "training": {"batch_tokens": 200, "learning_rate": 1e-2},
+    },
+    "student": {
+        "kind": "bilstm", "embedding_dim": 8, "hidden_dim": 6, "vocabulary": {"kind": "wordpiece", "size": 200}
+    },
+    "objective": {"kind": "structural"},
+    "schedule": {"epochs": 2, "anneal_horizon": 3},
+    "training": {"batch_tokens": 200, "learning_rate": 1e-2, "dropout": 0.3},
+}  # fmt: skip
+
+
+def recipe(**changes: Any) -> Recipe:
+    """The small recipe, each change laid over the section of its name; another `kind` replaces the section, and
+    `stages` replace the objective."""
+    tree: dict[str, Any] = {**TREE, "objective": None} if "stages" in changes else dict(TREE)
+    for name, value in changes.items():
+        laid_over = isinstance(value, dict) and "kind" not in value and name in tree
+        tree[name] = {**tree[name], **value} if laid_over else value
+    return Recipe.model_validate(tree)
+
+
+def prepared(store: str, *recipes: Recipe) -> Preparation:
+    """What serves all `recipes`, computed in this process; corpus and teachers are those of the first."""
+    preparation = prepare(recipes[0], Storage(store))
+    read_features(preparation, *recipes)
+    train_teachers(preparation)
+    computed(preparation, *recipes)
+    return preparation
+
+
+def read_features(preparation: Preparation, *recipes: Recipe) -> int:
+    """What frozen encoders give for all sentences, computed in this process; how many sentences were read."""
+    runs = [run for teacher in preparation.teachers for run in (*teacher.run.members, teacher.run)]
+    runs += [run for each in recipes for run in student_runs(each, preparation)]
+    texts = {teacher.run.id: teacher.text for teacher in preparation.teachers}
+    todo = readings(preparation.storage, runs, texts)
+    for each in todo:
+        note_encoder(preparation.storage, each.config)
+    plan = feature_plan(preparation.storage, todo)
+    if plan is not None:
+        precompute(plan, launch=here)
+    for each in todo:
+        keep_reading(preparation.storage, each)
+    return sum(each.new for each in todo)
+
+
+def train_teachers(preparation: Preparation) -> None:
+    """Every teacher of the preparation, trained in this process."""
+    for teacher in preparation.teachers:
+        for run in (*teacher.run.members, teacher.run):
+            executed(preparation, run)
+
+
+def computed(preparation: Preparation, *recipes: Recipe) -> None:
+    """The signals that serve all `recipes`, computed in this process."""
+    needs = transfer_needs(recipes, unlabelled=preparation.unlabelled)
+    asked = [(teacher, needs) for teacher in preparation.teachers]
+    plan = transfer_plan(preparation.storage, asked)
+    if plan is not None:
+        precompute(plan, launch=here)
+
+
+def student_of(preparation: Preparation, asked: Recipe | None = None, **changes: Any) -> Run:
+    """The one run of a recipe: `asked`, or the small recipe with `changes`."""
+    (run,) = student_runs(asked or recipe(**changes), preparation)
+    return run
+
+
+def executed(preparation: Preparation, run: Run) -> RunResult:
+    """The run, executed in this process."""
+    return execute(preparation.storage.uri, run, worker=Worker(), report=lambda _: None)
+
+
+def called_once(calls: Mapping[Any, Callable[[], object]]) -> dict[Any, Timing]:
+    """What `time_in_turns` gives, of calls that are made but not timed."""
+    for call in calls.values():
+        call()
+    return dict.fromkeys(calls, Timing(1.0, 2.0))

@@ -1,0 +1,72 @@
+"""Scores of a part: every sentence decoded once, scored per language as seqeval scores it."""
+
+from __future__ import annotations
+
+from statistics import fmean, pstdev
+
+import numpy as np
+import pytest
+import torch
+from seqeval.metrics import f1_score
+from torch import nn
+
+from raykd.layers import Output
+from raykd.storage.store import Storage
+from raykd.structures import Chain
+from raykd.tasks import TASKS
+from raykd.training import device, evaluate
+from raykd.training.data import corpus_of, part_of
+from raykd.training.distil import Worker
+from raykd.training.prepare import prepare
+from tests.training.small import recipe, student_of
+
+WRONG = 0.2
+
+
+class Lookup(nn.Module):
+    """Knows the tags of every sentence by its pieces, some of them wrongly."""
+
+    def __init__(self, part, tags: int):
+        super().__init__()
+        draw = np.random.default_rng(0)
+        self.tags, self.known = tags, {}
+        for row in range(len(part)):
+            pieces = part.text.gather(np.array([row])).pieces_BP[0].tolist()
+            known = part.labels.gather(np.array([row])).tags_BT[0].numpy()
+            known[draw.random(len(known)) < WRONG] = 0
+            self.known[tuple(pieces)] = torch.from_numpy(known)
+
+    def forward(self, batch, *, layers=()):
+        scores_BTY = torch.randn(*batch.first_BT.shape, self.tags)
+        for b, (pieces, length) in enumerate(zip(batch.pieces_BP, batch.piece_lengths_B, strict=True)):
+            known = self.known[tuple(pieces[:length].tolist())]
+            scores_BTY[b, torch.arange(len(known)), known] += 100.0
+        return Output(Chain(scores_BTY, batch.lengths_B))
+
+
+def test_f1_is_seqevals_for_each_language(tmp_path, monkeypatch):
+    monkeypatch.setattr(device, "CPU_PIECES", 150)
+    asked = recipe()
+    preparation = prepare(asked, Storage(str(tmp_path)))
+    run = student_of(preparation, asked)
+    part = part_of(str(tmp_path), run, "dev")
+    table = corpus_of(str(tmp_path), run.corpus_id).parts["dev"]
+    tag_set = preparation.corpus.tag_set
+    lookup = Lookup(part, len(tag_set))
+    scored = evaluate.score_part(lookup, part, TASKS["ner"], tag_set, worker=Worker())["source"]
+
+    gold = [[tag_set.tags[tag] for tag in tags] for tags in table["tags"].to_pylist()]
+    known = [
+        lookup.known[tuple(part.text.gather(np.array([row])).pieces_BP[0].tolist())] for row in range(16)
+    ]
+    predicted = [[tag_set.tags[tag] for tag in tags] for tags in known]
+    languages = table["language"].to_pylist()
+    expected = {}
+    for language in ("en", "de"):
+        own = [row for row, name in enumerate(languages) if name == language]
+        sides = [gold[row] for row in own], [predicted[row] for row in own]
+        expected[language] = f1_score(*sides)
+    assert 0.2 < expected["en"] != expected["de"] < 0.9
+    assert scored.by_language == pytest.approx(expected)
+    assert scored.mean == pytest.approx(fmean(expected.values()))
+    assert scored.languages_sd == pytest.approx(pstdev(expected.values()))

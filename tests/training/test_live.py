@@ -1,0 +1,420 @@
+"""Teachers that read the batch in the training step: distillation while pretraining, and while fine-tuning."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import BertForMaskedLM
+
+from raykd.corpora.encoding import encode_text
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.tags import TagSet
+from raykd.errors import RunError, SignalError, StoreError
+from raykd.objectives import Mix, Part
+from raykd.objectives.attention import Attention
+from raykd.objectives.hidden_states import HiddenStates
+from raykd.objectives.labels import Gold
+from raykd.objectives.token import Token
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.signals import Need, Sizes, TeacherBatch
+from raykd.storage.store import Storage
+from raykd.structures import unscored
+from raykd.students import PretrainedStudent
+from raykd.tasks.masked_lm import MASKED_LM
+from raykd.training.checkpoints import export_checkpoint
+from raykd.training.data import part_of
+from raykd.training.distil import Batch, Learner
+from raykd.training.live import LiveTeacher, live_needs, live_teacher
+from raykd.training.load import load_tagger
+from raykd.training.models import build_model
+from raykd.training.prepare import prepare, seed_runs, student_runs
+from tests.teachers.checkpoints import make_checkpoint
+from tests.training.small import computed, executed, recipe, student_of, train_teachers
+from tests.training.test_masked_lm import STUDENT, pretraining, text
+
+TEACHER = {**STUDENT, "embedding_dim": 24, "layers": 3, "heads": 3}
+OF_TEACHER = {**STUDENT, "vocabulary": {"kind": "teacher"}}
+INSIDE = (
+    {"objective": {"kind": "hidden_states", "layers": (0,)}},
+    {"objective": {"kind": "hidden_states", "layers": (2, 3)}, "weight": 0.5},
+    {"objective": {"kind": "attention", "layers": (1, 3)}, "weight": 0.1},
+)
+EVERYTHING = {
+    "kind": "mix", "parts": ({"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}}, *INSIDE)
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root, draw = tmp_path_factory.mktemp("text"), np.random.default_rng(0)
+    for language in ("en", "xx"):
+        for part, count in (("train", 40), ("dev", 12), ("test", 12)):
+            (root / f"{language}-{part}.txt").write_text(text(draw, count))
+    return root
+
+
+@pytest.fixture(scope="module")
+def encoders(root, tmp_path_factory):
+    """Folders of a teacher and of a small student, pretrained with the same pieces."""
+    folder = tmp_path_factory.mktemp("encoders")
+    for name, student in (("teacher", TEACHER), ("small", STUDENT)):
+        asked = pretraining(root, student=student, schedule={"epochs": 3})
+        ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("store"))))
+        run = student_of(ready, asked)
+        executed(ready, run)
+        export_checkpoint(ready.storage.child(*run.folder), Storage(str(folder / name)))
+    return folder
+
+
+def distilling(root, encoders, **changes):
+    """A recipe that pretrains with a teacher."""
+    teachers = {"kind": "hf_masked_lm", "path": str(encoders / "teacher")}
+    return pretraining(
+        root,
+        **{"teachers": teachers, "student": OF_TEACHER, "objective": EVERYTHING, "schedule": {"epochs": 2}}
+        | changes,
+    )
+
+
+@pytest.fixture(scope="module")
+def distilled(root, encoders, tmp_path_factory):
+    asked = distilling(root, encoders)
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("store"))))
+    train_teachers(ready)
+    computed(ready, asked)  # nothing is to be stored
+    run = student_of(ready, asked)
+    return ready, run, executed(ready, run)
+
+
+def test_pretraining_with_a_teacher_stores_nothing_and_names_each_loss(distilled):
+    ready, run, result = distilled
+    assert not ready.storage.child("transfer").names()
+    assert run.sources[0].signals == {}
+    kinds = {"gold", "token", "hidden_states", "hidden_states.2", "attention"}
+    assert {kinds <= set(epoch["losses"]) for epoch in result.epochs} == {True}
+    first, last = result.epochs[0]["losses"], result.epochs[-1]["losses"]
+    assert last["hidden_states"] < first["hidden_states"], "it comes nearer to the teacher"
+
+
+def test_another_teacher_makes_another_run(root, encoders, distilled, tmp_path):
+    _, run, _ = distilled
+    other = distilling(
+        root,
+        encoders,
+        teachers={"kind": "hf_masked_lm", "path": str(encoders / "small")},
+        objective={"kind": "token"},
+        schedule={"epochs": 1},
+    )
+    same = distilling(root, encoders, objective={"kind": "token"}, schedule={"epochs": 1})
+    runs = [student_of(prepare(each, Storage(str(tmp_path))), each).id for each in (other, same)]
+    assert len({run.id, *runs}) == 3
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-10), ("bf16", 2e-2)])
+def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision, tolerance):
+    """With the gradients of all weights, the embedding among them, which is the head's last layer too."""
+    ready, run, _ = distilled
+    part, rows = part_of(ready.storage.uri, run, "train"), np.arange(0, 60, 5)
+    gold: Any = part.labels
+    batch = Batch(part.text.gather(rows), part.labels.gather(rows), TeacherBatch())
+    dtype = torch.float64 if precision == "float32" else torch.float32
+    student = build_model(ready.storage, run, dropout=0.0).to(dtype).train()
+    objective = Mix(
+        parts=tuple(Part(objective=each) for each in (Gold(), Token(), HiddenStates(layers=(0,))))
+    )
+    live = live_teacher(ready.storage.uri, run, live_needs(run, objective.needs))
+    assert live is not None
+    live._model.to(dtype)
+    loss = objective.build(Sizes(1, {0: 16}), Sizes(1, {0: live.hidden_size(0)})).to(dtype)
+
+    def step() -> dict[str, torch.Tensor]:
+        student.zero_grad()
+        losses = Learner(student, loss, objective, live)(batch, 1.0, precision)
+        losses["total"].mean().backward()
+        of = {name: own.grad.clone() for name, own in student.named_parameters() if own.grad is not None}
+        return {**{name: own.detach() for name, own in losses.items()}, **of}
+
+    def guesses() -> list:
+        with torch.inference_mode():
+            return MASKED_LM.decode(gold, student(batch.text), rows)
+
+    expected, certain = step(), guesses()
+    assert student(batch.text).distribution.fits
+    monkeypatch.setattr(unscored, "SCORES_AT_ONCE", 150)
+    assert len(student(batch.text).distribution.chunks()) > 3
+    found = step()
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=tolerance, atol=tolerance, msg=name)
+    for guess, other in zip(guesses(), certain, strict=True):
+        np.testing.assert_allclose(guess.log_p_M, other.log_p_M, rtol=1e-4)
+        np.testing.assert_array_equal(guess.right_M, other.right_M)
+
+
+def test_losses_are_those_of_a_plain_reading_of_both(distilled):
+    """The paper's equations with Transformers' own outputs, sentence by sentence, piece by piece."""
+    ready, run, _ = distilled
+    student = build_model(ready.storage, run, dropout=0.0).eval()
+    objective = Mix(
+        parts=tuple(
+            Part(objective=each)
+            for each in (
+                Gold(),
+                Token(),
+                HiddenStates(layers=(0, 3)),
+                Attention(layers=(3,), student_layers=(2,)),
+            )
+        )
+    )
+    live = live_teacher(ready.storage.uri, run, live_needs(run, objective.needs))
+    assert live is not None
+    loss = objective.build(
+        Sizes(student.config_tags if hasattr(student, "config_tags") else 1, {0: 16, 1: 16, 2: 16}),
+        Sizes(1, {layer: live.hidden_size(layer) for layer in (0, 3)}),
+    )
+    rows = np.array([0, 7, 45])
+    part, _ = part_of(ready.storage.uri, run, "train").at(3, 1, rows)
+    batch = Batch(part.text.gather(rows), part.labels.gather(rows), TeacherBatch())
+    with torch.no_grad():
+        found = Learner(student, loss, objective, live)(batch, 1.0, "float32")
+    wide, small = (
+        load_tagger(ready.storage.child("teachers", run.sources[0].teacher_id).uri).model.model,
+        student.model,
+    )
+    projections = loss.losses[2].projections
+    for b, row in enumerate(rows):
+        read, length = part.text.gather(np.array([row])), int(batch.text.piece_lengths_B[b])
+        with torch.no_grad():
+            own, given = (
+                each.eval()(input_ids=read.pieces_BP, output_hidden_states=True) for each in (small, wide)
+            )
+        hidden = part.text.hidden(np.array([row]))[0]
+        log_MV = own.logits[0, read.first_BT[0]].log_softmax(-1)
+        gold = -sum(log_MV[m, piece] for m, piece in enumerate(hidden))
+        p_MV = given.logits[0, read.first_BT[0]].softmax(-1)
+        states = sum(
+            (given.hidden_states[layer][0, p] - f(own.hidden_states[own_layer][0, p])).norm()
+            for (layer, own_layer), f in zip(((0, 0), (3, 1)), projections, strict=True)
+            for p in range(length)
+        )
+        expected = {"gold": gold, "token": -(p_MV * log_MV).sum(), "hidden_states": states}
+        for kind, value in expected.items():
+            torch.testing.assert_close(found[kind][b], value, rtol=1e-4, atol=1e-4)
+        scores = [_scores(model, layer, out) for model, layer, out in ((small, 2, own), (wide, 3, given))]
+        apart_PP = scores[0].mean(0) - scores[1].mean(0)
+        torch.testing.assert_close(found["attention"][b], apart_PP.norm(dim=1).sum(), rtol=1e-3, atol=1e-3)
+
+
+def _scores(model, layer, out):
+    """q · k / √d [H, P, P] of one sentence."""
+    own, states_PD = model.bert.encoder.layer[layer - 1].attention.self, out.hidden_states[layer - 1][0]
+    heads = model.config.num_attention_heads
+    q, k = (each(states_PD).unflatten(-1, (heads, -1)).transpose(0, 1) for each in (own.query, own.key))
+    return q @ k.mT / q.shape[-1] ** 0.5
+
+
+def test_the_teacher_of_a_step_is_neither_trained_nor_saved(distilled):
+    ready, run, _ = distilled
+    live = live_teacher(ready.storage.uri, run, live_needs(run, Token().needs))
+    assert live is not None
+    model = nn.Linear(1, 1)
+    learner = Learner(model, nn.Identity(), Gold(), live)  # type: ignore[arg-type]
+    assert set(learner.state_dict()) == {"model.weight", "model.bias"}
+    assert not any(parameter.requires_grad for parameter in live._model.parameters())
+
+
+def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_path):
+    """As of an encoder from the Hub: the head alone is trained, then students learn from its layers."""
+    from transformers import AutoModel, AutoTokenizer
+
+    bare = tmp_path / "bare"
+    AutoModel.from_pretrained(encoders / "teacher").save_pretrained(bare)
+    AutoTokenizer.from_pretrained(encoders / "teacher").save_pretrained(bare)
+    given = {"kind": "hf_masked_lm", "path": str(bare)}
+    asked = distilling(root, encoders, teachers=given)
+    with pytest.raises(StoreError, match="no trained head of a masked language model"):
+        train_teachers(prepare(asked, Storage(str(tmp_path / "one"))))
+    trained = {
+        **given, "fine_tune": True, "vocabulary": "pruned", "freeze": ("embeddings", 1, 2, 3),
+        "training": {"batch_tokens": 100},
+    }  # fmt: skip
+    asked = distilling(root, encoders, teachers=trained)
+    ready = prepare(asked, Storage(str(tmp_path / "two")))
+    train_teachers(ready)
+    teacher = ready.teachers[0].run
+    result = executed(ready, teacher)
+    assert result.scores.get("dev").beside["perplexity"].mean > 1
+    pruned = load_tagger(ready.storage.child(*teacher.folder).uri)
+    whole = AutoModel.from_pretrained(bare)
+    assert pruned.vocabulary.pieces.size < whole.config.vocab_size
+    assert pruned.vocabulary.pieces.special.mask is not None
+    own = pruned.model.model.base_model.encoder.layer[1].output.dense.weight
+    torch.testing.assert_close(own, whole.encoder.layer[1].output.dense.weight)
+    run = student_of(ready, asked)
+    assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
+
+
+def test_a_checkpoint_with_rows_behind_its_vocabulary(root, encoders, tmp_path):
+    """As multilingual-e5-small has them: teacher and student speak of the pieces alone."""
+    model = BertForMaskedLM.from_pretrained(encoders / "small")
+    pieces = model.config.vocab_size
+    model.resize_token_embeddings(pieces + 7)
+    shutil.copytree(encoders / "small", tmp_path / "more")
+    model.save_pretrained(tmp_path / "more")
+    given = {"path": str(tmp_path / "more")}
+    objective = {"kind": "mix", "parts": ({"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}})}
+    asked = distilling(
+        root, encoders, teachers={"kind": "hf_masked_lm", **given},
+        student={"kind": "pretrained_encoder", **given}, objective=objective, schedule={"epochs": 1},
+    )  # fmt: skip
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    train_teachers(ready)
+    run = student_of(ready, asked)
+    assert executed(ready, run).scores.get("dev").beside["perplexity"].mean < pieces
+    loaded = load_tagger(ready.storage.child(*run.folder).uri)
+    assert loaded.model.model.config.vocab_size == pieces + 7
+    read = loaded.model.eval()(part_of(ready.storage.uri, run, "dev").text.gather(np.arange(2)))
+    assert read.distribution.tags == pieces
+
+
+def test_pieces_of_its_own_beside_a_teacher_that_reads_batches_are_refused_before_anything_is_read(
+    root, encoders
+):
+    asked = distilling(root, encoders, student=STUDENT)
+    (fault,) = [own for own in recipe_faults(asked) if own[0] == ("student", "vocabulary")]
+    assert "set student.vocabulary: {kind: teacher}" in fault[1]
+    assert recipe_faults(distilling(root, encoders, student=STUDENT, objective={"kind": "gold"})) == []
+
+
+def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
+    tags, sizes = TagSet.flat(["good", "bad"]), {"teacher": 16, "student": 24}
+    teacher, student = (
+        PretrainedStudent(path=make_checkpoint(tmp_path / name, head="sequence", longest=longest)).build(
+            tag_set=tags, unit="sentence"
+        )
+        for name, longest in sizes.items()
+    )
+    pieces = HFVocabulary.load(str(tmp_path / "teacher"))
+    short, long = (encode_text([["an"] * count], pieces).gather(np.array([0])) for count in (14, 15))
+    need = Need("piece_states", layer=1)
+    live = LiveTeacher(teacher, [need], tags=2)
+    assert live.beside(student).read(short, TeacherBatch()).pieces[1].shape[1] == 16
+    with pytest.raises(
+        RunError, match="17 pieces, of which the teacher reads 16 and the student 24; shorten"
+    ):
+        live.read(long, TeacherBatch())
+    assert live.beside(teacher).read(long, TeacherBatch()).pieces[1].shape[1] == 16
+
+
+def test_refusals(root, encoders, tmp_path):
+    storage = Storage(str(tmp_path))
+    lower = {**STUDENT, "vocabulary": {**STUDENT["vocabulary"], "lower_case": True}}
+    own_pieces = distilling(root, encoders, student=lower)
+    with pytest.raises(RunError, match="student's pieces are not its own"):
+        student_runs(own_pieces, prepare(own_pieces, storage))
+    too_deep = {"kind": "hidden_states", "layers": (9,)}
+    deep = distilling(root, encoders, objective=too_deep)
+    with pytest.raises(SignalError, match="no layer 9"):
+        student_runs(deep, prepare(deep, storage))
+    said = dict(recipe_faults(recipe(objective={"kind": "hidden_states", "layers": (1,)})))
+    assert "student.kind: encoder or pretrained" in said["objective", "kind"]
+    said = dict(
+        recipe_faults(distilling(root, encoders, objective={"kind": "attention", "layers": (1, 2, 3)}))
+    )
+    assert "no layer 3" in said["objective", "student_layers"]
+    labels = recipe(teachers={"kind": "hf_masked_lm", "path": "x"})
+    assert "task: masked_lm" in dict(recipe_faults(labels))["teachers", "kind"]
+    with pytest.raises(ValueError, match="every layer of the teacher is for one of the student"):
+        HiddenStates(layers=(1, 2), student_layers=(1,))
+
+
+def fine_tuning(encoders, **changes):
+    """A recipe that fine-tunes the small encoder on labels, with a fine-tuned teacher of the same pieces."""
+    asked = {
+        "corpus": {"languages": ("en",), "unlabelled": 0},
+        "teachers": {
+            "kind": "hf_token_classifier", "path": str(encoders / "teacher"), "fine_tune": True, "epochs": 1,
+            "training": {"batch_tokens": 200},
+        },
+        "student": {"kind": "pretrained", "path": str(encoders / "small"), "freeze": ("embeddings",)},
+        "objective": {"kind": "mix", "parts": (
+            {"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}}, *INSIDE,
+        )},
+    } | changes  # fmt: skip
+    return recipe(**asked)
+
+
+def test_fine_tuning_with_a_teacher(encoders, tmp_path):
+    """What can be stored is; the rest the teacher gives in the training step."""
+    asked = fine_tuning(encoders)
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path)))
+    train_teachers(ready)
+    computed(ready, asked)
+    run = student_of(ready, asked)
+    assert set(run.sources[0].signals) == {"emissions", "transitions"}
+    objective = Mix.model_validate(asked.objective.model_dump())
+    assert {need.signal for need in live_needs(run, objective.needs)} == {"piece_states", "attention"}
+    result = executed(ready, run)
+    assert {"gold", "token", "hidden_states", "attention"} <= set(result.epochs[0]["losses"])
+    tagger = load_tagger(ready.storage.child(*run.folder).uri)
+    before = build_model(ready.storage, run)
+    for name, parameter in before.named_parameters():
+        same = torch.equal(parameter, dict(tagger.model.named_parameters())[name])
+        assert same == ("embeddings" in name), name
+
+
+def test_each_seed_may_start_from_a_checkpoint_of_its_own(encoders, tmp_path):
+    """As where encoders were pretrained over several seeds: no figure is of one of them alone."""
+    for seed, name in ((4, "small"), (5, "teacher")):
+        shutil.copytree(encoders / name, tmp_path / f"encoder-{seed}")
+    student = {"kind": "pretrained", "path": str(tmp_path / "encoder-{seed}")}
+    asked = fine_tuning(
+        encoders, student=student, objective={"kind": "gold"}, teachers={"kind": "none"}, training={"seed": 4}
+    )
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    ((first,), (second,)) = seed_runs(asked, ready, 2)
+    assert student_runs(asked, ready) == (first,)
+    assert [run.training["seed"] for run in (first, second)] == [4, 5]
+    assert [run.model["path"][-1] for run in (first, second)] == ["4", "5"]
+    named = {"kind": "pretrained", "path": str(encoders / "teacher")}
+    by_hand = fine_tuning(
+        encoders, student=named, objective={"kind": "gold"}, teachers={"kind": "none"}, training={"seed": 5}
+    )
+    assert second.id == student_of(ready, by_hand).id  # the run of the weights, wherever their folder is
+    with pytest.raises(StoreError, match="encoder-6"):
+        seed_runs(asked, ready, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("vocabulary", ["whole", "pruned"])
+def test_a_pretrained_student_is_a_student_like_others(encoders, tmp_path, vocabulary):
+    """Fine-tuned on labels alone, loaded again without its checkpoint, and shipped."""
+    from raykd.deploy.export import export_run
+
+    student = {"kind": "pretrained", "path": str(encoders / "small"), "vocabulary": vocabulary}
+    asked = fine_tuning(encoders, student=student, objective={"kind": "gold"}, teachers={"kind": "none"})
+    assert recipe_faults(asked) == []
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    run = student_of(ready, asked)
+    result = executed(ready, run)
+    assert result.epochs[-1]["loss"] < result.epochs[0]["loss"]
+    (encoders / "small").rename(encoders / "moved")
+    try:
+        folder = ready.storage.child(*run.folder)
+        tagger = load_tagger(folder.uri)
+        export_run(
+            folder,
+            Storage(str(tmp_path / "out")),
+        )
+        assert (tmp_path / "out" / "model.onnx").exists()
+    finally:
+        (encoders / "moved").rename(encoders / "small")
+    assert len(tagger.vocabulary.pieces.pieces(["dog"])) == 1

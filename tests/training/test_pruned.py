@@ -1,0 +1,125 @@
+"""Students with a checkpoint's pieces, pruned to what they are trained on."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from transformers import BertTokenizerFast
+
+from raykd.corpora.vocabulary import WordVocabulary, words_of
+from raykd.precompute import cost
+from raykd.precompute.cost import measure_cost
+from raykd.recipes.recipe_faults import recipe_faults
+from raykd.recipes.vocabularies import open_vocabulary, unknown_share, vocabulary_id
+from raykd.storage.store import Storage
+from raykd.training.models import load_model
+from raykd.training.prepare import prepare
+from tests.teachers.checkpoints import PIECES, make_checkpoint
+from tests.training.small import called_once, executed, recipe, student_of
+
+
+def recipes(tmp_path, *, teacher="whole", pruned=None):
+    teachers = {
+        "kind": "hf_token_classifier",
+        "path": make_checkpoint(tmp_path / "checkpoint", longest=64),
+        "fine_tune": True,
+    }
+    vocabulary = {"kind": "teacher", "pruned": pruned}
+    asked = recipe(
+        teachers={**teachers, "vocabulary": teacher},
+        student={"kind": "bilstm", "embedding_dim": 4, "hidden_dim": 4, "vocabulary": vocabulary},
+        objective={"kind": "gold"},
+    )
+    return asked, prepare(asked, Storage(str(tmp_path / "store")))
+
+
+@pytest.mark.parametrize(
+    ("teacher", "pruned", "expected"),
+    [("whole", None, False), ("pruned", None, True), ("whole", True, True), ("pruned", False, False)],
+)
+def test_a_students_vocabulary_is_pruned_as_it_says_or_as_its_teachers(tmp_path, teacher, pruned, expected):
+    asked, preparation = recipes(tmp_path, teacher=teacher, pruned=pruned)
+    pieces = open_vocabulary(preparation.storage, student_of(preparation, asked).vocabulary_id).pieces
+    assert (pieces.kept is not None) == expected
+    assert pieces.size == (pieces.used if expected else pieces.full_size)
+
+
+def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
+    asked, preparation = recipes(tmp_path, pruned=True)
+    run, parts = student_of(preparation, asked), preparation.corpus.parts
+    pieces = open_vocabulary(preparation.storage, run.vocabulary_id).pieces
+    text = pa.concat_tables([parts[name].select(["tokens"]) for name in ("train", "unlabelled")])
+    whole = asked.teachers.tokenizer.build([])
+    own = set(np.unique(whole.pieces(list(words_of(text))).values).tolist())
+    assert set(pieces.kept) == own | {0, 1, 2, 3, 4}
+    executed(preparation, run)
+    model = load_model(preparation.storage, run)
+    assert model.embedding.table.num_embeddings == pieces.size < whole.size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", ["of the teacher", "of the student"])
+def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, monkeypatch, rows):
+    """A model that is pruned has the figures of the same model with all pieces, and the other way round."""
+    monkeypatch.setattr(cost, "time_in_turns", called_once)
+    found = {}
+    for pruned in (False, True):
+        asked, preparation = recipes(tmp_path, teacher="pruned" if pruned else "whole", pruned=pruned)
+        run = student_of(preparation, asked) if rows == "of the student" else preparation.teachers[0].run
+        found[pruned] = measure_cost(preparation.storage.uri, run, ("int8",)).figures
+        assert (
+            found[pruned]["parameters_pruned" if pruned else "parameters_unpruned"]
+            == found[pruned]["parameters"]
+        )
+    assert found[False]["parameters"] > found[True]["parameters"]
+    for name in ("parameters_unpruned", "parameters_pruned", "bytes_torch"):
+        assert found[False][name] == found[True][name]
+    # The dimensions of an array, among others, are written in more bytes where they are larger numbers.
+    for name, most in (("bytes", 16), ("bytes_int8", 64)):
+        assert found[False][name] == pytest.approx(found[True][name], abs=most)
+
+
+def test_the_share_of_unknown_pieces():
+    known = WordVocabulary(("a", "b"))
+    assert unknown_share(known, pa.table({"tokens": [["a", "b", "c"], ["a", "a"], ["c"]]})) == pytest.approx(
+        2 / 6
+    )
+
+
+def test_a_classifier_of_sentences_does_not_label_words(tmp_path):
+    asked, _ = recipes(tmp_path)
+    path = asked.teachers.path
+    wrong = recipe(
+        teachers={"kind": "hf_sequence_classifier", "path": path, "fine_tune": True},
+        objective={"kind": "gold"},
+    )
+    faults = dict(recipe_faults(wrong))
+    assert "labels sentences" in faults["teachers", "kind"]
+    assert not any(path[0] == "teachers" for path, _ in recipe_faults(asked))
+
+
+def test_a_vocabulary_is_of_the_tokenizer_that_is_there_now(tmp_path):
+    """Another checkpoint at the same place has other pieces: what was stored of the first is not read for it."""
+    one, first = recipes(tmp_path, pruned=True)
+    folder = tmp_path / "checkpoint"
+    before = student_of(first, one).vocabulary_id
+    pieces = [*PIECES[:5], *reversed(PIECES[5:])]
+    BertTokenizerFast(
+        vocab={piece: row for row, piece in enumerate(pieces)}, do_lower_case=False
+    ).save_pretrained(folder)
+    asked = one.model_copy()
+    again = prepare(asked, Storage(str(tmp_path / "store")))
+    now = student_of(again, asked).vocabulary_id
+    assert now != before
+    rows = open_vocabulary(again.storage, now).pieces
+    fresh = asked.teachers.tokenizer.build([])
+    old = fresh.pieces(["an"]).values.tolist()
+    assert [rows.kept[row] for row in rows.pieces(["an"]).values] == old or 1 in old
+    other = tmp_path / "moved"
+    shutil.copytree(folder, other)
+    config = asked.teachers.tokenizer
+    moved = config.model_copy(update={"path": str(other)})
+    assert vocabulary_id(config, False, None, "c") == vocabulary_id(moved, False, None, "c")
