@@ -200,19 +200,7 @@ def reference() -> str:
     searchable = [f"`{section}`" for section in SEARCHABLE]
     head = HEAD.format(searchable=f"{', '.join(searchable[:-1])} and {searchable[-1]}")
     parts = [head, _section("The file", {"": SweepFile}) + GRAMMAR]
-    return "\n".join([*parts, *(_section(title, models) for title, models in SECTIONS.items()), _renamed()])
-
-
-def _renamed() -> str:
-    """The table of keys that have a new name."""
-    rows = {
-        (title.strip("`"), former, present)
-        for title, models in SECTIONS.items()
-        for model in models.values()
-        for former, present in getattr(model, "renamed", ())
-    }
-    lines = [f"| `{section}.{former}` | `{section}.{present}` |" for section, former, present in sorted(rows)]
-    return "\n".join(["## Renamed keys\n", "| former key | now |", "|---|---|", *lines, ""])
+    return "\n".join([*parts, *(_section(title, models) for title, models in SECTIONS.items())])
 
 
 def _section(title: str, models: Mapping[str, type[BaseModel]]) -> str:

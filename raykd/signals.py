@@ -289,10 +289,6 @@ def _derive_paths(
     return paths_RK, scores_NK
 
 
-def _read_emissions(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
-    return columns[0].float(), lengths_B
-
-
 def _read_transitions(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, ...]:
     transitions, start_BY, end_BY = columns
     tags = start_BY.shape[1]
@@ -313,7 +309,7 @@ def _read_features(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -
     return columns[0]
 
 
-def _read_hidden(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
+def _read_rows(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
     return columns[0].float(), lengths_B
 
 
@@ -352,10 +348,6 @@ def _float16(sizes: Sizes) -> Any:
     return np.float16
 
 
-def _int8(sizes: Sizes) -> Any:
-    return np.int8
-
-
 def _float32(sizes: Sizes) -> Any:
     return np.float32
 
@@ -376,7 +368,7 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
     {
         signal.name: signal
         for signal in (
-            Signal("emissions", (_log_scores("emissions"),), _take_emissions, _read_emissions),
+            Signal("emissions", (_log_scores("emissions"),), _take_emissions, _read_rows),
             Signal(
                 "transitions",
                 (
@@ -404,11 +396,11 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType(
                 derive=_derive_paths,
                 decoded=True,
             ),
-            Signal("hidden", (_states("hidden", "label"),), _take_hidden, _read_hidden),
+            Signal("hidden", (_states("hidden", "label"),), _take_hidden, _read_rows),
             Signal(
                 "hidden_int8",
                 (
-                    Column("hidden_int8", "label", _int8, _state_size, encode_int8),
+                    Column("hidden_int8", "label", lambda sizes: np.int8, _state_size, encode_int8),
                     Column("scale", "label", _float32, lambda sizes, need: 1),
                 ),
                 _take_scaled,

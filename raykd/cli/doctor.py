@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from rich.table import Table
 
 from raykd.cli.console import stdout
 from raykd.cli.list import opened
-from raykd.errors import Fault, SpecError, StoreError
+from raykd.errors import StoreError
 from raykd.report import form
 from raykd.storage.sealed import OTHER_VERSION
 from raykd.sweep.doctor import Examined, examine, repair
@@ -25,12 +24,8 @@ def doctor(
     repair_: Annotated[
         bool, typer.Option("--repair", help="Remove what is damaged; raykd sweep --resume computes it again.")
     ] = False,
-    prune: Annotated[bool, typer.Option("--prune", hidden=True)] = False,
 ) -> None:
     """Check all that a store holds, say what is damaged, and remove that on --repair."""
-    if prune:
-        message = f"this is a verb of its own now; write raykd clean {shlex.quote(store)}"
-        raise SpecError((Fault("--prune", None, "", message),))
     storage = opened(store)
     with stdout.status("reading …") as status:
         found = examine(storage, each=lambda name: status.update(f"reading {escape(name)}"))

@@ -267,14 +267,9 @@ def _teachers(sweep: Sweep) -> Table:
         own = result.scores if result else Scores()
         means = [own.mean("dev"), own.mean("test"), own.mean("test", "target")]
         scores = ["" if mean is None else percent(mean) for mean in means[: len(table.columns) - 2]]
-        table.add_row(
-            Text.assemble(name, "  ", (run.id, "dim")), _state(run, found=result is not None), *scores
-        )
+        state = "cached" if result else "to train" if is_trained(run) and not run.members else "to evaluate"
+        table.add_row(Text.assemble(name, "  ", (run.id, "dim")), state, *scores)
     return table
-
-
-def _state(run: Run, *, found: bool) -> str:
-    return "cached" if found else "to train" if is_trained(run) and not run.members else "to evaluate"
 
 
 def _shapes(sweep: Sweep, costs: Sequence[tuple[str, Cost]], *, every: bool) -> Table:

@@ -36,7 +36,7 @@ def watch(
     status = _read(records)
     if draws(plain=plain):
         with drawing(StatusView(lambda: status)):
-            while not _over(records, status):
+            while not status.end and _lives(records):
                 time.sleep(EVERY_S)
                 status = _read(records)
     else:
@@ -54,10 +54,6 @@ def _read(records: SweepRecords) -> Status:
         hint = "it is there some seconds after raykd sweep has begun; raykd front shows the trials that have ended"
         raise StoreError(f"sweep {records.name!r}", "does not say how far it is", hint)
     return status
-
-
-def _over(records: SweepRecords, status: Status) -> bool:
-    return bool(status.end) or not _lives(records)
 
 
 def _lives(records: SweepRecords) -> bool:

@@ -182,11 +182,8 @@ def _job(config: dict[str, Any]) -> None:
         raise  # what the slot had started: another slot does the run
     except Exception as error:
         end["error"] = redacted(f"{type(error).__name__}: {error}")
-    tune.report({"run_end": end, "node": _this_node()})
-
-
-def _this_node() -> str:
-    return ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
+    node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
+    tune.report({"run_end": end, "node": node})
 
 
 class Slot(wrap_function(_job)):

@@ -89,7 +89,9 @@ class Nodes:
         """
         self._looked = time.monotonic()
         rows = [row for row in ray.nodes() if row["Alive"]] if ray.is_initialized() else []
-        self._names.update({row["NodeID"]: _name(row) for row in rows})
+        for row in rows:
+            address = f"{row['NodeManagerAddress']}, {row['NodeID'][:8]} in Ray"
+            self._names[row["NodeID"]] = f"{row['NodeManagerHostname']} ({address})"
         able = [row for row in rows if row["Resources"].get("CPU") and row["NodeID"] not in self.left_out]
         todo = [row for row in able if again or row["NodeID"] not in self._asked]
         if len(rows) < 2 or not todo:
@@ -198,7 +200,3 @@ def _answer(reference: Any) -> str:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = lines[-1] if lines else type(error).__name__
         return f"raykd does not start there ({reason}): install the same raykd and Python on every node"
-
-
-def _name(row: Mapping[str, Any]) -> str:
-    return f"{row['NodeManagerHostname']} ({row['NodeManagerAddress']}, {row['NodeID'][:8]} in Ray)"

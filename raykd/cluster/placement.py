@@ -147,16 +147,12 @@ def check_target(target: LatencyTarget | None, cluster: Topology) -> None:
 def latency_node(target: LatencyTarget | None, cluster: Topology) -> Node | None:
     """The node on which latency is measured: the same one for the same cluster. None where there is none."""
     asks = [targeted(target)] if target is not None else [{"CPU": 1.0, PROBE: 1.0}, {"CPU": 1.0}]
-    labels = target.labels if target is not None else {}
+    labels: Mapping[str, str] = target.labels if target is not None else {}
     for ask in asks:
-        fit = [node for node in cluster.nodes if node.places(ask) and _labelled(node, labels)]
+        fit = [node for node in cluster.nodes if node.places(ask) and labels.items() <= node.labels.items()]
         if fit:
             return min(fit, key=lambda node: node.id)
     return None
-
-
-def _labelled(node: Node, labels: Mapping[str, str]) -> bool:
-    return all(node.labels.get(name) == value for name, value in labels.items())
 
 
 def _section(resources: Resources, role: str) -> str:

@@ -49,9 +49,8 @@ class Layout(NamedTuple):
     hint: str = "correct the line, or set corpus.columns or corpus.separator"
 
     def is_comment(self, line: str) -> bool:
-        return bool(self.comment) and line.startswith(self.comment) and self._is_no_word(line)
-
-    def _is_no_word(self, line: str) -> bool:
+        if not self.comment or not line.startswith(self.comment):
+            return False
         # With an index column first, no word line begins with the comment sign; without, only the number of
         # columns separates a comment from the word "#".
         return self.token > 0 or len(self.cut(line)) != self.width

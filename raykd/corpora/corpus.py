@@ -26,16 +26,16 @@ from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.tags import TagSet
-from raykd.errors import CorpusError, OtherVersionError, StoreError
+from raykd.errors import CorpusError, StoreError
 from raykd.identity import identity
 from raykd.progress import part_of_work
 from raykd.storage.digests import compare, path_sha256
 from raykd.storage.layout import CORPUS, PARTS
-from raykd.storage.sealed import DOCTOR, OTHER_VERSION
+from raykd.storage.sealed import DOCTOR
 from raykd.storage.store import Storage
 
-FORMAT = 1
-"""Of the stored corpus and of what its identity is computed over."""
+FORMAT = 2
+"""Of what the identity of a corpus is computed over."""
 
 READ = 0.6
 """The share of making a corpus that reading its files takes, about."""
@@ -124,7 +124,8 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
             converted = convert(pool, selected, config, taggers)
         overlaps = _tally(pool, dropped.rows["overlaps"])
         if config.overlaps == "keep":
-            overlaps = _tally(pool, _kept_overlaps(pool, selected))
+            kept = {part: overlapping(pool.columns, selected[part], selected) for part in TRAINING}
+            overlaps = _tally(pool, {part: [selected[part][mask]] for part, mask in kept.items()})
         duplicates = _tally(pool, dropped.rows["duplicates"])
     dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
     found = {
@@ -151,11 +152,6 @@ def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
     )  # fmt: skip
 
 
-def _kept_overlaps(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
-    """The training sentences, by part, whose text is also in dev or test."""
-    return {part: [selected[part][overlapping(pool.columns, selected[part], selected)]] for part in TRAINING}
-
-
 def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
     """Sentences by part and language, with some of their words."""
     tally = Tally({part: {} for part in TRAINING})
@@ -178,9 +174,7 @@ def corpus_id(corpus: Corpus) -> str:
     Where the text was read from and in which format does not matter.
     """
     parts = {part: table_digest(corpus.parts[part]) for part in PARTS}
-    tags = {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)}
-    targets = {"targets": list(corpus.targets)} if corpus.targets else {}
-    content = {"format": FORMAT, "parts": parts, "tag_set": tags, **targets, **_plain_kind(corpus)}
+    content = {"format": FORMAT, "parts": parts, "targets": list(corpus.targets), **_plain_kind(corpus)}
     return identity("corpus", content)
 
 
@@ -197,9 +191,7 @@ def write_corpus(corpus: Corpus, storage: Storage) -> str:
             write_batches(sink, table.schema, table.to_batches())
         files[part] = {"bytes": sink.size, "sha256": sink.sha256}
     manifest = {
-        "format": FORMAT,
         "languages": list(corpus.languages),
-        "tag_set": {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)},
         "files": files,
         "report": corpus.report.to_plain(),
         **_plain_kind(corpus),
@@ -212,7 +204,7 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
     """The stored corpus `name`, its tables mapped from its files.
 
     Raises:
-        StoreError: it is missing, was written in another format, or a file differs from its checksum.
+        StoreError: it is missing, or a file differs from its checksum.
     """
     folder = storage.child("corpora", name)
     opened = folder.find_json(CORPUS, lambda manifest: _opened(folder, manifest))
@@ -222,23 +214,22 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
 
 
 def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
-    if manifest["format"] != FORMAT:
-        problem = f"it has format {manifest['format']}, this raykd reads {FORMAT}"
-        raise OtherVersionError(folder.address, problem, OTHER_VERSION)
     tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
-    report, unit = CorpusReport.from_plain(manifest["report"]), manifest.get("unit", Corpus.unit)
-    pos = tuple(manifest.get("pos", Corpus.pos))
-    outside = tuple(manifest.get("outside_mean", ()))
-    return Corpus(tag_set, tuple(manifest["languages"]), parts, report, unit, pos, outside)
+    return Corpus(
+        tag_set, tuple(manifest["languages"]), parts, CorpusReport.from_plain(manifest["report"]),
+        manifest["unit"], tuple(manifest["pos"]), tuple(manifest["outside_mean"]),
+    )  # fmt: skip
 
 
 def _plain_kind(corpus: Corpus) -> dict[str, Any]:
-    """What its labels belong to, its parts of speech, and what is outside of its means."""
-    # Stated only where it is not the default: corpora stored before it existed keep their identity.
-    unit = {} if corpus.unit == Corpus.unit else {"unit": corpus.unit}
-    outside = {"outside_mean": list(corpus.outside_mean)} if corpus.outside_mean else {}
-    return unit | ({"pos": list(corpus.pos)} if corpus.pos else {}) | outside
+    """Its labels and what they belong to, its parts of speech, and the languages outside of its means."""
+    return {
+        "tag_set": {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)},
+        "unit": corpus.unit,
+        "pos": list(corpus.pos),
+        "outside_mean": list(corpus.outside_mean),
+    }
 
 
 def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> None:

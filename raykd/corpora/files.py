@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import fnmatch
 import gzip
 import zlib
@@ -15,6 +14,7 @@ from raykd.corpora.faults import Faults
 from raykd.corpora.sentence import Faulty
 from raykd.corpora.source import FilesConfig
 from raykd.errors import CorpusError, StoreError
+from raykd.spec.messages import nearest
 from raykd.storage.layout import PARTS
 from raykd.storage.store import Storage
 from raykd.storage.streams import BLOCK
@@ -77,7 +77,7 @@ def find(storage: Storage, pattern: str) -> list[str]:
     found = [name for name in present if fnmatch.fnmatchcase(name, pattern)] if wild else []
     if found:
         return found
-    near = difflib.get_close_matches(pattern, present, n=3, cutoff=0.5) or present[:3]
+    near = nearest(pattern, present, most=3, cutoff=0.5) or present[:3]
     hint = f"nearest files: {', '.join(near)}" if near else f"{storage.address} has no files: set corpus.root"
     raise CorpusError(place(storage, pattern), None, "no file matches" if wild else "no such file", hint)
 

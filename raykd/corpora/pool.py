@@ -156,7 +156,8 @@ class _Reading:
 
     def pool(self, path: Path) -> Pool:
         part, language, group, labelled, by_sentence, trees = (
-            np.concatenate(blocks) if blocks else np.zeros(0, np.int32) for blocks in self._by_column()
+            np.concatenate(blocks) if blocks else np.zeros(0, np.int32)
+            for blocks in ([block[place] for block in self.blocks] for place in range(6))
         )
         bounds = bounds_of(map(len, self.hashes))
         hashes = np.concatenate([np.zeros((0, 2), "<u8"), *self.hashes])
@@ -168,9 +169,6 @@ class _Reading:
             columns, labelled.astype(bool), by_sentence.astype(bool), self.tags.values(), path, bounds,
             trees.astype(bool), self.pos.values(),
         )  # fmt: skip
-
-    def _by_column(self) -> list[list[np.ndarray]]:
-        return [[block[place] for block in self.blocks] for place in range(6)]
 
 
 def _numbered(known: _Numbers, rows: Sequence[Sequence[str] | None]) -> pa.Array:

@@ -126,18 +126,15 @@ class HFVocabulary:
         """The vocabulary that `to_json` wrote."""
         content = json.loads(text)
         special = content["special"]
-        # A vocabulary of before there were pairs has no separator.
-        special |= {name: tuple(special.get(name, ())) for name in ("prefix", "suffix", "separator")}
-        kept = None if content.get("kept") is None else tuple(content["kept"])
-        # Of before a vocabulary could be pruned.
-        full_size = content.get("full_size", content["size"])
+        special |= {name: tuple(special[name]) for name in ("prefix", "suffix", "separator")}
+        kept = None if content["kept"] is None else tuple(content["kept"])
         return cls(
             content["definition"],
             content["size"],
             Special(**special),
             kept,
-            full_size,
-            content.get("used", 0),
+            content["full_size"],
+            content["used"],
         )
 
 

@@ -249,21 +249,13 @@ class CorpusReport:
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form; `from_plain` reads it back."""
-        plain = asdict(self)
-        # Of treebanks alone, so that the reports of other corpora stay as they are.
-        return plain if self.pos else {name: value for name, value in plain.items() if name != "pos"}
+        return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> CorpusReport:
-        """The report that `to_plain` gave, also in its earlier form, which had no counts by language of these."""
-        earlier = {
-            name: {part: {"all": count} if count else {} for part, count in plain[name].items()}
-            for name in ("overlaps", "duplicates")
-            if any(isinstance(count, int) for count in plain[name].values())
-        }
-        spaced = {language: Spaced(**own) for language, own in plain.get("spaced", {}).items()}
-        pos = {"pos": PosReport(**plain["pos"])} if "pos" in plain else {}
-        return cls(**{**plain, **earlier, "spaced": spaced, **pos})
+        """The report that `to_plain` gave."""
+        spaced = {language: Spaced(**own) for language, own in plain["spaced"].items()}
+        return cls(**{**plain, "spaced": spaced, "pos": plain["pos"] and PosReport(**plain["pos"])})
 
 
 def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig, taggers: PosTaggers | None) -> PosReport:

@@ -106,9 +106,9 @@ def sentences_of(
             others = _texts(table, columns.second, "second", file, first)
             tokens = [pair(one, other.split()) for one, other in zip(tokens, others, strict=True)]
         tags = _classes(table, columns.label, names, file, first) if labelled else [None] * table.num_rows
-    row_languages = (
-        _strings(table, columns.language, file) if columns.language else [languages[0]] * table.num_rows
-    )
+    row_languages = [languages[0]] * table.num_rows
+    if columns.language:
+        row_languages = _column(table, columns.language, "language", file).cast(pa.string()).to_pylist()
     return list(_rows(tokens, tags, row_languages, set(languages), file, first, columns.unit))
 
 
@@ -215,10 +215,6 @@ def _rows_without_nulls(column: pa.ChunkedArray, file: str, first: int) -> list[
         row = next(place for place, values in enumerate(rows, first) if values and None in values)
         raise CorpusError(file, None, f"row {row} has a null", "give every word and every tag")
     return rows
-
-
-def _strings(table: pa.Table, name: str, file: str) -> list[str]:
-    return _column(table, name, "language", file).cast(pa.string()).to_pylist()
 
 
 def _column(table: pa.Table, name: str, key: str, file: str) -> pa.ChunkedArray:

@@ -104,7 +104,8 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme | Literal["utterance"]) -> 
         if tag != OUTSIDE and not has_span_form(tag, LETTERS[scheme]):
             raise ValueError(not_of_scheme(tag, scheme))
     spans = read_spans(_with_letters(tags, _AS_BIOES) if scheme == "bilou" else tags)
-    repairs = _differences(tags, write_spans(spans, len(tags), scheme))
+    written = write_spans(spans, len(tags), scheme)
+    repairs = sum(tag != other for tag, other in zip(tags, written, strict=True))
     return write_spans(spans, len(tags), "bioes"), repairs
 
 
@@ -195,14 +196,12 @@ class TagSet:
     def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
         """The tags of these numbers."""
         if self.scheme == "parse":
-            return [self._step(int(number)) for number in numbers]
+            steps = (int(number) for number in numbers)
+            return [self.tags[step] if step < len(self) else f"{WORD}{step - len(self)}" for step in steps]
         return [self.tags[number] for number in numbers]
 
     def _number_of_step(self, step: str) -> int:
         return len(self) + int(step[1:]) if step.startswith(WORD) else self._numbers[step]
-
-    def _step(self, number: int) -> str:
-        return self.tags[number] if number < len(self) else f"{WORD}{number - len(self)}"
 
     def allowed_places(self) -> Bool[np.ndarray, "2 tag"] | None:
         """Which tags the first word of a sentence may have, and which the others; None where every word may have any of
@@ -258,10 +257,6 @@ def _bioes_tags(types: Iterable[str]) -> Iterator[str]:
     yield OUTSIDE
     for kind in types:
         yield from (f"{letter}-{kind}" for letter in "BIES")
-
-
-def _differences(tags: Sequence[str], others: Sequence[str]) -> int:
-    return sum(tag != other for tag, other in zip(tags, others, strict=True))
 
 
 def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:

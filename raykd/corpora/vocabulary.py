@@ -69,14 +69,14 @@ class WordVocabulary:
 
     def to_json(self) -> str:
         """All of it as JSON."""
-        folded = {"lower_case": True} if self.lower_case else {}
-        return json.dumps({"kind": "word", "words": self.words, **folded}, ensure_ascii=False)
+        content = {"kind": "word", "words": self.words, "lower_case": self.lower_case}
+        return json.dumps(content, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> WordVocabulary:
         """The vocabulary that `to_json` wrote."""
         content = json.loads(text)
-        return cls(tuple(content["words"]), content.get("lower_case", False))
+        return cls(tuple(content["words"]), content["lower_case"])
 
 
 @dataclass(frozen=True)

@@ -53,18 +53,19 @@ class Score:
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Score:
         """The score that `to_plain` wrote."""
-        beside = {name: Score.from_plain(own) for name, own in plain.get("beside", {}).items()}
-        outside = tuple(plain.get("outside", ()))
-        return Score(**{**plain, "by_seed": tuple(plain["by_seed"]), "beside": beside, "outside": outside})
+        beside = {name: Score.from_plain(own) for name, own in plain["beside"].items()}
+        by_seed, outside = tuple(plain["by_seed"]), tuple(plain["outside"])
+        return Score(**{**plain, "by_seed": by_seed, "beside": beside, "outside": outside})
 
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form."""
-        beside = {name: own.to_plain() for name, own in self.beside.items()}
-        # Stated only where there is one: results that were stored before it existed stay as they are.
-        own = {name: value for name, value in vars(self).items() if name not in ("beside", "outside")}
-        own |= {"by_language": dict(self.by_language), "by_seed": list(self.by_seed)}
-        own |= {"outside": list(self.outside)} if self.outside else {}
-        return {**own, "beside": beside} if beside else own
+        return {
+            **vars(self),
+            "by_language": dict(self.by_language),
+            "by_seed": list(self.by_seed),
+            "beside": {name: score.to_plain() for name, score in self.beside.items()},
+            "outside": list(self.outside),
+        }
 
     def without(self, outside: Collection[str]) -> Score:
         """The score of one run with these languages outside of its mean."""
@@ -257,4 +258,4 @@ class Cost:
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Cost:
         """The cost that `to_plain` wrote."""
-        return Cost(**{**plain, "notes": tuple(plain.get("notes", ()))})
+        return Cost(**{**plain, "notes": tuple(plain["notes"])})

@@ -124,10 +124,6 @@ def _cost(name: str, direction: Direction, form: Form, words: str, **more: Any) 
     return Figure(name, direction, form, read, words=words, **more)
 
 
-def _wall_s(scored: Scored) -> float | None:
-    return getattr(scored, "wall_s", None)
-
-
 DEV = _score("dev_{score}", "dev", "source", "dev {label}", aliases=("{score}", "score"))
 TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
 TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
@@ -239,7 +235,9 @@ TORCH_LATENCY_BATCH = _TORCH["latency_ms_batch32"]
 EXPORTED = (*_EXPORT.values(), *_INT8.values())
 """Figures that a model without an export does not have."""
 # The one figure of a trial's costs that is not known before it is trained.
-WALL_S = Figure("wall_s", "min", "seconds", _wall_s, words="s of training")
+WALL_S = Figure(
+    "wall_s", "min", "seconds", lambda scored: getattr(scored, "wall_s", None), words="s of training"
+)
 PERPLEXITIES = (DEV_PERPLEXITY, TEST_PERPLEXITY, TARGET_PERPLEXITY)
 SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS, TEST_REPAIRS, *UTTERANCES, *PERPLEXITIES)
 COSTS = (

@@ -116,9 +116,10 @@ class Trial:
 
         Raises TypeError for a key that no trial has.
         """
-        scores, run_ids = Scores.from_plain(plain.get("scores", {})), tuple(plain.get("run_ids", ()))
-        notes = tuple(plain.get("cost_notes", ()))
-        return Trial(**{**plain, "scores": scores, "run_ids": run_ids, "cost_notes": notes})
+        scores, run_ids = Scores.from_plain(plain["scores"]), tuple(plain["run_ids"])
+        return Trial(
+            **{**plain, "scores": scores, "run_ids": run_ids, "cost_notes": tuple(plain["cost_notes"])}
+        )
 
 
 @dataclass(frozen=True)
@@ -168,8 +169,8 @@ class Teacher:
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Teacher:
         """The teacher that `to_plain` wrote. Raises TypeError for a key that no teacher has."""
-        members = tuple(Teacher.from_plain(member) for member in plain.get("members", ()))
-        scores, notes = Scores.from_plain(plain.get("scores", {})), tuple(plain.get("cost_notes", ()))
+        members = tuple(Teacher.from_plain(member) for member in plain["members"])
+        scores, notes = Scores.from_plain(plain["scores"]), tuple(plain["cost_notes"])
         return Teacher(**{**plain, "scores": scores, "members": members, "cost_notes": notes})
 
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from torch import nn
 
 from raykd.corpora.pretrained import refuse_no_tokenizer
 from raykd.errors import MissingError, StoreError
+from raykd.spec.messages import nearest
 from raykd.storage.digests import path_sha256
 
 # Transformers writes this where a tokenizer states no limit.
@@ -65,7 +65,7 @@ def refuse_misspelled(path: str) -> None:
     there = (
         sorted(each.name for each in place.parent.iterdir() if each.is_dir()) if place.parent.is_dir() else []
     )
-    near = get_close_matches(place.name, there, n=1)
+    near = nearest(place.name, there)
     hint = f"did you mean {place.parent / near[0]}?" if near else "give the folder of a checkpoint"
     shown = f"; {place.parent} has {', '.join(there[:8])}" if there and not near else ""
     raise MissingError(path, f"is no folder{shown}", hint)

@@ -85,8 +85,7 @@ def rebuilt(
     with quietly():
         model = getattr(transformers, CLASSES[pools]).from_config(own, dtype=torch.float32)
     names = ("limit", "prefix", "suffix", "separator", "types")
-    # One of before there were pairs has neither separator nor types.
-    sizes = {name: architecture[name] for name in names if name in architecture}
+    sizes = {name: architecture[name] for name in names}
     return _tagger(config, model, tag_set, unit, pools=pools, labels=labels, precision=precision, **sizes)
 
 

@@ -14,7 +14,6 @@ from raykd.spec import Frozen
 class TrainingConfig(Frozen):
     """Optimisation of one run. The global batch is the unit: worker counts never change what is computed."""
 
-    renamed = (("per", "loss_average"),)
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"
     learning_rate: Annotated[float, Field(gt=0)] = 2e-3
     learning_rate_schedule: Literal["constant", "plateau", "cosine", "linear"] = "constant"

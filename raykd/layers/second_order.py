@@ -56,7 +56,12 @@ class SecondOrderParserHead(nn.Module):
         sizes = {"arc_dim": arc_dim, "relation_dim": relation_dim, "dropout": dropout}
         self.first_order, self.iterations = ParserHead(inputs, relations, **sizes), iterations
         places = ("sibling_head", "sibling", "grandparent_middle", "grandparent_word", "grandparent")
-        self.pairs = nn.ModuleDict({place: _factor(inputs, pair_dim, dropout) for place in places})
+        self.pairs = nn.ModuleDict(
+            {
+                place: nn.Sequential(*projection(inputs, pair_dim, dropout), nn.Linear(pair_dim, pair_dim))
+                for place in places
+            }
+        )
         for place in ("sibling_head", "grandparent"):
             # One factor of each product: were all zero, none would have a gradient.
             for parameter in self.pairs[place][-1].parameters():  # type: ignore[index]
@@ -91,10 +96,6 @@ class SecondOrderParserHead(nn.Module):
         self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
     ) -> tuple[Value, Value]:
         raise ExportError("it scores arcs, which is not exported; export a student, which labels words")
-
-
-def _factor(inputs: int, size: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(*projection(inputs, size, dropout), nn.Linear(size, size))
 
 
 def _trilinear(x_BIK: Tensor, y_BJK: Tensor, z_BLK: Tensor) -> Tensor:

@@ -27,7 +27,6 @@ class Emission(Objective):
     kind: Literal["emission"] = "emission"
     temperature: Temperature = 1.0
     soften: Soften = "teacher"
-    renamed = (("temper", "soften"),)
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -48,7 +48,6 @@ class Posterior(Objective):
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
     soften: Soften = "teacher"
-    renamed = (("temper", "soften"),)
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -38,7 +38,6 @@ class Structural(Objective):
     temperature: Temperature = 1.0
     temperature_mode: TemperatureMode = "local"
     soften: Soften = "teacher"
-    renamed = (("temper", "soften"),)
     reads_pairs: ClassVar[bool] = True
 
     @property

@@ -28,7 +28,6 @@ class Token(Objective):
     kind: Literal["token"] = "token"
     temperature: Temperature = 1.0
     soften: Soften = "teacher"
-    renamed = (("temper", "soften"),)
     maxent_only: ClassVar[bool] = True
 
     @property

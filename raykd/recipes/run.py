@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
@@ -16,24 +15,7 @@ from raykd.identity import identity
 from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
 
-FORMAT = 3
-ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "student": {"contextual": None, "projection": None, "embeddings": None, "encoding": "relative_pos"},
-        "teacher": {"vocabulary": "whole", "freeze": [], "precision": "float32"},
-        "training": {"warmup": 0.0, "deterministic": False},
-        "vocabulary": {"pruned": False},
-        "objective": {"distance": "kld", "normalise": "softmax", "precision": "float16", "text": "all"},
-    }
-)
-"""By role or section, the keys that were added when there were runs already: left at these values they are omitted, so
-that those runs keep their ids."""
-
-
-def without_added(plain: dict[str, Any], where: str) -> dict[str, Any]:
-    """What of a section entered an identity before the keys in `ADDED` were there, and those that are set."""
-    added = ADDED[where]
-    return {key: value for key, value in plain.items() if key not in added or added[key] != value}
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -131,18 +113,6 @@ class Run:
             model["embeddings"] = without_place(model["embeddings"])
         if self.embeddings_from:
             fields["embeddings_from"] = without_place(self.embeddings_from)
-        else:
-            del fields["embeddings_from"]
-        for name in ("labels_id", "decoding"):
-            if not fields[name]:
-                del fields[name]
-        model = without_added(model, self.role)
-        for section in ("training", "vocabulary"):
-            if isinstance(model.get(section), dict):
-                model[section] = without_added(model[section], section)
-        fields["training"] = without_added(fields["training"], "training")
-        for stage in fields["stages"]:
-            stage["objective"] = _objective_id(stage["objective"])
         for source in fields["sources"]:
             del source["text_id"], source["stored"]
         if self.start_from:
@@ -175,15 +145,6 @@ def without_place(part: Mapping[str, Any]) -> dict[str, Any]:
     """A checkpoint or file that is given, named by its content where its checksum is known."""
     known = bool(part.get("checksum"))
     return {key: value for key, value in part.items() if not (known and key in ("path", "vectors"))}
-
-
-def _objective_id(objective: dict[str, Any]) -> dict[str, Any]:
-    """What of an objective, and of each part of a mix, decides."""
-    own = without_added(objective, "objective")
-    if "parts" not in own:
-        return own
-    parts = [without_added(part, "objective") for part in own["parts"]]
-    return {**own, "parts": [{**part, "objective": _objective_id(part["objective"])} for part in parts]}
 
 
 def validated(model: Any, plain: dict[str, Any]) -> Any:

@@ -26,7 +26,6 @@ from raykd.identity import identity
 from raykd.layers.checkpoint import tokenizer_checksum
 from raykd.layers.contextual import parts_of
 from raykd.progress import report_progress
-from raykd.recipes.run import without_added
 from raykd.storage.store import Storage
 
 
@@ -62,11 +61,9 @@ def vocabulary_id(
     """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies, and so does the
     tokenizer in a folder."""
     encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
-    own = without_added(config.model_dump(mode="json"), "vocabulary")
+    own = config.model_dump(mode="json")
     if config.kind == "pretrained":
         own["path"] = tokenizer_checksum(config.path) or config.path
-        # Before there were masked language models a pruned one had no mask.
-        own |= {"mask": True} if config.pruned else {}
     read = {"config": own, "characters": characters, "encoder": encoders, "corpus": corpus_id}
     if config.kind in SMOOTHED and sampling_alpha != 1.0:
         read["sampling_alpha"] = sampling_alpha
@@ -146,7 +143,5 @@ def _open(store_uri: str, name: str) -> StoredVocabulary:
 def vocabulary_from(name: str, plain: Mapping[str, Any]) -> StoredVocabulary:
     """The vocabulary called `name`, from the JSON in which it is stored."""
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
-    stored = plain["context"] or ()
-    # A run of before there could be several has one as it is.
-    context = tuple(from_json(each) for each in ([stored] if isinstance(stored, str) else stored))
+    context = tuple(from_json(part) for part in plain["context"])
     return StoredVocabulary(name, from_json(plain["pieces"]), characters, context)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ from raykd.figures.results import Score
 from raykd.figures.table import DEV, SCORES, TARGET, TEST, Figure
 from raykd.figures.trial import Trial
 from raykd.metrics.significance import MOST_SEEDS, THRESHOLD, epsilon_min, seeds_needed
-from raykd.spec.messages import unknown
+from raykd.spec.messages import did_you_mean, unknown
 
 Which = Literal["test", "dev", "target"]
 FIGURE: Mapping[Which, Figure] = MappingProxyType({"test": TEST, "dev": DEV, "target": TARGET})
@@ -251,8 +250,7 @@ def _named(baseline: str, own: str, sweeps: Mapping[str, Sequence[Trial]]) -> Tr
     plain = label.lstrip("#").lstrip("0") or "0"
     found = known.get(label) or known.get(plain)
     if found is None:
-        near = difflib.get_close_matches(label, best, n=1)
-        guess = f"did you mean {near[0]!r}? " if near else ""
+        guess = did_you_mean(label, best)
         numbers = ", ".join(str(trial.number) for trial in done)
         raise _fault(baseline, f"not in {name}; {guess}there are {', '.join(best)}, and trials {numbers}")
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, NoReturn
 
 from raykd.errors import Fault, SpecError
 from raykd.spec.layers import Layer, laid_over
+from raykd.spec.messages import nearest
 from raykd.spec.places import Place, dotted
 from raykd.spec.yaml12 import BadYamlError, parse
 
@@ -62,7 +62,7 @@ def _base(layer: Layer, chain: tuple[str, ...]) -> str:
     if os.path.isdir(base):
         _refuse(layer, f"{base} is a folder; name one YAML file in it")
     if not os.path.exists(base):
-        near = difflib.get_close_matches(written, list(_relative_files(layer.file, base)), n=1)
+        near = nearest(written, _relative_files(layer.file, base))
         hint = f"did you mean {near[0]}?" if near else "give its path relative to this file"
         _refuse(layer, f"no such file {base}; {hint}")
     return base
@@ -97,7 +97,9 @@ def _unreadable(name: str, error: BadYamlError | OSError | UnicodeDecodeError) -
     if isinstance(error, BadYamlError):
         return Fault(name, error.line, "", error.message)
     if isinstance(error, FileNotFoundError):
-        near = _near_files(Path(name))
+        path = Path(name)
+        names = [str(file) for file in (*path.parent.glob("*.y*ml"), *Path("sweeps").rglob("*.y*ml"))]
+        near = " or ".join(nearest(path, names, most=2))
         hint = f"did you mean {near}?" if near else "give the path of a YAML sweep file"
         return Fault(name, None, "", f"no such file; {hint}")
     if isinstance(error, IsADirectoryError):
@@ -105,11 +107,6 @@ def _unreadable(name: str, error: BadYamlError | OSError | UnicodeDecodeError) -
     if isinstance(error, UnicodeDecodeError):
         return Fault(name, None, "", f"not UTF-8 text (byte {error.start}); save the file as UTF-8")
     return Fault(name, None, "", f"cannot be read: {error.strerror or error}; make it readable")
-
-
-def _near_files(path: Path) -> str:
-    names = [str(found) for found in (*path.parent.glob("*.y*ml"), *Path("sweeps").rglob("*.y*ml"))]
-    return " or ".join(difflib.get_close_matches(str(path), names, n=2))
 
 
 def _not_a_mapping(name: str, value: Any) -> Fault:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from raykd.errors import Fault
+from raykd.spec.messages import no_such
 from raykd.spec.places import KeyPath, Place, dotted
 from raykd.spec.search import WORDS, children
 
@@ -149,6 +149,4 @@ def _unknown(layer: Layer, name: str, known: list[str]) -> Fault:
     if not known:
         message = f"the file has no variants, got {name!r}; remove --variant (or --small)"
         return layer.fault((VARIANTS,), message)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return layer.fault((VARIANTS,), f"no variant {name!r}; {hint}({', '.join(known)})")
+    return layer.fault((VARIANTS,), no_such("variant", name, known))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
-LONGEST = 60
-"""Characters of a word that is compared with the allowed ones; comparing takes their square."""
+LONGEST = 1_000
+"""Characters of a word or path that is compared with the allowed ones; comparing takes their square."""
 
 _KINDS = {
     "string_type": "text",
@@ -53,19 +54,35 @@ def unknown(got: Any, allowed: tuple[str, ...], *, what: str = "") -> str:
     """
     listed = ", ".join(allowed) or "nothing"
     written = repr(got[:80]) if isinstance(got, str) else shown(got)
-    if near := nearest(got, allowed):
-        return f"unknown {what}{written}; did you mean {near!r}? ({listed})"
+    if guess := did_you_mean(got, allowed):
+        return f"unknown {what}{written}; {guess}({listed})"
     return f"unknown {what}{written}; allowed: {listed}"
 
 
-def nearest(got: Any, allowed: tuple[str, ...]) -> str | None:
-    """The allowed word that is most similar to `got`, None if none is."""
+def no_such(what: str, name: str, known: Iterable[str]) -> str:
+    """The message for a name that is not among those `known`: the nearest one, and all of them.
+
+    Examples:
+        >>> no_such("variant", "smal", ["small", "wide"])
+        "no variant 'smal'; did you mean 'small'? (small, wide)"
+    """
+    return f"no {what} {name!r}; {did_you_mean(name, known)}({', '.join(known)})"
+
+
+def did_you_mean(got: Any, allowed: Iterable[str]) -> str:
+    """The question after the allowed word that is most similar to `got`, with a space behind it; empty if none is."""
+    near = nearest(got, allowed)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def nearest(got: Any, allowed: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Up to `most` allowed words that are similar to `got`, the most similar first, in whatever case, with `-` or `_`;
+    `cutoff`: the least similarity, from 0 to 1."""
     if len(str(got)) > LONGEST:
-        return None
+        return []
     folded = {word.lower().replace("-", "_"): word for word in allowed}
     text = str(got).lower().replace("-", "_")
-    near = difflib.get_close_matches(text, list(folded), n=1, cutoff=0.6)
-    return folded[near[0]] if near else None
+    return [folded[word] for word in difflib.get_close_matches(text, folded, n=most, cutoff=cutoff)]
 
 
 def expected_kind(error_type: str) -> str | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from raykd.spec.messages import no_such
 from raykd.spec.places import KeyPath
 
 STRATEGIES = "strategies"
@@ -77,6 +77,4 @@ def _malformed(known: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 def _unknown(name: str, known: list[str]) -> str:
     if not known:
         return f"no strategy {name!r}: the file has no `{STRATEGIES}`; extend a file that has them, or write `stages`"
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"no strategy {name!r}; {hint}({', '.join(known)})"
+    return no_such("strategy", name, known)

@@ -101,10 +101,12 @@ def _of_bad_search(error: _Error, path: KeyPath, bad_paths: tuple[KeyPath, ...])
 def _messages(errors: list[_Error], tree: Any, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
     """(key path, message) for each cause; errors that follow from another one are omitted."""
     errors = [error for error in errors if not (_half_matched(error, errors) or _long_enough(error))]
+    # The key that an unknown one most likely stands for.
     meant = {
         (*error.path[:-1], key)
         for error in errors
-        if error.sort == "extra_forbidden" and (key := _meant_key(error, tree, model))
+        if error.sort == "extra_forbidden"
+        for key in messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
     }
     for path in dict.fromkeys(error.path for error in errors):
         here = [error for error in errors if error.path == path]
@@ -184,27 +186,12 @@ def _allowed_keys(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[str
     return tuple(sorted((*keys, *GRAMMAR))) if len(error.path) == 1 else keys
 
 
-def _present_name(error: _Error, tree: Any, model: type[BaseModel]) -> str | None:
-    """What the key at the error's path is called now, if it has been renamed."""
-    models = models_at(model, error.path[:-1], tree)
-    pairs = (pair for each in models for pair in getattr(each, "renamed", ()))
-    return next((present for former, present in pairs if former == error.path[-1]), None)
-
-
-def _meant_key(error: _Error, tree: Any, model: type[BaseModel]) -> str | None:
-    """The key that the unknown key of an error most likely stands for."""
-    present = _present_name(error, tree, model)
-    return present or messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
-
-
 TAGS = ("kind", "source")
 """What names the model of a section."""
 
 
 def _unknown_key(error: _Error, tree: Any, model: type[BaseModel]) -> str:
     key, allowed = error.path[-1], _allowed_keys(error, tree, model)
-    if present := _present_name(error, tree, model):
-        return f"`{key}` is now called `{present}`: write `{present}: …`"
     if messages.nearest(key, allowed):
         return messages.unknown(key, allowed, what="key ")
     listed = ", ".join(allowed) or "nothing"

@@ -1,4 +1,4 @@
-"""JSON with its checksum, which is compared whenever it is read."""
+"""JSON with its checksum and the format of its store, which are compared whenever it is read."""
 
 from __future__ import annotations
 
@@ -20,11 +20,20 @@ OTHER_VERSION = "use the raykd that wrote it, or another store"
 SEAL = "sha256"
 """The key of a JSON file's checksum, over the canonical form of its other keys."""
 
+STORE_FORMAT = 1
+"""The format of a store's parts. Raise it with any change after which older parts cannot be read or mean another thing:
+a store of another format is refused, and nothing reads it or renames its keys."""
+
+FORMAT_KEY = "store_format"
+"""The key of a JSON file's store format."""
+
 
 def sealed(value: Mapping[str, Any]) -> bytes:
-    """`value` as a JSON object with its checksum, readable by people; ValueError for NaN."""
-    plain = {**value, SEAL: _seal(value)}
-    return (json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    """`value` as a JSON object with the store's format and a checksum, readable by people; ValueError for NaN."""
+    plain = {**value, FORMAT_KEY: STORE_FORMAT}
+    return (
+        json.dumps({**plain, SEAL: _seal(plain)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    ).encode()
 
 
 def unsealed(
@@ -41,11 +50,17 @@ def unsealed(
 
     Raises:
         StoreError: it is no JSON, or it does not have the checksum that it was written with.
-        OtherVersionError: it has, and `parse` cannot read it, whatever it raises; or it was written without one.
+        OtherVersionError: it has, and is of another store format, or `parse` cannot read it, whatever it raises; or it
+            was written without one.
     """
     whole = False
     try:
         plain, whole = _compared(json.loads(data), edited=edited)
+        written = plain.pop(FORMAT_KEY, None)
+        if whole and written != STORE_FORMAT:
+            format_ = "no store format" if written is None else f"store format {written}"
+            problem = f"is of another version of raykd: it has {format_}, this raykd reads {STORE_FORMAT}"
+            raise OtherVersionError(name, problem, OTHER_VERSION)
         return parse(plain)
     except StoreError:
         raise

@@ -42,7 +42,7 @@ class RunCourse:
         if self.epochs and metrics["epoch"] <= self.epochs[-1]["epoch"]:
             return
         self.epochs.append(metrics)
-        place = (metrics["stage"], metrics.get("step", 0))
+        place = (metrics["stage"], metrics["step"])
         if place != self._place:
             before = self.epochs[-2]["steps"] if len(self.epochs) > 1 else 0
             self._place, self._first, self._before = place, metrics["epoch"], before
@@ -90,8 +90,7 @@ def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: Ma
     """What listeners are given of the `metrics` of an epoch."""
     return RunEpoch(
         job, name, about, metrics["epoch"] + 1, plan_length(run).most_epochs, metrics["dev"], label,
-        # Reported by a worker of another version, or taken up from its checkpoint.
-        metrics.get("tokens", 0), metrics.get("tokens_per_second", 0.0),
+        metrics["tokens"], metrics["tokens_per_second"],
     )  # fmt: skip
 
 

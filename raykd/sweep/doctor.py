@@ -126,7 +126,7 @@ def _damage(
 def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     if part == SOURCES:
         for name in (f"corpora/{name}" for name in names):
-            read = partial(read_note, storage, _key(name))
+            read = partial(read_note, storage, name.rpartition("/")[2].removesuffix(".json"))
             yield from _damage(read, name, "the corpus is read again from where it came from")
         return
     # Without its manifest it was never finished, and is written anew.
@@ -134,11 +134,6 @@ def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
         files = [f"corpora/{name}" for name in names]
         again = "the corpus is read again from where it came from"
         yield from _damage(lambda: open_corpus(storage, part), f"corpora/{part}", again, files)
-
-
-def _key(name: str) -> str:
-    """The key of a source, from the name of the file that notes it."""
-    return name.rpartition("/")[2].removesuffix(".json")
 
 
 def _vocabulary(storage: Storage, part: str, names: Names) -> Iterator[Damage]:

@@ -175,7 +175,7 @@ def refuse_if_held(
         return
     if lives:
         raise _refusal(folder, found)
-    whose = "the store" if found.get("verb") else "the sweep"
+    whose = "the store" if found["verb"] else "the sweep"
     note(f"{whose} has the lease of {_words(found)}; waiting up to {STALE_S:.0f} s for a sign of it")
     deadline = time.monotonic() + STALE_S
     while time.monotonic() < deadline:
@@ -200,8 +200,7 @@ def holder(folder: Storage) -> tuple[str, bool] | None:
 
 
 def _refusal(folder: Storage, holder: Mapping[str, Any]) -> StoreError:
-    # A driver of an earlier version writes no verb.
-    if verb := holder.get("verb"):
+    if verb := holder["verb"]:
         problem = f"{_words(holder)} runs raykd {verb} in this store"
         return StoreError(folder.address, problem, "wait for its end, or stop it")
     hint = "wait for its end, or stop it and go on with --resume"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from raykd.counted import counted
 from raykd.errors import SpecError
 from raykd.figures.conditions import OBJECTIVE
@@ -18,8 +16,6 @@ from raykd.sweep.sweep import Sweep
 
 AFTER = ("trials", "confirm", "baseline")
 """The phases that a budget shortens."""
-LAST = ("report", "models")
-"""The phases after these."""
 
 
 def has_limits(sweep: Sweep) -> bool:
@@ -53,8 +49,9 @@ def refuse_impossible(sweep: Sweep) -> None:
     """SpecError where no student of the space can meet `search.constraints`; costs are known of each shape."""
     allowed, shapes = allowed_shapes(sweep)
     if not allowed:
+        constraints = " and ".join(map(repr, sweep.file.search.constraints))
         message = (
-            f"none of {counted(len(shapes), 'student shape')} meets {_listed(sweep.file.search.constraints)}; relax "
+            f"none of {counted(len(shapes), 'student shape')} meets {constraints}; relax "
             "them, or search others (raykd plan without them shows what each costs)"
         )
         raise SpecError((sweep.document.fault(("search", "constraints"), message),))
@@ -66,8 +63,8 @@ def trials_within(sweep: Sweep, expected: Forecast, concurrent: int) -> int | No
     if sweep.file.budget.seconds is None:
         return None
     left = sweep.trials - len(sweep.earlier())
-    last = sum(expected.phases[name] for name in LAST)
-    free = sweep.file.budget.seconds - _before_trials(expected) - last
+    others = sum(seconds for name, seconds in expected.phases.items() if name not in AFTER)
+    free = sweep.file.budget.seconds - others
     whole = expected.trial_s * min(concurrent, sweep.file.search.runs_per_setting) / concurrent
     each = whole if expected.trained_share is None else whole * expected.trained_share
     return max(0, min(left, int(free / each))) if each else left
@@ -95,11 +92,3 @@ def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
         )
         key = "minutes" if budget.hours is None else "hours"
         raise SpecError((sweep.document.fault(("budget", key), message),))
-
-
-def _before_trials(expected: Forecast) -> float:
-    return sum(seconds for name, seconds in expected.phases.items() if name not in (*AFTER, *LAST))
-
-
-def _listed(sources: Sequence[str]) -> str:
-    return " and ".join(repr(source) for source in sources)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,11 +75,9 @@ def _of_corpus(storage: Storage, part: Part) -> str:
     manifest = f"corpora/{part.name}/{CORPUS}"
     if manifest not in part.files:
         return "not finished"
-    return storage.read_json(manifest, lambda plain: _words(plain["languages"], plain["tag_set"]["tags"]))
-
-
-def _words(languages: Iterable[str], tags: Sequence[str]) -> str:
-    return f"{' '.join(languages)}, {len(tags)} tags"
+    return storage.read_json(
+        manifest, lambda plain: f"{' '.join(plain['languages'])}, {len(plain['tag_set']['tags'])} tags"
+    )
 
 
 _ABOUT = {"runs": _of_run, "teachers": _of_run, "transfer": _of_signal, "corpora": _of_corpus}

@@ -100,7 +100,7 @@ class SweepRecords:
         sweep_id: str,
         text: str,
         resume: bool,
-        objectives: Directions | None = None,
+        objectives: Directions = OBJECTIVES,
         differing: Callable[[Any], Sequence[str]] = lambda tree: (),
     ) -> None:
         """Start the sweep, which searches for `objectives`, or resume it.
@@ -111,9 +111,9 @@ class SweepRecords:
         if self.exists():
             self.refuse(sweep_id=sweep_id, resume=resume, differing=differing)
         else:
-            # A file may leave them out: what is searched for by default depends on its students.
-            searched = {} if objectives is None else {"objectives": dict(objectives)}
-            self._write("sweep.json", {"sweep_id": sweep_id, "file": redacted(text), **searched})
+            # A file may leave the objectives out: what is searched for by default depends on its students.
+            plain = {"sweep_id": sweep_id, "file": redacted(text), "objectives": dict(objectives)}
+            self._write("sweep.json", plain)
 
     def started_as(self, sweep_id: str) -> bool:
         """Whether a sweep of this name was started, and searches the same: `--resume` goes on with it."""
@@ -155,8 +155,7 @@ class SweepRecords:
     @property
     def objectives(self) -> Directions:
         """What the sweep searches for."""
-        searched = self.folder.read_json("sweep.json", lambda plain: plain.get("objectives"))
-        return searched or self.tree().get("search", {}).get("objectives", OBJECTIVES)
+        return self.folder.read_json("sweep.json", lambda plain: plain["objectives"])
 
     @property
     def card(self) -> CardConfig:
@@ -256,7 +255,7 @@ class SweepRecords:
         self._write(STATUS, status.to_plain())
 
     def status(self) -> Status | None:
-        """What `save_status` wrote last; None before that, or where a driver of an earlier version wrote nothing."""
+        """What `save_status` wrote last; None before that."""
         return self.folder.read_json(STATUS, Status.from_plain) if self.folder.exists(STATUS) else None
 
     def _write(self, name: str, plain: Mapping[str, Any]) -> None:
@@ -279,9 +278,9 @@ class SweepRecords:
         return teachers or []
 
     def training(self) -> list[TrainingLabels]:
-        """How many labels each alternative of the corpus has to train on; empty where that was not recorded."""
+        """How many labels each alternative of the corpus has to train on; empty before teachers are trained."""
         found = self.folder.find_json(
-            "teachers.json", lambda plain: [TrainingLabels(**each) for each in plain.get("training", ())]
+            "teachers.json", lambda plain: [TrainingLabels(**each) for each in plain["training"]]
         )
         return found or []
 

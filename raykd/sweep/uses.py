@@ -99,9 +99,9 @@ def parts_of(storage: Storage, files: Mapping[str, Stamp] | None = None) -> list
         for name, stamp in files.items():
             if name.startswith(f"{kind}/") and written.fullmatch(name.removeprefix(f"{kind}/")):
                 found.setdefault((kind, _part(storage, name)), {})[name] = stamp
-    return [
-        Part(kind, name, own) for (kind, name), own in sorted(found.items(), key=lambda each: _order(each[0]))
-    ]
+    kinds = list(WRITTEN)
+    ordered = sorted(found, key=lambda part: (kinds.index(part[0]), part[1]))
+    return [Part(kind, name, found[kind, name]) for kind, name in ordered]
 
 
 def unused(storage: Storage) -> list[Part]:
@@ -136,10 +136,6 @@ def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
         hint = "use the raykd that wrote it"
         raise OtherVersionError(f"{storage.address}/{named[0]}", problem, hint)
     return [part for part in parts_of(storage) if part.kind not in KEPT and part.name not in used[part.kind]]
-
-
-def _order(part: tuple[str, str]) -> tuple[int, str]:
-    return list(WRITTEN).index(part[0]), part[1]
 
 
 def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = True) -> dict[str, set[str]]:

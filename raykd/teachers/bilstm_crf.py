@@ -40,7 +40,6 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     training: TrainingConfig = TrainingConfig()
     own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
-    renamed = (("per", "scope"),)
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]]
     trained: ClassVar[bool] = True
     sizes: ClassVar[tuple[str, ...]] = ("hidden_dim", "layers")

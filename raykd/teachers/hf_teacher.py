@@ -41,7 +41,6 @@ class HFTeacher(HFConfig, Seeded, Duration):
     own_signals: ClassVar[tuple[str, ...]] = (
         "emissions", "transitions", "hidden", "hidden_int8", "piece_states", "attention",
     )  # fmt: skip
-    renamed = (("per", "scope"),)
     pools: ClassVar[bool]
     """Whether it gives one label for a sentence by its own pooling."""
 

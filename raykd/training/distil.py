@@ -310,7 +310,8 @@ class Distiller:
             worker_slice(np.arange(len(rows)), worker.rank, worker.world) if len(own) else np.zeros(1, int)
         )
         losses, total = self._losses(batch, sent(torch.from_numpy(places), worker.device), epoch, number)
-        weight = (worker.world if len(own) else 0.0) / self._size(rows)
+        size = int(self.data.part.text.lengths[rows].sum()) if self._per_token else len(rows)
+        weight = (worker.world if len(own) else 0.0) / size
         self._optimiser.zero_grad(set_to_none=True)
         if not total.requires_grad:
             trained = ", ".join(self._layers) if self._layers != "all" else "all"
@@ -377,9 +378,6 @@ class Distiller:
         if not self.stage.objective.follows_lambda:
             return 0.0
         return self.stage.schedule.kd_weight(epoch - self.progress.first_epoch)
-
-    def _size(self, rows: np.ndarray) -> int:
-        return int(self.data.part.text.lengths[rows].sum()) if self._per_token else len(rows)
 
     @property
     def _per_token(self) -> bool:

@@ -85,7 +85,7 @@ def embeddings_from(student: Any, teachers: Sequence[Any], languages: Sequence[s
 
 def open_embeddings(folder: Storage) -> tuple[torch.Tensor, torch.Tensor]:
     """The pieces [N] that a run starts with, and their vectors [N, E]. Raises StoreError where they are damaged."""
-    manifest = folder.read_json(EMBEDDINGS_MANIFEST, _known_format)
+    manifest = folder.read_json(EMBEDDINGS_MANIFEST)
     data = folder.read(ROWS)
     try:
         if sha256(data).hexdigest() != manifest["rows_sha256"]:
@@ -110,13 +110,7 @@ def _stored(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
 def _write(folder: Storage, pieces_N: torch.Tensor, vectors_NE: torch.Tensor) -> None:
     data = save({"pieces": pieces_N, "vectors": vectors_NE.contiguous()})
     folder.write(ROWS, data)
-    folder.write_json(EMBEDDINGS_MANIFEST, {"format": FORMAT, "rows_sha256": sha256(data).hexdigest()})
-
-
-def _known_format(plain: dict[str, Any]) -> dict[str, Any]:
-    if plain["format"] != FORMAT:
-        raise ValueError(f"it has format {plain['format']}, this raykd reads {FORMAT}")
-    return plain
+    folder.write_json(EMBEDDINGS_MANIFEST, {"rows_sha256": sha256(data).hexdigest()})
 
 
 def _computed(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:

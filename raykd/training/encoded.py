@@ -57,11 +57,11 @@ def encoded_id(corpus_id: str, part: str, vocabulary_id: str) -> str:
 
 def open_encoded(folder: Storage) -> EncodedText:
     """Map what `encoded_text` wrote. Raises StoreError where a block is missing or damaged."""
-    return _joined(folder, folder.read_json(ENCODED_MANIFEST, _known_format))
+    return _joined(folder, folder.read_json(ENCODED_MANIFEST))
 
 
 def _found(folder: Storage) -> EncodedText | None:
-    manifest = folder.find_json(ENCODED_MANIFEST, _known_format)
+    manifest = folder.find_json(ENCODED_MANIFEST)
     return None if manifest is None else _joined(folder, manifest)
 
 
@@ -80,13 +80,7 @@ def _write(folder: Storage, table: pa.Table, vocabulary: StoredVocabulary) -> No
         folder.write(name, data)
         blocks.append({"name": name, "sha256": sha256(data).hexdigest()})
     padding = vocabulary.pieces.special.padding
-    folder.write_json(ENCODED_MANIFEST, {"format": FORMAT, "padding": padding, "blocks": blocks})
-
-
-def _known_format(plain: dict[str, Any]) -> dict[str, Any]:
-    if plain["format"] != FORMAT:
-        raise ValueError(f"it has format {plain['format']}, this raykd reads {FORMAT}")
-    return plain
+    folder.write_json(ENCODED_MANIFEST, {"padding": padding, "blocks": blocks})
 
 
 def _arrays(text: EncodedText) -> dict[str, np.ndarray]:

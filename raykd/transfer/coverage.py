@@ -114,7 +114,8 @@ def _cover(
     manifest = find_manifest(folder) if MANIFEST in files else None
     if manifest is not None and sources is None and not SIGNALS[origin.signal].once:
         ranges = [entry.rows for entry in manifest.shards]
-    if manifest is not None and manifest.origin.serves(origin) and _same_ranges(manifest, ranges):
+    same = manifest is not None and [entry.rows for entry in manifest.shards] == list(ranges)
+    if manifest is not None and same and manifest.origin.serves(origin):
         lost = {entry.first for entry in lost_shards(files, manifest.shards)}
         found = {entry.first: entry for entry in manifest.shards if entry.first not in lost}
     else:
@@ -129,7 +130,3 @@ def _cover(
     committed = manifest is not None
     indexed = SIGNALS[origin.signal].once or (committed and INDEX in files)
     return Coverage(folder, origin, tuple(found.values()), pending, committed, indexed)
-
-
-def _same_ranges(manifest: Manifest, ranges: Sequence[RowRange]) -> bool:
-    return [entry.rows for entry in manifest.shards] == list(ranges)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from raykd.errors import OtherVersionError, StoreError
+from raykd.errors import StoreError
 from raykd.signals import Need
 from raykd.spec import Frozen
 from raykd.storage.layout import MANIFEST
 from raykd.storage.store import Stamp, Storage
-from raykd.transfer.names import FORMAT, RowRange
+from raykd.transfer.names import RowRange
 
 AGAIN = "run raykd precompute again"
 
@@ -72,7 +71,6 @@ class Manifest(Frozen):
     """What one signal folder holds. `largest_error` is the largest absolute error of rounding to float16 or
     to 8 bits."""
 
-    format: int
     origin: Origin
     rows: int
     tokens: int
@@ -84,7 +82,6 @@ class Manifest(Frozen):
         """The manifest of a folder that holds these shards and nothing else."""
         entries = tuple(sorted(shards, key=lambda entry: entry.first))
         return Manifest(
-            format=FORMAT,
             origin=origin,
             rows=sum(len(entry.rows) for entry in entries),
             tokens=sum(entry.tokens for entry in entries),
@@ -104,7 +101,7 @@ def write_manifest(folder: Storage, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Storage) -> Manifest:
-    """The manifest of a signal folder. Raises StoreError when missing, damaged or of an unknown version."""
+    """The manifest of a signal folder. Raises StoreError when missing, damaged or of another store format."""
     found = find_manifest(folder)
     if found is None:
         name = f"{folder.address}/{MANIFEST}"
@@ -113,10 +110,9 @@ def read_manifest(folder: Storage) -> Manifest:
 
 
 def find_manifest(folder: Storage) -> Manifest | None:
-    """The manifest of a signal folder, or None when it has none yet. Raises StoreError when it is damaged or of an
-    unknown version."""
-    name = f"{folder.address}/{MANIFEST}"
-    return folder.find_json(MANIFEST, lambda plain: _manifest(name, plain))
+    """The manifest of a signal folder, or None when it has none yet. Raises StoreError when it is damaged or of
+    another store format."""
+    return folder.find_json(MANIFEST, lambda plain: Manifest.model_validate_json(json.dumps(plain)))
 
 
 def lost_shards(files: Mapping[str, Stamp], entries: Iterable[ShardEntry]) -> tuple[ShardEntry, ...]:
@@ -130,14 +126,3 @@ def damaged(folder: Storage, name: str, problem: str) -> StoreError:
     """The error that refuses a damaged shard by name, with its hint."""
     path = f"{folder.address}/{name}"
     return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {AGAIN}")
-
-
-def _manifest(name: str, plain: dict[str, Any]) -> Manifest:
-    got = plain.get("format")
-    if got != FORMAT:
-        raise OtherVersionError(
-            name,
-            f"the manifest has format version {got!r} where this raykd reads {FORMAT}",
-            f"read it with the raykd that wrote it, or remove the folder and {AGAIN}",
-        )
-    return Manifest.model_validate_json(json.dumps(plain))

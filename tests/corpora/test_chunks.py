@@ -35,7 +35,7 @@ def table_of(rows, cuts=()):
 
 
 def plain_digest(table):
-    """The digest as it was computed of whole columns, before there were chunks: corpora keep their ids."""
+    """The digest of whole columns: it does not depend on how they are cut into chunks."""
     digest = hashlib.sha256(f"{table.num_rows}".encode())
     for name in sorted(table.column_names):
         digest.update(f";{name}:".encode())

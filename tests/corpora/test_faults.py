@@ -8,7 +8,6 @@ from pydantic import TypeAdapter
 
 from raykd.corpora import CorpusConfig, read_corpus
 from raykd.corpora.faults import MOST_FAULTS
-from raykd.corpora.report import CorpusReport
 from raykd.errors import CorpusError
 
 CONFIG = TypeAdapter(CorpusConfig)
@@ -190,17 +189,3 @@ def test_overlaps_are_dropped_or_kept_and_told_by_language(tmp_path):
     assert any(
         "1 sentence of train was kept, and it is also in dev or test" in w for w in kept.report.warnings()
     )
-
-
-def test_a_report_of_an_earlier_version_is_read(tmp_path):
-    plain = json.loads(json.dumps(corpus(tmp_path, GOOD).report.to_plain()))
-    assert CorpusReport.from_plain(plain) == corpus(tmp_path, GOOD).report
-    for name in ("skipped", "examples", "overlaps_kept"):
-        del plain[name]
-    report = CorpusReport.from_plain(
-        plain | {"overlaps": {"train": 5, "unlabelled": 0}, "duplicates": {"train": 0}}
-    )
-    dropped = (
-        "5 sentences were dropped from train: they are also in dev or test (all 5); set corpus.overlaps: keep"
-    )
-    assert [each for each in report.warnings() if "overlaps" in each] == [f"{dropped} to keep them"]

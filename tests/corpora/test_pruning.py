@@ -1,6 +1,5 @@
 """A pruned tokenizer splits its own words as the whole one does, whatever kind it is."""
 
-import json
 from itertools import pairwise
 
 import numpy as np
@@ -101,11 +100,3 @@ def test_it_comes_back_from_json_and_of_a_checkpoint(tmp_path):
     assert again == pruned
     assert rows(again, ["an", "abc", "zz", "bo"]) == rows(pruned, ["an", "abc", "zz", "bo"])
     assert np.array_equal(pruned.kept, sorted(pruned.kept))
-
-
-def test_a_vocabulary_of_before_is_read():
-    content = json.loads(trained("Unigram").to_json())
-    for name in ("kept", "full_size", "used"):
-        del content[name]
-    found = from_json(json.dumps(content))
-    assert (found.kept, found.full_size) == (None, found.size)

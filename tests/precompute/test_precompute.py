@@ -24,7 +24,6 @@ from raykd.storage.store import Storage
 from raykd.structures import token_marginals, viterbi
 from raykd.structures.labelled_arcs import NEVER
 from raykd.transfer import Covered, Text, TransferSet, read_manifest, signal_id
-from tests.stored import changed
 from tests.transfer.samples import (
     NON_CHAIN,
     TAGS,
@@ -237,14 +236,6 @@ def test_paths_are_never_derived_from_a_damaged_emission_shard(tmp_path, school)
     _flip(damaged)
     with pytest.raises(StoreError, match=f"{damaged.name}: the shard is damaged"):
         compute(school.plan(tmp_path, {"en": ENGLISH}, k=2))
-
-
-def test_an_unknown_format_version_is_refused(tmp_path, school):
-    compute(school.plan(tmp_path, {"en": ENGLISH}))
-    path = folder_of(tmp_path, "en", ENGLISH) / "manifest.json"
-    changed(path, lambda plain: plain | {"format": 99})
-    with pytest.raises(StoreError, match=r"format version 99 where this raykd reads 2"):
-        compute(school.plan(tmp_path, {"en": ENGLISH}))
 
 
 def test_a_teacher_trained_anew_is_asked_anew(tmp_path, school):

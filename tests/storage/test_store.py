@@ -1,5 +1,6 @@
 import errno
 import hashlib
+import json
 import os
 import pickle
 import subprocess
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from raykd.errors import OtherVersionError, StoreError
+from raykd.identity import canonical
+from raykd.storage.sealed import FORMAT_KEY, STORE_FORMAT
 from raykd.storage.store import Storage
 
 
@@ -145,6 +148,22 @@ def test_json_that_its_parser_cannot_read_is_refused_by_name(storage):
     storage.write_json("trial.json", {"scores": []})
     with pytest.raises(OtherVersionError, match=r"trial\.json: is of another version.*KeyError: 'number'"):
         storage.read_json("trial.json", lambda plain: plain["number"])
+
+
+@pytest.mark.parametrize(
+    ("store_format", "words"),
+    [(STORE_FORMAT - 1, f"store format {STORE_FORMAT - 1}"), (None, "no store format")],
+)
+def test_json_of_another_store_format_is_refused_in_one_sentence(storage, store_format, words):
+    plain = {"number": 1} if store_format is None else {"number": 1, FORMAT_KEY: store_format}
+    seal = hashlib.sha256(canonical(plain)).hexdigest()
+    storage.write("trial.json", json.dumps({**plain, "sha256": seal}).encode())
+    with pytest.raises(OtherVersionError) as refused:
+        storage.read_json("trial.json")
+    assert str(refused.value) == (
+        f"{storage.address}/trial.json: is of another version of raykd: it has {words}, this raykd reads "
+        f"{STORE_FORMAT}; use the raykd that wrote it, or another store"
+    )
 
 
 def test_json_that_was_edited_is_read_where_that_is_allowed(storage):

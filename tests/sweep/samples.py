@@ -48,7 +48,7 @@ def result_of(run: Run, mean: float, *, target: float | None = None) -> RunResul
     """What a finished run stores; `target`: its test score on the one target language."""
     part = Score.of({"en": mean - 0.1, "de": mean + 0.1})
     epochs = tuple(
-        {"epoch": epoch, "steps": 10 * (epoch + 1), "stage": 0, "dev": mean / (2 - epoch)}
+        {"epoch": epoch, "steps": 10 * (epoch + 1), "stage": 0, "step": 0, "dev": mean / (2 - epoch)}
         for epoch in range(2)
     )
     return RunResult(

@@ -249,11 +249,6 @@ def test_a_checkpoint_of_another_version_is_one_sentence_and_stays(folder, capsy
     assert (run / CHECKPOINT).exists()
 
 
-def test_the_old_option_is_refused_with_the_new_verb(tmp_path, capsys):
-    assert raykd(tmp_path, "doctor", "--prune") == 2
-    assert "this is a verb of its own now; write raykd clean" in capsys.readouterr().err
-
-
 def test_a_folder_that_does_not_exist_is_refused(tmp_path, capsys):
     assert raykd(tmp_path, "doctor") == StoreError.exit_code
     assert "there is no such folder" in capsys.readouterr().err

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from raykd.errors import StoreError
-from raykd.figures.table import OBJECTIVES
+from raykd.errors import OtherVersionError, StoreError
 from raykd.figures.trial import Teacher
+from raykd.storage import sealed
+from raykd.storage.sealed import STORE_FORMAT
 from raykd.storage.store import Storage
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels, training_labels
 from raykd.sweep.spec import differing_keys
@@ -38,6 +39,19 @@ def test_a_sweep_is_resumed_only_when_asked_and_only_the_same(records):
                 sweep_id="sweep-2", resume=resume, differing=lambda tree: ["student.hidden_dim", "seed"]
             )
     assert records.folder.read_json("sweep.json")["sweep_id"] == "sweep-1"
+
+
+def test_a_sweep_of_another_store_format_is_refused_in_one_sentence(records, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sealed, "STORE_FORMAT", STORE_FORMAT - 1)
+        records.open(sweep_id="sweep-1", text="{}", resume=False)
+    for reading in (lambda: records.open(sweep_id="sweep-1", text="{}", resume=True), records.tree):
+        with pytest.raises(OtherVersionError) as refused:
+            reading()
+        assert str(refused.value) == (
+            f"{records.folder.address}/sweep.json: is of another version of raykd: it has store format "
+            f"{STORE_FORMAT - 1}, this raykd reads {STORE_FORMAT}; use the raykd that wrote it, or another store"
+        )
 
 
 def test_the_keys_in_which_two_searches_differ():
@@ -142,14 +156,10 @@ def test_runs_that_the_store_has_no_more_are_left_out(records, tmp_path):
     assert found == [(run, result_of(run, 0.5)) for run in runs[::2]]
 
 
-def test_objectives_are_those_of_the_file_or_the_default(tmp_path):
-    for name, text, objectives in (
-        ("usual", "{}", OBJECTIVES),
-        ("own", '{"search": {"objectives": {"f1": "max", "bytes": "min"}}}', {"f1": "max", "bytes": "min"}),
-    ):
-        own = SweepRecords(Storage(str(tmp_path)), name)
-        own.open(sweep_id="sweep-1", text=text, resume=False)
-        assert own.objectives == objectives
+def test_objectives_are_those_that_the_sweep_was_started_with(records):
+    own = {"f1": "max", "bytes": "min"}
+    records.open(sweep_id="sweep-1", text="{}", resume=False, objectives=own)
+    assert records.objectives == own
 
 
 def test_sentences_are_those_of_all_the_trials_corpora(records, tmp_path):

@@ -27,6 +27,8 @@ from raykd.tasks import TASKS
 from tests.long import mostly_slow
 from tests.sweep.samples import COST, TREE, result_of, run_of
 
+EPOCH = {"epoch": 0, "dev": 0.1, "tokens": 100, "tokens_per_second": 10.0}
+
 
 class Tracked:
     """A tracking server that writes down what is logged."""
@@ -250,7 +252,7 @@ def test_several_seeds_are_one_trial_with_mean_and_spread(records, tracked):
     trials = scheduler(records, tracked, Fixed(setting()), seeds=3)
     job = trials.next()
     assert len({run.id for run in job.runs}) == 3
-    assert trials.epoch(job.key, job.runs[1].id, {"epoch": 0, "dev": 0.1}) == "continue"
+    assert trials.epoch(job.key, job.runs[1].id, EPOCH) == "continue"
     trials.ended(job.key, complete(job.runs, 0.2, 0.4, 0.9))
     (record,) = records.load()
     assert record.trial.run_ids == tuple(run.id for run in job.runs)
@@ -362,7 +364,7 @@ def test_schedulers_take_their_turns_and_a_later_one_sees_how_the_earlier_ones_e
     third = both.next()
     assert isinstance(third, Job)
     assert after == [["COMPLETE"] * 2]
-    assert both.epoch(third.key, third.runs[0].id, {"epoch": 0, "dev": 0.1}) == "continue"
+    assert both.epoch(third.key, third.runs[0].id, EPOCH) == "continue"
     both.ended(third.key, complete(third.runs, 0.5))
     assert both.next() is None
     assert both.next() is None

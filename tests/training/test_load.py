@@ -296,7 +296,7 @@ def test_what_is_no_runs_folder_is_refused(folder, tmp_path):
         (MODEL, "{", "JSONDecodeError"),
         (MODEL, "[]", "TypeError"),
         (MODEL, "{}", "KeyError"),
-        (VOCABULARY, {"pieces": "{}", "characters": None, "context": None}, "KeyError"),
+        (VOCABULARY, {"pieces": "{}", "characters": None, "context": []}, "KeyError"),
         (LABELS, {"tags": ["O", "O"], "scheme": "flat"}, "tags occur twice"),
     ],
 )

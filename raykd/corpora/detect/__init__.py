@@ -113,8 +113,13 @@ def detect(root: str) -> Detected:
         settings |= encodings(parts, notes)
     settings |= conll_settings(parts, notes) if source == "conll" else table_settings(parts)
     settings |= text_forms(parts, notes)
+    names = {
+        (language, part): tuple(sorted(seen.name for seen in files))
+        for language, own in parts.items()
+        for part, files in own.items()
+    }
     return Detected(
-        root, settings, _validated(root, settings), _files(parts), tuple(_guesses(parts)),
+        root, settings, _validated(root, settings), names, tuple(_guesses(parts)),
         tuple(dict.fromkeys(notes)), dict(sorted(unused.items())), _trees(used),
     )  # fmt: skip
 
@@ -178,14 +183,6 @@ def _validated(root: str, settings: dict[str, Any]) -> CorpusConfig:
         raise CorpusError(
             root, None, problem, "write the section corpus by hand (docs/SWEEP_FILE.md)"
         ) from None
-
-
-def _files(parts: Parts) -> dict[tuple[str, str], tuple[str, ...]]:
-    return {
-        (language, part): tuple(sorted(seen.name for seen in files))
-        for language, own in parts.items()
-        for part, files in own.items()
-    }
 
 
 def _guesses(parts: Parts) -> list[tuple[str, str]]:

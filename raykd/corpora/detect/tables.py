@@ -67,7 +67,8 @@ def _table(
     shown = ", ".join(table.column_names)
     why = f"{'Parquet' if kind == 'parquet' else 'JSON Lines'} with the columns {shown}"
     language = _first(table.schema, LANGUAGES, _is_text)
-    tokens = _first(table.schema, TOKENS, _is_words) or _any(table, _is_words)
+    tokens = _first(table.schema, TOKENS, _is_words)
+    tokens = tokens or next((field.name for field in table.schema if _is_words(field.type)), None)
     if tokens is not None:
         tags = [
             column
@@ -144,10 +145,6 @@ def _seen(
 
 def _first(schema: pa.Schema, names: Sequence[str], fits: Any) -> str | None:
     return next((name for name in names if name in schema.names and fits(schema.field(name).type)), None)
-
-
-def _any(table: pa.Table, fits: Any) -> str | None:
-    return next((field.name for field in table.schema if fits(field.type)), None)
 
 
 def _named_like(names: Sequence[str], words: Sequence[str]) -> str | None:
