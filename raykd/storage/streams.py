@@ -1,6 +1,6 @@
 """Files that are not held whole: read block by block, written piece by piece.
 
-What becomes of an error, and which file system a file is on, is decided in `storage.py`.
+What becomes of an error, and which file system a file is on, is decided in `store.py`.
 """
 
 from __future__ import annotations

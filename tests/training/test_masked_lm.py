@@ -58,7 +58,11 @@ def pretraining(root, **changes):
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    root, draw = tmp_path_factory.mktemp("text"), np.random.default_rng(0)
+    return write_files(tmp_path_factory.mktemp("text"))
+
+
+def write_files(root):
+    draw = np.random.default_rng(0)
     for language in ("en", "xx"):
         for part, count in (("train", 60), ("dev", 20), ("test", 20)):
             (root / f"{language}-{part}.txt").write_text(text(draw, count))

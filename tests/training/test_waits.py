@@ -16,7 +16,7 @@ from raykd.training.distil import Distiller, Worker
 from raykd.training.prepare import prepare
 from tests.fake_gpu import GPU, OnGPU, gpu
 from tests.teachers.checkpoints import make_checkpoint
-from tests.training import test_parsers, test_span_teachers
+from tests.training import test_masked_lm, test_parsers, test_semantic_parsing, test_span_teachers
 from tests.training.loops import distiller, same, weights_of
 from tests.training.small import prepared, recipe, student_of
 from tests.training.waits import OBJECTIVES, SHORT, waits_of_steps
@@ -98,8 +98,31 @@ def test_a_step_of_a_fine_tuned_checkpoint_waits_once_beside_what_transformers_r
     steps = trained(loop)
     assert len(steps) > 1
     for waits in steps[1:]:
-        own = {place: count for place, count in waits.items() if not place[0].startswith("layers/dropout.py")}
-        assert sum(own.values()) <= AT_MOST, own
+        own = own_waits(waits)
+        assert own.total() <= AT_MOST, own
+
+
+def own_waits(waits: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    """Without those of Transformers, which are seen where it draws its dropout."""
+    return Counter(
+        {place: count for place, count in waits.items() if not place[0].startswith("layers/dropout.py")}
+    )
+
+
+@pytest.mark.parametrize(
+    "module", [test_masked_lm, test_semantic_parsing], ids=["masked_lm", "semantic_parsing"]
+)
+def test_a_step_of_language_models_and_generators_waits_once_beside_what_transformers_reads(tmp_path, module):
+    ask = {test_masked_lm: test_masked_lm.pretraining, test_semantic_parsing: test_semantic_parsing.parsing}[
+        module
+    ]
+    asked = ask(module.write_files(tmp_path), schedule={"epochs": 1})
+    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    steps = trained(distiller(ready.storage, student_of(ready, asked), worker=Worker(device=GPU)))
+    assert len(steps) > 3
+    for waits in steps[1:]:
+        own = own_waits(waits)
+        assert own.total() <= AT_MOST, own
 
 
 def test_what_float32_loses_is_computed_again_and_the_step_goes_on(store, monkeypatch):
