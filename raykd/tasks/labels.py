@@ -14,7 +14,7 @@ import numpy as np
 
 from raykd.corpora.targets import LabelColumn
 from raykd.errors import CorpusError
-from raykd.metrics import score_beside
+from raykd.metrics import entity_f1, score_beside
 from raykd.structures import viterbi
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from raykd.layers import Output
 
 Labels = Sequence[Sequence[str]]
+
+
+def span_f1(gold: Labels, predicted: Labels) -> float:
+    """Micro-averaged F1 of exact spans and types, in BIOES tags."""
+    return entity_f1(gold, predicted).f1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 from raykd.layers import BiaffineHead
 from raykd.layers.tagger_config import Size
 from raykd.structures import SpanTags
-from raykd.teachers.bilstm_crf import BiLSTMTeacher
+from raykd.teachers.bilstm_teacher import BiLSTMTeacher
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from raykd.layers.arcs import ParserHead
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.second_order import SecondOrderParserHead
 from raykd.layers.tagger_config import Size
-from raykd.teachers.bilstm_crf import BiLSTMTeacher
+from raykd.teachers.bilstm_teacher import BiLSTMTeacher
 
 if TYPE_CHECKING:
     from collections.abc import Callable

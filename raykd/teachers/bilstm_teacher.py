@@ -1,0 +1,67 @@
+"""What teachers with a BiLSTM have in common: words and their characters, and the encoder."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
+from raykd.layers import BiLSTM
+from raykd.layers.contextual import Context
+from raykd.layers.heads import head_of
+from raykd.layers.model import checked_layer
+from raykd.layers.optimisation import Duration, TrainingConfig
+from raykd.layers.tagger_config import Size, TaggerConfig
+from raykd.teachers.ensemble import Seeded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import nn
+
+    from raykd.corpora.tags import TagSet
+
+
+class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
+    """Words and their characters through a BiLSTM to the decoder that the subclass names."""
+
+    scope: Literal["language", "all"] = "language"
+    embedding_dim: Annotated[int, Field(ge=0)] = 100
+    """Components of a word's own vector; 0: it has none."""
+    hidden_dim: Size = 128
+    """Hidden size of each direction."""
+    layers: Size = 1
+    character_dim: Annotated[int, Field(ge=0)] = 25
+    """Components of a character's vector; 0: it reads no characters."""
+    vocabulary: Annotated[WordConfig | WordPieceConfig, Field(discriminator="kind")] = WordConfig(kind="word")
+    word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
+    training: TrainingConfig = TrainingConfig()
+    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
+    decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]]
+    trained: ClassVar[bool] = True
+    sizes: ClassVar[tuple[str, ...]] = ("hidden_dim", "layers")
+
+    @property
+    def tokenizer(self) -> WordConfig | WordPieceConfig:
+        """How its text becomes pieces."""
+        return self.vocabulary
+
+    @property
+    def depth(self) -> int:
+        return self.layers
+
+    def hidden_size(self, layer: int) -> int:
+        if checked_layer(layer, self.layers, self.title):
+            return 2 * self.hidden_dim
+        spelling = 2 * self.character_hidden if self.reads_characters else 0
+        context = Context.of(self.contextual)
+        return self.embedding_dim + spelling + (context.output_size if context else 0)
+
+    def _encoder(self, dropout: float) -> Callable[[int], BiLSTM]:
+        return partial(BiLSTM, hidden=self.hidden_dim, layers=self.layers, dropout=dropout)
+
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        return head_of(self.decoder, len(tag_set), tag_set.allowed_places())
