@@ -80,4 +80,4 @@ def test_columns_of_scores_are_named_after_the_task_s_score():
         "test_accuracy_target",
         "test_accuracy_sv",
     } < {*names}
-    assert not [name for name in names if "f1" in name]
+    assert not [name for name in names if "_f1" in name]
