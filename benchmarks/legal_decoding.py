@@ -24,7 +24,7 @@ from seqeval.scheme import IOBES
 
 from raykd.figures.trial import shape_name
 from raykd.layers import Output
-from raykd.metrics.spans import read_spans
+from raykd.metrics.bioes import read_spans
 from raykd.recipes.run import Run
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
@@ -34,7 +34,7 @@ from raykd.tasks.labels import best_labels
 from raykd.training.data import corpus_of, labels_of, part_of
 from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
-from raykd.training.labels import legal_transitions
+from raykd.training.label_sets import legal_transitions
 from raykd.training.models import load_model
 
 PARTS = ("dev", "test")

@@ -73,7 +73,7 @@ def lines(draw: np.random.Generator, words: list[str], sentences: int, tagged: b
 def step(name: str, folder: Path, store: Path) -> dict[str, float]:
     """One step, in this process."""
     from raykd.corpora.conll import ConllSource
-    from raykd.corpora.sources import find_corpus
+    from raykd.corpora.stored_sources import find_corpus
     from raykd.storage.store import Storage
     from raykd.training.prepare import training_text
     from raykd.transfer import write_text

@@ -31,7 +31,7 @@ from raykd.storage.store import Storage
 from raykd.sweep.exports import TrialModel, seeds_of
 from raykd.sweep.records import SweepRecords
 from raykd.tasks.masked_lm import MASKED_LM
-from raykd.training.checkpoints import CHECKPOINT_FILES, export_checkpoint
+from raykd.training.transformers_checkpoint import CHECKPOINT_FILES, export_checkpoint
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 KINDS = {"run": "runs", "teacher": "teachers"}

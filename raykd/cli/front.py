@@ -18,7 +18,7 @@ from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import Judgement, judge
 from raykd.report.form import costs_in_words
 from raykd.report.front_rows import FrontRow, front_rows
-from raykd.report.table import front_table
+from raykd.report.terminal_table import front_table
 from raykd.report.where import Where, parse
 from raykd.report.where import best as best_first
 from raykd.sweep.records import SweepRecords

@@ -17,10 +17,10 @@ from raykd.errors import RaykdError
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import validated
 from raykd.report.curves import curves_of
-from raykd.report.export import trials_csv, trials_parquet
 from raykd.report.page import front_html
 from raykd.report.provenance import Provenance
 from raykd.report.stopped import stopped_of
+from raykd.report.trials_file import trials_csv, trials_parquet
 from raykd.sweep.importance import importance
 from raykd.sweep.monitor import Monitor
 from raykd.sweep.records import SweepRecords, training_labels

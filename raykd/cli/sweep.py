@@ -33,7 +33,7 @@ from raykd.figures.trial import Teacher, Trial
 from raykd.redact import redacted
 from raykd.report.card import trial_card
 from raykd.report.findings import Judgement, judge
-from raykd.report.table import front_markdown
+from raykd.report.terminal_table import front_markdown
 from raykd.sweep.costs import measure_costs
 from raykd.sweep.driver import run_sweep
 from raykd.sweep.forecast import forecast

@@ -19,7 +19,7 @@ from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import fault_at, unknown_tags
 from raykd.corpora.tags import ReadScheme, TagSet, from_bioes, guess_scheme, is_intent, to_bioes
 from raykd.errors import CorpusError
-from raykd.metrics.spans import OUTSIDE
+from raykd.metrics.bioes import OUTSIDE
 from raykd.progress import report_progress
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})

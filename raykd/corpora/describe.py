@@ -17,7 +17,7 @@ from raykd.corpora.semantic_trees import written
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.tags import INTENT
 from raykd.corpora.trees import drawn, is_projective
-from raykd.metrics.spans import OUTSIDE, read_spans
+from raykd.metrics.bioes import OUTSIDE, read_spans
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:

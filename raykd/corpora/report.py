@@ -16,7 +16,7 @@ from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
 from raykd.corpora.tags import TagSet, is_intent
 from raykd.counted import counted
-from raykd.metrics.spans import OUTSIDE
+from raykd.metrics.bioes import OUTSIDE
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""

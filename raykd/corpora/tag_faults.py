@@ -14,7 +14,7 @@ from raykd.corpora.sentence import shown_words
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tags import LETTERS, ReadScheme, has_span_form, is_intent, not_of_scheme
 from raykd.errors import CorpusError
-from raykd.metrics.spans import OUTSIDE
+from raykd.metrics.bioes import OUTSIDE
 from raykd.storage.layout import PARTS
 
 

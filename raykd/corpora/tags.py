@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
 
-from raykd.metrics.spans import OUTSIDE, Span, read_spans, split_tag
+from raykd.metrics.bioes import OUTSIDE, Span, read_spans, split_tag
 from raykd.serving.labeller import INTENT
 
 if TYPE_CHECKING:

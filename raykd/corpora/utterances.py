@@ -24,7 +24,7 @@ from raykd.corpora.tags import INTENT, ReadScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.counted import counted
 from raykd.errors import CorpusError
-from raykd.metrics.spans import OUTSIDE
+from raykd.metrics.bioes import OUTSIDE
 from raykd.serving.labeller import UTTERANCE
 
 

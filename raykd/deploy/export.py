@@ -47,7 +47,7 @@ from raykd.tasks.labels import best_labels
 from raykd.training.data import corpus_of, languages_of
 from raykd.training.distil import Worker
 from raykd.training.evaluate import Decode, evaluation_plan, predict
-from raykd.training.labels import plain_labels, plain_legal
+from raykd.training.label_sets import plain_labels, plain_legal
 from raykd.training.load import Tagger, load_tagger
 from raykd.training.models import model_config
 

@@ -22,9 +22,9 @@ from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.figures.results import Score
 from raykd.metrics import score_beside
+from raykd.metrics.bioes import OUTSIDE
 from raykd.metrics.by_label import ByLabel, arcs_by_relation, entities_by_label, words_by_label
 from raykd.metrics.confusions import Confusion, arc_confusions, label_confusions, span_confusions
-from raykd.metrics.spans import OUTSIDE
 from raykd.serving.labeller import (
     CARD,
     INTENT,

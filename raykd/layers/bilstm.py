@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from raykd.layers.dropout import VariationalDropout
-from raykd.layers.pieces import add_last_states_to, last_states
+from raykd.layers.piece_vectors import add_last_states_to, last_states
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

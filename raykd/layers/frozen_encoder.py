@@ -28,7 +28,7 @@ from raykd.layers.checkpoint import (
     refuse_unreadable,
     weights_checksum,
 )
-from raykd.layers.pieces import first_of_pieces, in_half, mean_of_pieces
+from raykd.layers.piece_vectors import first_of_pieces, in_half, mean_of_pieces
 from raykd.layers.windows import in_windows
 from raykd.spec import Frozen
 

@@ -19,7 +19,7 @@ from raykd.layers.dropout import VariationalDropout
 from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.heads import head_of
 from raykd.layers.model import Model, Output, checked_layer
-from raykd.layers.pieces import add_words_to_pieces_to, mean_of_sentence, words_to_pieces
+from raykd.layers.piece_vectors import add_words_to_pieces_to, mean_of_sentence, words_to_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

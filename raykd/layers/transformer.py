@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from raykd.layers.dropout import VariationalDropout
-from raykd.layers.pieces import add_mean_of_sentence_to, mean_of_sentence
+from raykd.layers.piece_vectors import add_mean_of_sentence_to, mean_of_sentence
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

@@ -26,7 +26,7 @@ from torch import nn
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
-from raykd.layers.pieces import in_half
+from raykd.layers.piece_vectors import in_half
 from raykd.spec import Frozen
 from raykd.storage.digests import path_sha256
 from raykd.storage.store import Storage

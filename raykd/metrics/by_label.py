@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from raykd.metrics.accuracy import check_aligned
-from raykd.metrics.spans import count_spans
+from raykd.metrics.bioes import count_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """What is taken for what: gold labels beside the predicted ones that stand in their place, by kind of error.
 
-Of spans, which are read as in `spans.py`, every error is of one kind:
+Of spans, which are read as in `bioes.py`, every error is of one kind:
 
     type       the same words, another label
     boundary   the same label, other words (one word in common at least)
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from raykd.metrics.accuracy import check_aligned
-from raykd.metrics.spans import OUTSIDE, read_spans
+from raykd.metrics.bioes import OUTSIDE, read_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """Entity F1 as the papers report it: exact spans and types, micro-averaged, counted as conlleval and seqeval count.
 
-A malformed span is a span (`spans.py`): where one is predicted it is a prediction, so that the score is that of the
+A malformed span is a span (`bioes.py`): where one is predicted it is a prediction, so that the score is that of the
 spans that are delivered.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from raykd.metrics.accuracy import check_aligned
-from raykd.metrics.spans import count_spans
+from raykd.metrics.bioes import count_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

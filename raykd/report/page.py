@@ -47,7 +47,7 @@ from raykd.report.picture import front_picture
 from raykd.report.provenance import Provenance
 from raykd.report.search_picture import Importances, importance_picture, scores_picture, volume_picture
 from raykd.report.stopped import Stopped, stopped_table
-from raykd.report.table import headline, languages_of
+from raykd.report.terminal_table import headline, languages_of
 
 AGAIN_S = 30
 """Seconds after which the page of a sweep that runs is loaded again."""

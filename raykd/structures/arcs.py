@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures.log_space import log_sum
-from raykd.structures.ragged import Ragged, check_lengths
+from raykd.structures.padding import Ragged, check_lengths
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

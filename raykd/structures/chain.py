@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures.ragged import Ragged, check_lengths
+from raykd.structures.padding import Ragged, check_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures.chain import Chain
-from raykd.structures.ragged import mask_of
+from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

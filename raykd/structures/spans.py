@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures.device import indices
-from raykd.structures.ragged import Ragged, check_lengths
+from raykd.structures.padding import Ragged, check_lengths
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures.chain import Chain
-from raykd.structures.ragged import check_lengths
+from raykd.structures.padding import check_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

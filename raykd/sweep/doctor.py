@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from raykd.corpora.corpus import open_corpus
-from raykd.corpora.sources import read_note
+from raykd.corpora.stored_sources import read_note
 from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.figures.results import Cost, RunResult
 from raykd.recipes.run import Run
@@ -50,7 +50,7 @@ from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.training.checkpoint import read_checkpoint
 from raykd.training.embeddings import open_embeddings
 from raykd.training.encoded import open_encoded
-from raykd.training.labels import labels_from
+from raykd.training.label_sets import labels_from
 from raykd.training.models import check_weights, is_trained
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from raykd.corpora.sources import read_note
+from raykd.corpora.stored_sources import read_note
 from raykd.errors import OtherVersionError, StoreError
 from raykd.figures.trial import may_go_on
 from raykd.recipes.run import Run

@@ -18,7 +18,7 @@ from raykd.corpora.semantic_trees import steps_of_slots, tree_of, written
 from raykd.corpora.step_targets import StepColumn
 from raykd.errors import CorpusError
 from raykd.metrics import score_beside
-from raykd.metrics.trees import Parse, root_accuracy, tree_exact_match, well_formed
+from raykd.metrics.brackets import Parse, root_accuracy, tree_exact_match, well_formed
 from raykd.tasks.labels import best_labels
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from raykd.structures.device import deferred, sent
 from raykd.structures.labelled_arcs import ArcsOnLabels
 from raykd.tasks import TASKS, MaskedLMTask, SemanticParsingTask
 from raykd.training.encoded import encoded_text
-from raykd.training.labels import Labels, PieceLabels, stored_labels
+from raykd.training.label_sets import Labels, PieceLabels, stored_labels
 from raykd.training.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
 from raykd.transfer import Covered, TransferSet, open_text
 from raykd.transfer.manifest import AGAIN

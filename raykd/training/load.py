@@ -23,7 +23,7 @@ from raykd.tasks import TASKS, ParsingTask, SemanticParsingTask, Task
 from raykd.tasks.labels import best_labels
 from raykd.training.distil import Worker
 from raykd.training.evaluate import Decode, predict
-from raykd.training.labels import Labels, PieceLabels, labels_from
+from raykd.training.label_sets import Labels, PieceLabels, labels_from
 from raykd.training.models import (
     LABELS,
     MODEL,

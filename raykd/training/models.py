@@ -29,7 +29,7 @@ from raykd.students import EncoderStudent, Seq2SeqStudent, StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import TeacherConfig
 from raykd.training.data import labels_of
-from raykd.training.labels import Labels, legal_transitions, plain_labels
+from raykd.training.label_sets import Labels, legal_transitions, plain_labels
 
 
 def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Model:

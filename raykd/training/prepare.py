@@ -15,7 +15,7 @@ from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
 from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.source import REST
-from raykd.corpora.sources import find_corpus, restricted_corpus
+from raykd.corpora.stored_sources import find_corpus, restricted_corpus
 from raykd.corpora.tags import CONSTRAINED
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
 from raykd.layers.heads import DECODERS
@@ -29,7 +29,7 @@ from raykd.redact import redacted
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.training.embeddings import embeddings_from
-from raykd.training.labels import store_labels
+from raykd.training.label_sets import store_labels
 from raykd.training.models import signals_id
 from raykd.transfer import Text, signal_id
 

@@ -12,8 +12,8 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from raykd.corpora.tags import from_bioes, to_bioes
 from raykd.metrics import entity_f1
+from raykd.metrics.bioes import count_spans, read_spans
 from raykd.metrics.confusions import span_confusions
-from raykd.metrics.spans import count_spans, read_spans
 from raykd.serving.labeller import spans_of
 
 TAGS = ["O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("PER", "LOC-2"))]

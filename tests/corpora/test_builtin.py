@@ -13,7 +13,7 @@ from raykd.corpora.builtin import BuiltinSource, languages
 from raykd.corpora.builtin.grammar import Language
 from raykd.corpora.builtin.lexicon import grammars
 from raykd.corpora.tags import to_bioes
-from raykd.metrics.spans import read_spans
+from raykd.metrics.bioes import read_spans
 from tests.corpora.parts import read
 
 CODES = ("en", "de", "es", "nl")

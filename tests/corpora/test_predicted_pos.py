@@ -14,7 +14,7 @@ from raykd.cli.corpus import app
 from raykd.corpora import corpus_id, open_corpus, read_corpus, write_corpus
 from raykd.corpora.glance import glance
 from raykd.corpora.predicted_pos import PosTaggers, PredictedPos
-from raykd.corpora.sources import find_corpus, source_key
+from raykd.corpora.stored_sources import find_corpus, source_key
 from raykd.errors import CorpusError
 from raykd.serving.labeller import load
 from raykd.storage.store import Storage

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora.tags import TagSet, from_bioes, guess_scheme, to_bioes
-from raykd.metrics.spans import read_spans
+from raykd.metrics.bioes import read_spans
 
 SCHEMES = ("iob1", "iob2", "bioes", "bilou")
 KINDS = ("PER", "LOC", "B-O")  # a type may itself look like a tag

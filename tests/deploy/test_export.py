@@ -16,7 +16,7 @@ from raykd.deploy.deployed import Session
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, export_run
 from raykd.errors import ExportError, StoreError
 from raykd.layers import save_weights
-from raykd.metrics.spans import read_spans
+from raykd.metrics.bioes import read_spans
 from raykd.recipes.run import Run
 from raykd.storage.layout import MODEL, WEIGHTS
 from raykd.storage.store import Storage

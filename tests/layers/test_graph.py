@@ -19,7 +19,7 @@ from raykd.layers.graph import IR_VERSION, OPSET, Graph, numbers_of, without_not
 from raykd.layers.graph_viterbi import add_viterbi_to
 from raykd.layers.transformer import Transformer
 from raykd.structures import Chain, viterbi
-from raykd.training.labels import legal_transitions
+from raykd.training.label_sets import legal_transitions
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 from tests.layers.graphs import assert_same_as, session_of
 

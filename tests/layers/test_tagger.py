@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import pad
 
 from raykd.layers import Tagger, TaggerShape
-from raykd.layers.pieces import last_states
+from raykd.layers.piece_vectors import last_states
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 
 

@@ -14,7 +14,7 @@ from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import judge
 from raykd.report.hover import hover
 from raykd.report.page import front_html
-from raykd.report.table import front_markdown, front_table
+from raykd.report.terminal_table import front_markdown, front_table
 from raykd.tracking.record import trial_tags
 from tests.scores import score, scores
 

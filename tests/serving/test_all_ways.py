@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import raykd
-from raykd.metrics.spans import read_spans
+from raykd.metrics.bioes import read_spans
 from raykd.serving.labeller import WORDS
 from raykd.serving.server import create_app
 from tests.corpora_root import corpora_root

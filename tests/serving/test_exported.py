@@ -13,7 +13,7 @@ import pytest
 
 import raykd
 from raykd.deploy.export import export_run
-from raykd.metrics.spans import read_spans
+from raykd.metrics.bioes import read_spans
 from raykd.serving.labeller import INT8, Labelled, LabellerError, load, session
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
-from raykd.metrics.spans import read_spans
+from raykd.metrics.bioes import read_spans
 from raykd.serving import labeller
 from raykd.serving.labeller import WORDS, Lattice, UnsupportedError, session, spans_of, splitter, with_package
 from raykd.serving.labeller.pieces import speller

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import raykd
-from raykd.metrics.spans import read_spans
+from raykd.metrics.bioes import read_spans
 from tests.serving.trained import of_texts, of_words
 
 spacy = pytest.importorskip("spacy", reason="spaCy is absent: pip install spacy")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora.tags import TagSet
 from raykd.structures import Chain, LegalTransitions, Mixture, kbest, score, viterbi
-from raykd.training.labels import legal_transitions
+from raykd.training.label_sets import legal_transitions
 from tests.oracles.chains import enumerate_chain
 from tests.structures.chains import CODES, MINUS_INFINITY, SETTINGS, chains, close, size_of, using
 

@@ -11,7 +11,7 @@ from raykd.cluster.listener import Silent
 from raykd.figures.front import front_of
 from raykd.figures.table import OBJECTIVES
 from raykd.report.findings import judge
-from raykd.report.table import front_table, headline
+from raykd.report.terminal_table import front_table, headline
 from raykd.storage.store import Storage
 from raykd.sweep.baseline import worth_a_baseline
 from raykd.sweep.constraints import Constraints

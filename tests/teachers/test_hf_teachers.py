@@ -20,7 +20,7 @@ from raykd.errors import StoreError
 from raykd.layers import load_weights, save_weights
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
-from raykd.training.labels import legal_transitions
+from raykd.training.label_sets import legal_transitions
 from raykd.training.stages import train_only
 from tests.layers.batches import make_batch
 from tests.teachers.checkpoints import IOB2, PIECES, make_checkpoint

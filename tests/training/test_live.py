@@ -26,13 +26,13 @@ from raykd.storage.store import Storage
 from raykd.structures import unscored
 from raykd.students import PretrainedStudent
 from raykd.tasks.masked_lm import MASKED_LM
-from raykd.training.checkpoints import export_checkpoint
 from raykd.training.data import part_of
 from raykd.training.distil import Batch, Learner
 from raykd.training.live import LiveTeacher, live_needs, live_teacher
 from raykd.training.load import load_tagger
 from raykd.training.models import build_model
 from raykd.training.prepare import prepare, seed_runs, student_runs
+from raykd.training.transformers_checkpoint import export_checkpoint
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import computed, executed, recipe, student_of, train_teachers
 from tests.training.test_masked_lm import STUDENT, pretraining, text

@@ -17,11 +17,11 @@ from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.recipes.vocabularies import open_vocabulary
 from raykd.storage.store import Storage
-from raykd.training.checkpoints import export_checkpoint
 from raykd.training.data import part_of, training_data
 from raykd.training.load import load_tagger
 from raykd.training.models import build_model
 from raykd.training.prepare import prepare
+from raykd.training.transformers_checkpoint import export_checkpoint
 from tests.training.small import executed, student_of
 
 NOUNS = ("dog", "cat", "tree", "river", "stone")

@@ -10,7 +10,7 @@ from raykd.corpora.column_files import cut_at_tabs
 from raykd.corpora.detect.columns import ALMOST
 from raykd.corpora.detect.seen import Seen, Unclear
 from raykd.corpora.tags import has_span_form
-from raykd.metrics.spans import OUTSIDE
+from raykd.metrics.bioes import OUTSIDE
 
 ATIS = re.compile(r"BOS .* EOS\t *\S+( \S+)+ *")
 MULTIATIS = {"utterance", "slot_labels", "intent"}

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.corpora.encoding import TokenBatch
-from raykd.layers.pieces import first_of_pieces, mean_of_pieces, word_of_piece, words_to_pieces
+from raykd.layers.piece_vectors import first_of_pieces, mean_of_pieces, word_of_piece, words_to_pieces
 
 SPELLINGS = given(
     st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=4), min_size=1, max_size=3),

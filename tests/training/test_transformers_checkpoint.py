@@ -9,10 +9,10 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.storage.store import Storage
-from raykd.training.checkpoints import export_checkpoint
 from raykd.training.data import part_of
 from raykd.training.load import load_tagger
 from raykd.training.prepare import prepare
+from raykd.training.transformers_checkpoint import export_checkpoint
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import executed, recipe, train_teachers
 

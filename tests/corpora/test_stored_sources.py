@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from raykd.corpora import sources
+from raykd.corpora import stored_sources
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
 from raykd.corpora.corpus import corpus_id, read_corpus
 from raykd.corpora.huggingface import HuggingFaceSource
-from raykd.corpora.sources import find_corpus, restricted_corpus, source_key
+from raykd.corpora.stored_sources import find_corpus, restricted_corpus, source_key
 from raykd.errors import CorpusError, StoreError
 from raykd.storage.store import Storage
 
@@ -144,6 +144,6 @@ def test_languages_are_taken_from_a_corpus_once(root, tmp_path, monkeypatch):
     swedish, own = restricted_corpus(corpus, name, ("sv",), store)
     assert own == corpus_id(swedish) == corpus_id(corpus.restricted(["sv"]))
     assert swedish.parts["train"].equals(corpus.restricted(["sv"]).parts["train"])
-    monkeypatch.setattr(sources, "write_corpus", lambda *_: pytest.fail("written again"))
+    monkeypatch.setattr(stored_sources, "write_corpus", lambda *_: pytest.fail("written again"))
     assert restricted_corpus(corpus, name, ("sv",), store)[1] == own
     assert restricted_corpus(corpus, name, ("sv", "da"), store) == (corpus, name)

@@ -9,7 +9,7 @@ import pytest
 from raykd.figures.front import front_of
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Trial
-from raykd.report.export import trials_csv, trials_parquet, trials_table
+from raykd.report.trials_file import trials_csv, trials_parquet, trials_table
 from tests.report.fake_sweep import fake_trials, with_targets
 
 
