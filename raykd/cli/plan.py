@@ -66,7 +66,6 @@ def plan(
     ]
     with at_work(sweep, address, idle=lambda: known_costs(sweep, forms)) as (cluster, listener):
         at_once = preflight(sweep.file.resources, cluster).students
-        nodes = cluster
         if sweep.timed_on is None:
             measure_costs(sweep, cluster, listener, forms)
     transfer = sweep.transfer()
@@ -83,7 +82,7 @@ def plan(
     for line in _search(sweep):
         stdout.print(line, highlight=False, soft_wrap=True)
     stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
-    for line in (*_workers(sweep), *_gpus(sweep, nodes), *_budget(sweep, expected, at_once)):
+    for line in (*_workers(sweep), *_gpus(sweep, cluster), *_budget(sweep, expected, at_once)):
         stdout.print(line, highlight=False, soft_wrap=True)
     next_ = _next(sweep, file, set_, variant, small)
     stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)

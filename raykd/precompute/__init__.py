@@ -1,1 +1,1 @@
-"""What is computed once: teachers' signals, encoders' features, costs."""
+"""The phases that compute once for a whole sweep: teachers' signals, encoders' features, costs."""

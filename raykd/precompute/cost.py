@@ -63,7 +63,7 @@ ENDINGS: Mapping[Runtime, str] = MappingProxyType(
 )
 """How the names of a runtime's figures end."""
 BATCHES: Mapping[str, int] = MappingProxyType({"": 1, "_batch32": BATCH})
-"""How the name of a latency says of which batch it is, and how many sentences that has."""
+"""Ending of a latency's name → sentences of the batch that is timed."""
 
 GPU = "gpu"
 """In hardware: the GPU, beside what is known of the processor."""
@@ -117,7 +117,7 @@ class ShapeModel:
     @property
     def memory_bytes(self) -> int:
         """About what it takes in memory beside its export."""
-        return sum(each.numel() * each.element_size() for each in self.model.all_parameters())
+        return bytes_in_memory(self.model)
 
     @cached_property
     def int8(self) -> bytes:
@@ -135,6 +135,11 @@ class ShapeModel:
         if not isinstance(pieces, HFVocabulary) or pieces.used in (0, pieces.size):
             return 0
         return self.rows_changed(pieces.used)
+
+
+def bytes_in_memory(model: Model) -> int:
+    """Bytes of a model's weights."""
+    return sum(each.numel() * each.element_size() for each in model.all_parameters())
 
 
 def _piece_matrices(model: Model) -> list[torch.Tensor]:
@@ -334,7 +339,7 @@ def measure_cost(store_uri: str, run: Run, runtimes: Sequence[Runtime] = ()) -> 
 
 
 def _apart(on: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is timed on a processor and on a GPU is kept apart."""
+    """The parts of a hardware, each with figures of its own in the store: the processor, the GPU."""
     parts = {name: value for name, value in on.items() if name != GPU}, {GPU: on.get(GPU)}
     return [part for part in parts if any(part.values())]
 

@@ -26,6 +26,7 @@ from raykd.precompute.cost import (
     MOST_BYTES,
     MOST_TOGETHER,
     Measured,
+    bytes_in_memory,
     pieces_per_s,
     shape_of,
     sizes_of,
@@ -60,27 +61,27 @@ class OneGraph:
     """
 
     def __init__(self, model: Model, batch: TokenBatch, device: torch.device, *, bf16: bool):
-        self._given, self._there = list[Tensor](), list[Tensor]()
-        batch.map(lambda part: self._given.append(part.pin_memory()) or part)
-        there = batch.to(device)
-        there.map(lambda part: self._there.append(part) or part)
-        label = labelling(model, there)
+        self._pinned, self._inputs = list[Tensor](), list[Tensor]()
+        batch.map(lambda part: self._pinned.append(part.pin_memory()) or part)
+        on_gpu = batch.to(device)
+        on_gpu.map(lambda part: self._inputs.append(part) or part)
+        label = labelling(model, on_gpu)
         # Weights that autocast keeps in bf16 would be freed while the graph still reads them.
-        half = torch.autocast("cuda", torch.bfloat16, enabled=bf16, cache_enabled=False)
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with half, deferred(), torch.cuda.stream(aside):
+        autocast = torch.autocast("cuda", torch.bfloat16, enabled=bf16, cache_enabled=False)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with autocast, deferred(), torch.cuda.stream(stream):
             for _ in range(WARM_UP):
                 label()
-        torch.cuda.current_stream().wait_stream(aside)
+        torch.cuda.current_stream().wait_stream(stream)
         self._graph = torch.cuda.CUDAGraph()
-        with half, deferred(), torch.cuda.graph(self._graph):
+        with autocast, deferred(), torch.cuda.graph(self._graph):
             self._labels = label()
 
     def __call__(self) -> object:
         """The labels, on the CPU."""
-        for given, there in zip(self._given, self._there, strict=True):
-            there.copy_(given, non_blocking=True)
+        for source, target in zip(self._pinned, self._inputs, strict=True):
+            target.copy_(source, non_blocking=True)
         self._graph.replay()
         return fetched(self._labels)
 
@@ -92,10 +93,6 @@ class _Shape:
     model: Model
     vocabulary: StoredVocabulary
     sizes: Cost
-
-    @property
-    def memory_bytes(self) -> int:
-        return sum(each.numel() * each.element_size() for each in self.model.all_parameters())
 
 
 def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime]) -> list[Measured]:
@@ -118,7 +115,7 @@ def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Run
         assert sizes is not None, "the processor is measured before"
         model = build_model(storage, run, dropout=0.0).eval().to(device)
         shape = _Shape(model, open_vocabulary(storage, run.vocabulary_id), sizes)
-        if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MOST_BYTES:
+        if shapes and sum(bytes_in_memory(each.model) for each in (*shapes, shape)) > MOST_BYTES:
             break
         shapes.append(shape)
     notes: list[list[str]] = [[] for _ in shapes]

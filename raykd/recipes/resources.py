@@ -145,7 +145,7 @@ def taken(of: Resources | PrecomputeRole) -> dict[str, float]:
 
 
 def gpu_probe(of: Resources) -> dict[str, float]:
-    """What a measurement on a GPU takes: a whole one, of the kind that runs with these resources take."""
+    """The resources of a measurement on a GPU: a whole one, of the kind that these runs take."""
     return _by_ray(0.0, 1.0, of.accelerator_type, {})
 
 

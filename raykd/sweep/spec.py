@@ -54,8 +54,7 @@ class SearchConfig(Frozen):
     """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`. Costs
     are those of the export in float32; of 8 bits they are `latency_ms_int8`, `bytes_int8`, …, in PyTorch
     `latency_ms_torch`, …, on a GPU `latency_ms_gpu`, `sentences_per_s_gpu_bf16`, …, which are measured where they are
-    asked for. By default the score, latency_ms
-    (of students without an export latency_ms_torch) and parameters."""
+    asked for. By default the score, latency_ms (of students without an export latency_ms_torch) and parameters."""
     constraints: tuple[str, ...] = ()
     """What every student of the front must meet, written as for `--where`: `["f1 >= 0.95 * teacher", "bytes <= 10e6"]`.
     They lead the sampler. A setting whose costs alone miss one is never trained."""

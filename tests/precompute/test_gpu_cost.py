@@ -43,7 +43,7 @@ def labels_as_on_the_cpu(storage: Storage, run: Run) -> None:
             before = waits.total()
             found = call()[0]
             assert waits.total() == before + 1, "the labels are fetched"
-            for given, part in zip(call._given, tensors(other), strict=True):
+            for given, part in zip(call._pinned, tensors(other), strict=True):
                 given.copy_(part)
             again = call()[0]
     assert torch.equal(found, expected[0])
