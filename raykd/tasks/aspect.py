@@ -3,6 +3,9 @@
 A term's polarity is its type: a term found with the wrong polarity is wrong (SemEval-2016, task 5).
 """
 
+from raykd.forms import SPANS
 from raykd.tasks.labels import LabelTask, span_f1
 
-ASPECT = LabelTask(name="aspect", score_name="f1", score_label="aspect F1", metric=span_f1, scheme="bioes")
+ASPECT = LabelTask(
+    name="aspect", score_name="f1", score_label="aspect F1", metric=span_f1, scheme="bioes", form=SPANS
+)

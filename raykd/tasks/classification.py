@@ -1,5 +1,6 @@
 """Text classification: one label per sentence, the share of sentences with the right one."""
 
+from raykd.forms import FLAT
 from raykd.metrics import accuracy
 from raykd.tasks.labels import LabelTask
 
@@ -9,5 +10,6 @@ CLASSIFICATION = LabelTask(
     score_label="accuracy",
     metric=accuracy,
     scheme="flat",
+    form=FLAT,
     unit="sentence",
 )

@@ -6,6 +6,7 @@ this is a task of labels like any other.
 
 from types import MappingProxyType
 
+from raykd.forms import UTTERANCES
 from raykd.metrics import exact_match, intent_accuracy, slot_f1
 from raykd.tasks.labels import LabelTask
 
@@ -15,5 +16,6 @@ INTENT_SLOTS = LabelTask(
     score_label="exact match",
     metric=exact_match,
     scheme="utterance",
+    form=UTTERANCES,
     beside=MappingProxyType({"intent_accuracy": intent_accuracy, "slot_f1": slot_f1}),
 )

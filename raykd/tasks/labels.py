@@ -14,6 +14,7 @@ import numpy as np
 
 from raykd.corpora.targets import LabelColumn
 from raykd.errors import CorpusError
+from raykd.forms import LabelForm
 from raykd.metrics import entity_f1, score_beside
 from raykd.structures import viterbi
 
@@ -48,6 +49,8 @@ class LabelTask:
     beside: Mapping[str, Callable[[Labels, Labels], float]] = field(default_factory=dict, hash=False)
     """Other metrics of the same labels, by their names: what is shown beside the score."""
     unit: Literal["word", "sentence"] = "word"
+    form: LabelForm
+    """What its labels look like."""
     pairs: bool = False
     """Whether a sentence is a pair of texts."""
     structure: ClassVar[Literal["labels", "trees"]] = "labels"

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from raykd.corpora.masking import MaskedPieces, MaskedText
+from raykd.forms import PIECES, LabelForm
 from raykd.metrics import score_beside
 from raykd.structures import chunked_scores
 
@@ -49,6 +50,7 @@ class MaskedLMTask:
     unit: Literal["word"] = "word"
     scheme: Literal["flat"] = "flat"
     pairs: ClassVar[bool] = False
+    form: ClassVar[LabelForm] = PIECES
     structure: ClassVar[Literal["pieces"]] = "pieces"
     columns: ClassVar[Sequence[str]] = ("tokens", "language")
     """The columns of a corpus part that it reads."""

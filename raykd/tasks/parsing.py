@@ -20,6 +20,7 @@ from raykd.corpora.head_codes import NONE, READ_POS, Encoding, TreeLabels, encod
 from raykd.corpora.tree_targets import TreeColumn
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.forms import TREE, LabelForm
 from raykd.metrics import score_beside
 from raykd.metrics.attachment import Punctuation, attachment, is_punctuation
 from raykd.structures import Arcs, Chain, are_trees, best_trees
@@ -65,6 +66,7 @@ class ParsingTask:
     unit: Literal["word", "sentence"] = "word"
     scheme: Literal["bioes", "flat", "utterance"] = "flat"
     pairs: ClassVar[bool] = False
+    form: ClassVar[LabelForm] = TREE
     structure: ClassVar[Literal["labels", "trees"]] = "trees"
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language", "heads", "pos")
 

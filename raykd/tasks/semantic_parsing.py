@@ -17,6 +17,7 @@ import numpy as np
 from raykd.corpora.semantic_trees import steps_of_slots, tree_of, written
 from raykd.corpora.step_targets import StepColumn
 from raykd.errors import CorpusError
+from raykd.forms import STEPS, LabelForm
 from raykd.metrics import score_beside
 from raykd.metrics.brackets import Parse, root_accuracy, tree_exact_match, well_formed
 from raykd.tasks.labels import best_labels
@@ -44,6 +45,7 @@ class SemanticParsingTask:
     unit: Literal["word"] = "word"
     scheme: Literal["parse"] = "parse"
     pairs: ClassVar[bool] = False
+    form: ClassVar[LabelForm] = STEPS
     structure: ClassVar[Literal["steps"]] = "steps"
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language")
     """The columns of a corpus part that it reads."""
