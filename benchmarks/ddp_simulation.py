@@ -47,7 +47,7 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.tags import TagSet
-from raykd.layers import Model
+from raykd.layers.model import Model
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.precompute.latency import PIECES, synthetic_batch
 from raykd.precompute.processor import processor

@@ -44,11 +44,11 @@ from raykd.corpora.corpus import Corpus, read_corpus
 from raykd.corpora.encoding import EncodedText, encode_text
 from raykd.corpora.tree_targets import TreeColumn
 from raykd.corpora.vocabulary import CharacterVocabulary, WordVocabulary
-from raykd.layers.optimisation import make_optimiser
 from raykd.metrics.attachment import Attachment, attachment
 from raykd.structures import Arcs, best_trees, path_loss
 from raykd.structures.labelled_arcs import LabelledArcs
 from raykd.teachers import BiaffineParserTeacher
+from raykd.training.learning_rate import make_optimiser
 
 WORDS = 5000
 PARTS = ("train", "dev", "test")

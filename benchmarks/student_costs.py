@@ -26,9 +26,9 @@ from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.tags import TagSet
 from raykd.deploy.deployed import Session, deployed
-from raykd.layers import Model
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
+from raykd.layers.model import Model
 from raykd.precompute.latency import BATCH, labelling, synthetic_batch, time_in_turns
 from raykd.recipes.vocabularies import StoredVocabulary
 from raykd.students import BiLSTMStudent

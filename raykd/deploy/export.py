@@ -35,7 +35,7 @@ from raykd.corpora.vocabulary import words_of
 from raykd.deploy.deployed import Session, deployed
 from raykd.errors import ExportError
 from raykd.figures.results import RunResult
-from raykd.layers import Output, save_weights
+from raykd.layers.model import Output, save_weights
 from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.recipes.run import Run
 from raykd.serving import labeller

@@ -10,6 +10,7 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.layers.checkpoint import checkpoint_folder, quietly, reads_types
 from raykd.layers.heads import Places
+from raykd.layers.hf_config import CLASSES
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from raykd.layers.hf_config import HFConfig
 
 Unit = Literal["word", "sentence"]
-CLASSES = {False: "AutoModelForTokenClassification", True: "AutoModelForSequenceClassification"}
-"""What reads a checkpoint, by whether it gives one label for a sentence by its own pooling."""
 
 
 def classifier(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.layers.contextual import Context, ContextualConfig, pinned, shape_of
-from raykd.layers.tagger import SequenceEncoder, Tagger, TaggerShape
+from raykd.layers.contextual import ContextualConfig, pinned, shape_of
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raykd.corpora.tags import TagSet
+    from raykd.layers.tagger import SequenceEncoder, Tagger
 
 Size = Annotated[int, Field(ge=1)]
 
@@ -80,6 +80,9 @@ class TaggerConfig(Frozen):
         Raises:
             StoreError: what `contextual` names cannot be read, or changed.
         """
+        from raykd.layers.frozen_inputs import Context
+        from raykd.layers.tagger import Tagger, TaggerShape
+
         shape = TaggerShape(
             pieces=vocabulary_size,
             tags=len(tag_set),

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
 from raykd.corpora.pieces import Special
 from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig
-from raykd.layers.checkpoint import quietly
-from raykd.layers.encoder import MaskedLanguageModel
 from raykd.layers.tagger_config import Size
 from raykd.spec import Frozen
 from raykd.students.student import refuse_uneven_heads
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from raykd.corpora.tags import TagSet
+    from raykd.layers.encoder import MaskedLanguageModel
 
 
 class EncoderStudent(Frozen):
@@ -120,7 +118,11 @@ class EncoderStudent(Frozen):
         return self.model_dump(exclude={"scope", "vocabulary", "initializer_range"})
 
     def _model(self, config: Any, *, prefix: int, suffix: int) -> MaskedLanguageModel:
+        import torch
         from transformers import AutoModelForMaskedLM
+
+        from raykd.layers.checkpoint import quietly
+        from raykd.layers.encoder import MaskedLanguageModel
 
         with quietly():
             model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)

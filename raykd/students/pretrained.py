@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.layers.hf_classifier import classifier, rebuilt
 from raykd.layers.hf_config import HFConfig
 
 if TYPE_CHECKING:
@@ -56,10 +55,14 @@ class PretrainedStudent(CheckpointStudent):
         Raises:
             StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
         """
+        from raykd.layers.hf_classifier import classifier
+
         return classifier(self, tag_set, unit, pools=unit == "sentence", kept=kept)
 
     def rebuild(
         self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
     ) -> HFTagger:
         """The tagger of an `architecture` that `HFTagger.architecture` gave, without the checkpoint and its weights."""
+        from raykd.layers.hf_classifier import rebuilt
+
         return rebuilt(self, architecture, tag_set, unit, pools=unit == "sentence")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from raykd.layers.hf_masked_lm import masked_language_model, rebuilt_masked_lm
 from raykd.students.pretrained import CheckpointStudent
 
 if TYPE_CHECKING:
@@ -40,10 +39,14 @@ class PretrainedEncoderStudent(CheckpointStudent):
         Raises:
             StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
         """
+        from raykd.layers.hf_masked_lm import masked_language_model
+
         return masked_language_model(self, trained=True, pieces=vocabulary_size, kept=kept)
 
     def rebuild(
         self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
     ) -> MaskedLanguageModel:
         """The model of an `architecture` that `MaskedLanguageModel.architecture` gave."""
+        from raykd.layers.hf_masked_lm import rebuilt_masked_lm
+
         return rebuilt_masked_lm(self, architecture)

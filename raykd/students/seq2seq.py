@@ -10,7 +10,6 @@ from raykd.corpora.pieces import Special
 from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
 from raykd.layers.checkpoint import weights_checksum
 from raykd.layers.hf_config import HFConfig
-from raykd.layers.hf_seq2seq import of_checkpoint, pointer_generator, rebuilt_pointer_generator
 from raykd.layers.tagger_config import Size
 from raykd.spec import Frozen
 from raykd.students.encoder import EncoderStudent
@@ -125,6 +124,8 @@ class Seq2SeqStudent(Frozen):
         Raises:
             StoreError: there is no such checkpoint, or it changed.
         """
+        from raykd.layers.hf_seq2seq import of_checkpoint, pointer_generator
+
         if self.path is not None:
             given = HFConfig(path=self.path, checksum=self.checksum, freeze=self.freeze)
             return of_checkpoint(given, tag_set, dropout=dropout, **self._decoder)
@@ -140,6 +141,8 @@ class Seq2SeqStudent(Frozen):
         self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
     ) -> PointerGenerator:
         """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint."""
+        from raykd.layers.hf_seq2seq import rebuilt_pointer_generator
+
         return rebuilt_pointer_generator(architecture, tag_set, freeze=self.freeze, **self._decoder)
 
     def shape(self) -> dict[str, Any]:

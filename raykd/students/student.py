@@ -8,7 +8,6 @@ from pydantic import field_validator, model_validator
 
 from raykd.corpora.head_codes import Encoding
 from raykd.corpora.vocabulary import WordPieceConfig
-from raykd.layers.heads import head_of
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.students.embeddings import EmbeddingsConfig, RandomEmbeddings, VectorEmbeddings
 from raykd.students.vocabulary import StudentVocabulary
@@ -95,4 +94,6 @@ class Student(TaggerConfig):
         return {**super().shape(), **self.model_dump(include=shown)}
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.heads import head_of
+
         return head_of(self.decoder, len(tag_set), tag_set.allowed_places())

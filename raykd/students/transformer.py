@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.layers import Transformer
 from raykd.layers.tagger_config import Size
 from raykd.students.student import Student, refuse_uneven_heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from raykd.layers.transformer import Transformer
 
 
 class TransformerStudent(Student):
@@ -37,6 +38,8 @@ class TransformerStudent(Student):
         return self
 
     def _encoder(self, dropout: float) -> Callable[[int], Transformer]:
+        from raykd.layers.transformer import Transformer
+
         return partial(
             Transformer,
             size=self.embedding_dim,

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from raykd.corpora.targets import LabelColumn
 from raykd.errors import CorpusError
 from raykd.forms import LabelForm
 from raykd.metrics import entity_f1, score_beside
-from raykd.structures import viterbi
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.tags import TagSet
+    from raykd.corpora.targets import LabelColumn
     from raykd.figures.results import Group, Score
-    from raykd.layers import Output
+    from raykd.layers.model import Output
 
 Labels = Sequence[Sequence[str]]
 
@@ -80,6 +79,8 @@ class LabelTask:
 
     def targets(self, table: pa.Table, *, pos: Sequence[str] = (), labels: Any = None) -> LabelColumn:
         """The labels of a corpus part; neither `pos` nor `labels` is read."""
+        from raykd.corpora.targets import LabelColumn
+
         return LabelColumn.of(table)
 
     def decode(self, gold: LabelColumn, output: Output, rows: np.ndarray) -> list[np.ndarray]:
@@ -104,6 +105,8 @@ class LabelTask:
 def best_labels(output: Output) -> list[np.ndarray]:
     """The best labelling of every sentence of a batch, among the legal ones where the output says which these are, by
     the numbers of its labels."""
+    from raykd.structures import viterbi
+
     paths_BT = viterbi(output.distribution, output.legal)[0].cpu().numpy()
     lengths_B = output.distribution.lengths_B.tolist()
     return [path[:length] for path, length in zip(paths_BT, lengths_B, strict=True)]

@@ -14,21 +14,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import torch
 
-from raykd.corpora.masking import MaskedPieces, MaskedText
 from raykd.forms import PIECES, LabelForm
 from raykd.metrics import score_beside
-from raykd.structures import chunked_scores
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.encoding import EncodedText
+    from raykd.corpora.masking import MaskedPieces, MaskedText
     from raykd.corpora.pieces import Vocabulary
     from raykd.figures.results import Group, Score
-    from raykd.layers import Output
+    from raykd.layers.model import Output
 
 
 class Guess(NamedTuple):
@@ -63,11 +61,17 @@ class MaskedLMTask:
 
         Raises ValueError where the vocabulary has no mask.
         """
+        from raykd.corpora.masking import MaskedPieces, MaskedText
+
         hidden = MaskedText(text, vocabulary.special, vocabulary.size)
         return hidden, MaskedPieces(hidden)
 
     def decode(self, gold: MaskedPieces, output: Output, rows: np.ndarray) -> list[Guess]:
         """How probable the hidden pieces of the sentences at `rows` are."""
+        import torch
+
+        from raykd.structures import chunked_scores
+
         chain: Any = output.distribution
         gold_BM = gold.gather(rows).tags_BT.to(chain.device)
         guesses = [_guess(*pair) for pair in chunked_scores(chain, gold_BM)]

@@ -14,25 +14,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import torch
 
 from raykd.corpora.head_codes import NONE, READ_POS, Encoding, TreeLabels, encoded_part
-from raykd.corpora.tree_targets import TreeColumn
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms import TREE, LabelForm
 from raykd.metrics import score_beside
 from raykd.metrics.attachment import Punctuation, attachment, is_punctuation
-from raykd.structures import Arcs, Chain, are_trees, best_trees
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.corpora.corpus import Corpus
     from raykd.corpora.tags import TagSet
+    from raykd.corpora.tree_targets import TreeColumn
     from raykd.figures.results import Group, Score
-    from raykd.layers import Output
+    from raykd.layers.model import Output
+    from raykd.structures import Chain
 
 PUNCT = "PUNCT"
 """The part of speech of punctuation in Universal Dependencies."""
@@ -101,6 +99,8 @@ class ParsingTask:
     def targets(self, table: pa.Table, *, pos: Sequence[str], labels: TagSet | TreeLabels) -> TreeColumn:
         """The trees of a corpus part; `pos` are the names of the corpus' parts of speech, `labels` what a model
         predicts: a student its own, a parser the corpus' relations."""
+        from raykd.corpora.tree_targets import TreeColumn
+
         return TreeColumn.of(table, pos, labels)
 
     def unlabelled(
@@ -139,6 +139,9 @@ class ParsingTask:
         Each word's best head is taken where these are a tree with one root. Else it is the tree whose heads score best
         (`best_trees`).
         """
+        from raykd.structures import Chain
+        from raykd.structures.labelled_arcs import LabelledArcs
+
         given: Any = output.distribution
         chain = Chain(given.emissions_BTY.cpu(), given.lengths_B.cpu())
         if isinstance(gold.labels, TreeLabels):
@@ -177,6 +180,10 @@ class ParsingTask:
 
 def _of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) -> list[Parse]:
     """The trees that a student's labels say; a head counts by the best label that means it."""
+    import torch
+
+    from raykd.structures.labelled_arcs import NEVER
+
     scores_BTY = chain.emissions_BTY.log_softmax(2).numpy()
     by_code = np.argsort(labels.codes_Y, kind="stable")
     starts_C = np.searchsorted(labels.codes_Y[by_code], np.arange(labels.codes_Y.max() + 1))
@@ -195,9 +202,11 @@ def _of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) -> list[
 
 def _trees(scores_BTH: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
     """The best head of each word by itself, and those of the best tree [B, T]."""
+    from raykd.structures import Arcs, are_trees, best_trees
+
     arcs = Arcs(scores_BTH, lengths_B)
     best_BT = arcs.possible().argmax(2)
-    heads_BT, others = best_BT.clone(), torch.nonzero(~are_trees(arcs, best_BT))[:, 0]
+    heads_BT, others = best_BT.clone(), (~are_trees(arcs, best_BT)).nonzero()[:, 0]
     if len(others):
         heads_BT[others] = best_trees(Arcs(scores_BTH[others], lengths_B[others]))[0]
     return best_BT, heads_BT

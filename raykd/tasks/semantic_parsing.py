@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from raykd.corpora.semantic_trees import steps_of_slots, tree_of, written
-from raykd.corpora.step_targets import StepColumn
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, LabelForm
 from raykd.metrics import score_beside
@@ -26,9 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from raykd.corpora.corpus import Corpus
+    from raykd.corpora.step_targets import StepColumn
     from raykd.corpora.tags import TagSet
     from raykd.figures.results import Group, Score
-    from raykd.layers import Output
+    from raykd.layers.model import Output
 
 BESIDE: Mapping[str, Callable[[Sequence[Parse], Sequence[Parse]], float]] = MappingProxyType(
     {"intent_accuracy": root_accuracy, "well_formed": well_formed}
@@ -62,6 +62,8 @@ class SemanticParsingTask:
 
     def targets(self, table: pa.Table, *, pos: Sequence[str] = (), labels: TagSet) -> StepColumn:
         """The trees of a corpus part; `labels` are the corpus' tags, `pos` is not read."""
+        from raykd.corpora.step_targets import StepColumn
+
         return StepColumn.of(table, labels)
 
     def decode(self, gold: StepColumn, output: Output, rows: np.ndarray) -> list[np.ndarray]:

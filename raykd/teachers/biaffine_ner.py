@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.layers import BiaffineHead
 from raykd.layers.tagger_config import Size
-from raykd.structures import SpanTags
 from raykd.teachers.bilstm_teacher import BiLSTMTeacher
 
 if TYPE_CHECKING:
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raykd.corpora.tags import TagSet
+    from raykd.structures import SpanTags
 
 
 class BiaffineNERTeacher(BiLSTMTeacher):
@@ -39,6 +38,8 @@ class BiaffineNERTeacher(BiLSTMTeacher):
     sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "biaffine_dim")
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.biaffine import BiaffineHead
+
         return partial(
             BiaffineHead, tags=span_tags(tag_set), size=self.biaffine_dim, dropout=self.span_dropout
         )
@@ -46,6 +47,8 @@ class BiaffineNERTeacher(BiLSTMTeacher):
 
 def span_tags(tag_set: TagSet) -> SpanTags:
     """Which number each tag of a BIOES set has; ValueError for a set of another scheme."""
+    from raykd.structures import SpanTags
+
     if tag_set.scheme != "bioes":
         raise ValueError(f"spans are spelt by BIOES tags; the tag set is {tag_set.scheme}")
     rows = (tuple(tag_set.index(f"{letter}-{label}") for label in tag_set.labels) for letter in "BIES")

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.layers.arcs import ParserHead
 from raykd.layers.optimisation import TrainingConfig
-from raykd.layers.second_order import SecondOrderParserHead
 from raykd.layers.tagger_config import Size
 from raykd.teachers.bilstm_teacher import BiLSTMTeacher
 
@@ -66,6 +64,8 @@ class BiaffineParserTeacher(ParserTeacher):
     kind: Literal["biaffine_parser"] = "biaffine_parser"
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.arcs import ParserHead
+
         return partial(
             ParserHead,
             relations=len(tag_set),
@@ -90,6 +90,8 @@ class SecondOrderParserTeacher(ParserTeacher):
     sizes: ClassVar[tuple[str, ...]] = (*ParserTeacher.sizes, "pair_dim", "iterations")
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.second_order import SecondOrderParserHead
+
         return partial(
             SecondOrderParserHead,
             relations=len(tag_set),

@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
-from raykd.layers import BiLSTM
-from raykd.layers.contextual import Context
-from raykd.layers.heads import head_of
-from raykd.layers.model import checked_layer
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.teachers.ensemble import Seeded
@@ -22,6 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raykd.corpora.tags import TagSet
+    from raykd.layers.bilstm import BiLSTM
 
 
 class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
@@ -54,6 +51,9 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
         return self.layers
 
     def hidden_size(self, layer: int) -> int:
+        from raykd.layers.frozen_inputs import Context
+        from raykd.layers.model import checked_layer
+
         if checked_layer(layer, self.layers, self.title):
             return 2 * self.hidden_dim
         spelling = 2 * self.character_hidden if self.reads_characters else 0
@@ -61,7 +61,11 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
         return self.embedding_dim + spelling + (context.output_size if context else 0)
 
     def _encoder(self, dropout: float) -> Callable[[int], BiLSTM]:
+        from raykd.layers.bilstm import BiLSTM
+
         return partial(BiLSTM, hidden=self.hidden_dim, layers=self.layers, dropout=dropout)
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.heads import head_of
+
         return head_of(self.decoder, len(tag_set), tag_set.allowed_places())

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.layers.hf_config import HFConfig
-from raykd.layers.hf_masked_lm import masked_language_model, rebuilt_masked_lm
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
 
@@ -75,6 +74,8 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it
                 has no layer that `freeze` names.
         """
+        from raykd.layers.hf_masked_lm import masked_language_model
+
         return masked_language_model(self, trained=self.fine_tune, pieces=vocabulary_size, kept=kept)
 
     def rebuild(
@@ -85,6 +86,8 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
         unit: Literal["word", "sentence"] = "word",
     ) -> MaskedLanguageModel:
         """The model of an `architecture` that `MaskedLanguageModel.architecture` gave."""
+        from raykd.layers.hf_masked_lm import rebuilt_masked_lm
+
         return rebuilt_masked_lm(self, architecture)
 
     def shape(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.layers.hf_config import HFConfig
-from raykd.layers.hf_seq2seq import of_checkpoint, rebuilt_pointer_generator
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
 
@@ -73,12 +72,16 @@ class HFSeq2SeqTeacher(HFConfig, Seeded, Duration):
         Raises:
             StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
         """
+        from raykd.layers.hf_seq2seq import of_checkpoint
+
         return of_checkpoint(self, tag_set, dropout=dropout, kept=kept, **self._decoder)
 
     def rebuild(
         self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
     ) -> PointerGenerator:
         """The model of an `architecture` that `PointerGenerator.architecture` gave."""
+        from raykd.layers.hf_seq2seq import rebuilt_pointer_generator
+
         return rebuilt_pointer_generator(architecture, tag_set, freeze=self.freeze, **self._decoder)
 
     def shape(self) -> dict[str, Any]:

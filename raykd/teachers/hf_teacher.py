@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.layers.checkpoint import refuse_unreadable
-from raykd.layers.hf_classifier import CLASSES, classifier, rebuilt
-from raykd.layers.hf_config import HFConfig
+from raykd.layers.hf_config import CLASSES, HFConfig
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:
     from raykd.corpora.tags import TagSet
-    from raykd.layers import Model
+    from raykd.layers.model import Model
 
 
 class HFTeacher(HFConfig, Seeded, Duration):
@@ -89,6 +88,8 @@ class HFTeacher(HFConfig, Seeded, Duration):
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be fine-tuned, its
                 labels do not correspond to the tags, or it has no layer that `freeze` names.
         """
+        from raykd.layers.hf_classifier import classifier
+
         own = {"pools": self.pools, "precision": self.precision, "kept": kept}
         return classifier(self, tag_set, unit, labels=self._names, **own)
 
@@ -96,6 +97,8 @@ class HFTeacher(HFConfig, Seeded, Duration):
         self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
     ) -> Model:
         """The tagger of an `architecture` that `HFTagger.architecture` gave, without the checkpoint and its weights."""
+        from raykd.layers.hf_classifier import rebuilt
+
         own = {"pools": self.pools, "precision": self.precision}
         return rebuilt(self, architecture, tag_set, unit, labels=self._names, **own)
 

@@ -29,16 +29,18 @@ from torch.nn.parallel import DistributedDataParallel
 from raykd.corpora.batching import language_sampling, worker_slice
 from raykd.errors import RunError
 from raykd.figures.results import Score
-from raykd.layers import Model
 from raykd.layers.dropout import masks_of
-from raykd.layers.optimisation import LearningRate, make_optimiser
-from raykd.objectives import Loss, Objective, losses_of
+from raykd.layers.model import Model
+from raykd.objectives import Objective
+from raykd.objectives.chunks import losses_of
+from raykd.objectives.losses import Loss
 from raykd.progress import part_of_work, report_progress
 from raykd.signals import Sizes
 from raykd.storage.store import Storage
 from raykd.structures.device import deferred, sent
 from raykd.training.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
 from raykd.training.data import Batch
+from raykd.training.learning_rate import LearningRate, make_optimiser
 from raykd.training.live import LiveTeacher, full_states
 from raykd.training.plan_length import PlanLength, StageLength
 from raykd.training.stages import TrainingPlan, labelled_share, split_held_out, train_only

@@ -18,8 +18,8 @@ from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, rows_in
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
-from raykd.layers import Model
 from raykd.layers.checkpoint import embedding_matrix
+from raykd.layers.model import Model
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.recipes.run import Run, without_place
 from raykd.recipes.vocabularies import open_vocabulary

@@ -13,7 +13,7 @@ from raykd.corpora.head_codes import TreeLabels
 from raykd.corpora.semantic_trees import tree_of, written
 from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
-from raykd.layers import Model
+from raykd.layers.model import Model
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import StoredVocabulary, vocabulary_from
 from raykd.serving.labeller import INTENT, UTTERANCE, check_pair

@@ -16,8 +16,9 @@ from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult
-from raykd.layers import Ensemble, Model, load_weights, save_weights
+from raykd.layers.ensemble import Ensemble
 from raykd.layers.hf_config import HFConfig
+from raykd.layers.model import Model, load_weights, save_weights
 from raykd.layers.optimisation import TrainingConfig
 from raykd.recipes.run import Run, validated
 from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file

@@ -12,9 +12,10 @@ from raykd.corpora.encoding import encode_text
 from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import CharacterVocabulary, count_words
 from raykd.errors import ExportError
-from raykd.layers import Ensemble, load_weights, save_weights
 from raykd.layers.contextual import parts_of
+from raykd.layers.ensemble import Ensemble
 from raykd.layers.hf_config import HFConfig
+from raykd.layers.model import load_weights, save_weights
 from raykd.needs import INSIDE, LIVE
 from raykd.signals import SIGNALS
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi

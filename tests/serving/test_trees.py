@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
 from raykd.corpora.head_codes import ENCODINGS, TreeLabels, encoded
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.serving import labeller
 from raykd.serving.labeller.trees import NEVER, best_tree, is_tree
 from raykd.structures import Chain

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from raykd.corpora.conversion import TREES
 from raykd.corpora.head_codes import ENCODINGS, NONE, TreeLabels, encoded
 from raykd.corpora.tags import TagSet
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.structures import Arcs, Chain
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 from raykd.tasks.parsing import PARSING, Parse

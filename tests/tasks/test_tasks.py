@@ -10,7 +10,7 @@ import torch
 
 from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.structures import Chain
 from raykd.tasks import TASKS
 from tests.oracles.chains import enumerate_chain

@@ -3,7 +3,7 @@ import torch
 from pydantic import ValidationError
 
 from raykd.corpora.tags import TagSet
-from raykd.layers import Ensemble
+from raykd.layers.ensemble import Ensemble
 from raykd.structures.labelled_arcs import LabelledArcs
 from raykd.teachers import BiaffineParserTeacher, SecondOrderParserTeacher
 from tests.layers.batches import CHARACTERS, PIECES, make_batch

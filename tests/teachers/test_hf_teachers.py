@@ -17,7 +17,7 @@ from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.tags import TagSet
 from raykd.deploy.deployed import Session, deployed
 from raykd.errors import StoreError
-from raykd.layers import load_weights, save_weights
+from raykd.layers.model import load_weights, save_weights
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
 from raykd.training.label_sets import legal_transitions

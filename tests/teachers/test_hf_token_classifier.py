@@ -7,9 +7,9 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from raykd.corpora.tags import TagSet
 from raykd.errors import ExportError, StoreError
-from raykd.layers import load_weights, save_weights
 from raykd.layers.checkpoint import weights_checksum
 from raykd.layers.label_map import match_labels
+from raykd.layers.model import load_weights, save_weights
 from raykd.structures import token_marginals
 from raykd.teachers import HFTokenClassifierTeacher
 from tests.layers.batches import make_batch

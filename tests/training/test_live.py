@@ -187,7 +187,7 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
         load_tagger(ready.storage.child("teachers", run.sources[0].teacher_id).uri).model.model,
         student.model,
     )
-    projections = loss.losses[2].projections
+    projections = loss.losses[2].own
     for b, row in enumerate(rows):
         read, length = part.text.gather(np.array([row])), int(batch.text.piece_lengths_B[b])
         with torch.no_grad():
