@@ -14,7 +14,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from raykd.corpora.column_files import Layout, cut_at_spaces, cut_at_tabs, row_faults, sentence_rows
 from raykd.corpora.files import BrokenLine
@@ -24,6 +24,7 @@ from raykd.corpora.tags import INTENT, ReadScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.forms import STEPS, UTTERANCES, LabelForm
 from raykd.metrics.bioes import OUTSIDE
 from raykd.serving.labeller import UTTERANCE
 
@@ -43,6 +44,7 @@ Rows = Iterator[Row | tuple[CorpusError, ...]]
 class UtteranceSource(TextConfig):
     """Utterances with their intents and slots."""
 
+    forms: ClassVar[tuple[LabelForm, ...]] = (UTTERANCES, STEPS)
     source: Literal["atis", "xsid", "multiatis"]
     scheme: Literal["iob2"] = "iob2"
     spoken: bool = False

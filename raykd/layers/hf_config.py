@@ -40,6 +40,7 @@ class HFConfig(Frozen):
     """What is not trained: `embeddings`, and layers of the encoder by their numbers, from 1."""
     checksum: str | None = None
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
+    shows_pieces: ClassVar[bool] = True
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
     decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raykd.layers.tagger_config import Size
-from raykd.students.student import Student
+from raykd.students.tagger_student import TaggerStudent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from raykd.layers.bilstm import BiLSTM
 
 
-class BiLSTMStudent(Student):
+class BiLSTMStudent(TaggerStudent):
     """Embedded pieces through a BiLSTM to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, §3).
 
     With a word vocabulary and characters it is the student of Wang et al., ACL 2021, §4.1.

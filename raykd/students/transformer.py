@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.layers.tagger_config import Size
-from raykd.students.student import Student, refuse_uneven_heads
+from raykd.students.student import refuse_uneven_heads
+from raykd.students.tagger_student import TaggerStudent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from raykd.layers.transformer import Transformer
 
 
-class TransformerStudent(Student):
+class TransformerStudent(TaggerStudent):
     """Embedded pieces through a small Transformer to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, Table 15).
 
     Its state of a sentence is the mean over the pieces.

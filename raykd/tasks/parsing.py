@@ -68,6 +68,11 @@ class ParsingTask:
     structure: ClassVar[Literal["labels", "trees"]] = "trees"
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language", "heads", "pos")
 
+    @property
+    def reads_gold_pos(self) -> bool:
+        """Whether words are left out by their gold parts of speech."""
+        return self.punctuation == "by_tag"
+
     def check(self, corpus: Corpus, where: str) -> None:
         """Raise CorpusError where a corpus, read from `where`, has no trees, or does not say what punctuation is."""
         if not corpus.pos:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from raykd.forms import SPANS, LabelForm
 from raykd.layers.tagger_config import Size
 from raykd.teachers.bilstm_teacher import BiLSTMTeacher
 
@@ -33,6 +34,8 @@ class BiaffineNERTeacher(BiLSTMTeacher):
     """Components of a word's vector as first and as last word of an entity."""
     span_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
     """Dropout of these vectors."""
+    forms: ClassVar[tuple[LabelForm, ...]] = (SPANS,)
+    export_obstacle: ClassVar[str] = "finds spans"
     own_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]] = "spans"
     sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "biaffine_dim")

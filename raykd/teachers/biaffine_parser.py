@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from raykd.forms import TREE, LabelForm
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.tagger_config import Size
 from raykd.teachers.bilstm_teacher import BiLSTMTeacher
@@ -43,6 +44,8 @@ class ParserTeacher(BiLSTMTeacher):
     """Components of these vectors where relations are scored."""
     training: ParserTraining = ParserTraining()
     """Its dropout is 0.33 and its `loss_average` is `token` where nothing else is said."""
+    forms: ClassVar[tuple[LabelForm, ...]] = (TREE,)
+    export_obstacle: ClassVar[str] = "scores arcs"
     own_signals: ClassVar[tuple[str, ...]] = ("arcs", "relations", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]] = "arcs"
     sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "arc_dim", "relation_dim")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
+from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.teachers.ensemble import Seeded
@@ -36,6 +37,7 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     training: TrainingConfig = TrainingConfig()
+    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES)
     own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]]
     trained: ClassVar[bool] = True
@@ -43,7 +45,6 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
 
     @property
     def tokenizer(self) -> WordConfig | WordPieceConfig:
-        """How its text becomes pieces."""
         return self.vocabulary
 
     @property

@@ -15,6 +15,7 @@ from raykd.corpora.encoding import encode_text
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.tags import TagSet
 from raykd.errors import RunError, SignalError, StoreError
+from raykd.layers.model_config import BuildInputs
 from raykd.objectives import Mix, Part
 from raykd.objectives.attention import Attention
 from raykd.objectives.hidden_states import HiddenStates
@@ -296,7 +297,7 @@ def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
     tags, sizes = TagSet.flat(["good", "bad"]), {"teacher": 16, "student": 24}
     teacher, student = (
         PretrainedStudent(path=make_checkpoint(tmp_path / name, head="sequence", longest=longest)).build(
-            tag_set=tags, unit="sentence"
+            BuildInputs(tag_set=tags, unit="sentence")
         )
         for name, longest in sizes.items()
     )
