@@ -46,7 +46,7 @@ from raykd.cluster.scaling import (
 from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.tags import TagSet
+from raykd.forms import SPANS
 from raykd.layers import Model
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.precompute.latency import PIECES, synthetic_batch
@@ -54,7 +54,7 @@ from raykd.precompute.processor import processor
 from raykd.recipes.vocabularies import StoredVocabulary
 from raykd.students import BiLSTMStudent
 
-TAGS = TagSet.of_types(["LOC", "ORG", "PER"])
+TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
 WORKERS, GBITS = (2, 4, 8, 16, 32, 64), (10.0, 25.0, 100.0)
 SENTENCES = (8, 32, 128, 512)
 """Of the batches by which a step is measured, each of `PIECES` tokens."""

@@ -94,8 +94,8 @@ def evaluate(
         _refuse_other_tasks(models, tagger)
         text = read_labelled(
             [_file(each, language) for each in files],
-            unit=task.unit, scheme="flat" if task.scheme == "flat" else "auto", labels=models[0].known,
-            settings=_tree_settings(models[0], tagger) if task.structure == "trees" else {}, overrides=set_ or (),
+            unit=task.unit, scheme=task.form.file_scheme, labels=models[0].known,
+            settings=_tree_settings(models[0], tagger) if task.form.reads_heads else {}, overrides=set_ or (),
         )  # fmt: skip
         total = f"{len(text.sentences):,}"
         found = [
@@ -118,7 +118,7 @@ def evaluate(
 def _refuse_other_tasks(models: Sequence[LoadedExport], tagger: LoadedExport | None) -> None:
     """Raise StoreError where some models parse and others do not, or a tagger has no effect."""
     for model in models:
-        if model.task.structure != models[0].task.structure:
+        if model.task.form.reads_heads != models[0].task.form.reads_heads:
             problem = f"it is of task {model.task.name!r}, and {models[0].folder} of {models[0].task.name!r}"
             raise StoreError(str(model.folder), problem, "give models that predict the same to --against")
     if tagger is not None and not any(model.reads_pos for model in models):
@@ -175,7 +175,7 @@ def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> 
 
 def _words(text: LabelledText) -> int:
     """How many words the files have."""
-    return sum(map(len, text.sentences)) - (text.scheme == "utterance") * len(text.sentences)
+    return sum(map(len, text.sentences)) - text.form.words_in_front * len(text.sentences)
 
 
 def _beside(found: Evaluated) -> str:

@@ -40,7 +40,7 @@ def init(
     found = detect(folder)
     languages = ", ".join(found.settings["languages"])
     stdout.print(f"init: reading {languages} from {folder}", highlight=False, soft_wrap=True)
-    if task is not None and found.tree_settings and TASKS.get(task, TASKS["pos"]).structure == "trees":
+    if task is not None and found.tree_settings and TASKS.get(task, TASKS["pos"]).form.reads_heads:
         found = found.with_trees()
     found, corpus = _read(found)
     figures = describe(corpus)

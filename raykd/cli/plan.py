@@ -206,7 +206,7 @@ def _live(sweep: Sweep) -> Iterator[str]:
         for teacher in each.preparation.teachers if names else ():
             batch = labelling_ms(sweep, teacher.run)
             # Timed is how it generates trees; in the training step it is given their steps.
-            about = "at most" if TASKS[teacher.run.task].structure == "steps" else "about"
+            about = "at most" if TASKS[teacher.run.task].form.generates else "about"
             yield (
                 f"in the training step: {names}: {teacher.name} reads each batch, {about} {batch:.0f} ms for 32 "
                 "sentences; nothing of it is stored"

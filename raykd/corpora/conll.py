@@ -24,9 +24,9 @@ from raykd.corpora.column_files import (
 )
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
-from raykd.corpora.tags import TagSet, from_bioes
 from raykd.corpora.text_files import read_text_files
 from raykd.errors import CorpusError
+from raykd.forms import TagSet
 from raykd.spec import Frozen
 
 
@@ -102,7 +102,7 @@ def conll_text(table: pa.Table, tag_set: TagSet) -> str:
             blocks.append("".join(f"{token}\n" for token in tokens))
             continue
         tags = [tag_set.tags[number] for number in numbers]
-        written = from_bioes(tags, "iob2") if tag_set.scheme == "bioes" else tags
+        written = tag_set.form.write(tags, tag_set.form.reads[0])
         blocks.append("".join(f"{token}\t{tag}\n" for token, tag in zip(tokens, written, strict=True)))
     return "".join(f"{block}\n" for block in blocks)
 

@@ -26,11 +26,11 @@ from raykd.corpora.files import BrokenLine
 from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, refuse_unknown_languages
-from raykd.corpora.tags import FileScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.corpora.trees import read_heads
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.forms.tag_schemes import FileScheme
 
 Pos = Literal["upos", "xpos"]
 Column = Literal["upos", "xpos", "deprel"]

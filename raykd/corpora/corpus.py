@@ -25,8 +25,8 @@ from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tag_faults import without_unknown_tags
-from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
+from raykd.forms import TagSet, labels_from
 from raykd.identity import identity
 from raykd.progress import part_of_work
 from raykd.storage.digests import compare, path_sha256
@@ -214,7 +214,8 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
 
 
 def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
-    tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
+    tag_set = labels_from(manifest["tag_set"])
+    assert isinstance(tag_set, TagSet)
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
     return Corpus(
         tag_set, tuple(manifest["languages"]), parts, CorpusReport.from_plain(manifest["report"]),
@@ -225,7 +226,7 @@ def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
 def _plain_kind(corpus: Corpus) -> dict[str, Any]:
     """Its labels and what they belong to, its parts of speech, and the languages outside of its means."""
     return {
-        "tag_set": {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)},
+        "tag_set": corpus.tag_set.to_plain(),
         "unit": corpus.unit,
         "pos": list(corpus.pos),
         "outside_mean": list(corpus.outside_mean),

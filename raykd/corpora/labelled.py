@@ -30,9 +30,11 @@ from raykd.corpora.pool import read_pool
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Unit
 from raykd.corpora.tag_faults import without_unknown_tags
-from raykd.corpora.tags import FileScheme
 from raykd.corpora.utterances import PARSERS as UTTERANCES
 from raykd.errors import Fault, SpecError
+from raykd.forms import LabelForm
+from raykd.forms.form import Labelled
+from raykd.forms.tag_schemes import FileScheme
 from raykd.spec import Document, Frozen, check, overridden
 from raykd.storage.store import Storage
 
@@ -65,8 +67,8 @@ class LabelledText:
     origins: Sequence[tuple[str, int | None]]
     """The file and the line of each sentence's first word, from 1."""
     unit: Unit
-    scheme: str
-    """`bioes`, `flat`, or `utterance`: the first word stands for the whole of it, and its tag is the intent."""
+    form: LabelForm
+    """What the labels look like."""
     repairs: int
     """Tags that were not valid in the files' scheme as they stood."""
     skipped: int
@@ -77,6 +79,11 @@ class LabelledText:
     """Of each sentence of a treebank, 0 for the root; its labels are relations then. Empty where there are no trees."""
     pos: Sequence[Sequence[str] | None] = ()
     """Parts of speech of each sentence of a treebank; None where they are not known."""
+
+    def sentence(self, row: int) -> Labelled:
+        """The sentence at `row` with its labels."""
+        heads, pos = (own[row] if own else None for own in (self.heads, self.pos))
+        return Labelled(self.sentences[row], self.labels[row], self.unit, heads, pos)
 
 
 class _File(Frozen):
@@ -132,7 +139,7 @@ def read_labelled(
         table["language"].to_pylist(),
         origins,
         converted.unit,
-        names.scheme,
+        names.form,
         sum(converted.repairs["test"].values()),
         sum(sum(own.values()) for own in faults.skipped.counts.values()),
         [_in_words(file, config) for file, config in zip(files, configs, strict=True)],

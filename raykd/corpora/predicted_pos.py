@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from raykd.corpora.source import Pattern, SourceConfig, for_language
 from raykd.errors import CorpusError
+from raykd.forms.tree.codes import with_universal
 from raykd.serving.labeller import CARD, FLOAT32, LABELS, VOCABULARY, WEIGHTS, Labeller, LabellerError, load
 from raykd.spec import Frozen
 from raykd.storage.digests import compare, path_sha256
@@ -21,9 +22,6 @@ from raykd.storage.digests import compare, path_sha256
 TASK = "pos"
 READ = (FLOAT32, LABELS, VOCABULARY, WEIGHTS)
 """The files of a model that decide what it predicts."""
-_UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
-UPOS = frozenset(_UPOS.split())
-"""The parts of speech of Universal Dependencies."""
 HINT = "set corpus.predicted_pos.model to a folder that raykd export wrote of a student of task pos"
 Counts = dict[str, dict[str, int]]
 """Part → language → number."""
@@ -51,13 +49,6 @@ class PredictedPos(Frozen):
     def in_words(self) -> str:
         """The models, as the file names them."""
         return self.model if isinstance(self.model, str) else ", ".join(dict.fromkeys(self.model.values()))
-
-
-def with_universal(known: Iterable[str]) -> tuple[str, ...]:
-    """The parts of speech of a treebank, and where all of these are universal ones (UPOS), the others of them: one of
-    several languages has some that a treebank does not."""
-    own = tuple(known)
-    return (*own, *sorted(UPOS.difference(own))) if UPOS.issuperset(own) else own
 
 
 def predicted_pos_of(config: SourceConfig) -> PredictedPos | None:

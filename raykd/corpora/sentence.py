@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from raykd.errors import CorpusError
-from raykd.serving.labeller import SEPARATOR, UTTERANCE
+from raykd.forms.marks import UTTERANCE
+from raykd.serving.labeller import SEPARATOR
 
 Unit = Literal["word", "sentence"]
 """What one tag belongs to: each word, or the whole sentence (text classification)."""

@@ -16,7 +16,7 @@ from raykd.layers.label_map import match_labels
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers.hf_config import HFConfig
 
 Unit = Literal["word", "sentence"]

@@ -11,7 +11,7 @@ from raykd.objectives.layer_map import LayerMap, inside_sentences, of_layer
 from raykd.objectives.protocol import Loss, Losses
 
 if TYPE_CHECKING:
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers import Output
     from raykd.signals import Sizes, TeacherBatch
 

@@ -18,7 +18,7 @@ from raykd.structures import Mixture, log_partition, score
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers import Output
     from raykd.signals import TeacherBatch
     from raykd.structures import Chain, Spans

@@ -20,7 +20,7 @@ from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers import Output
 
 Anneal = Literal["none", "falling", "rising"]

@@ -20,7 +20,7 @@ from raykd.structures import Chain, Moments, tempered_moments
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers import Output
     from raykd.signals import Need
 

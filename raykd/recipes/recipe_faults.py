@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from raykd.corpora.head_codes import READ_POS
 from raykd.corpora.predicted_pos import predicted_pos_of
 from raykd.corpora.utterances import PARSERS
+from raykd.forms.tree.codes import READ_POS
 from raykd.layers.optimisation import Duration, TrainingConfig, with_an_end
 from raykd.needs import missing
 from raykd.objectives import Mix
@@ -228,10 +228,8 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if task.pairs and recipe.teachers.kind == "hf_token_classifier":
         message = "it reads one text at a time, and a pair has two; use 'hf_sequence_classifier'"
         faults.append((("teachers", "kind"), message))
-    if recipe.teachers.decoder == "spans" and task.scheme != "bioes":
-        message = (
-            f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {task.scheme}"
-        )
+    if recipe.teachers.decoder == "spans" and not task.form.bioes:
+        message = f"{recipe.teachers.kind!r} finds spans, and the tags of task {recipe.task!r} are {task.form.scheme}"
         faults.append((("teachers", "kind"), f"{message}; use 'bilstm_crf' or 'bilstm_maxent'"))
     if recipe.teachers.kind == "hf_sequence_classifier" and task.unit != "sentence":
         message = f"it labels sentences, and task {recipe.task!r} labels words; use 'hf_token_classifier'"
@@ -249,7 +247,7 @@ def _task_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 def _utterance_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """Intents and slots, or trees of them, without a source that has them, and the other way round."""
     schemes = {recipe.corpus.scheme_of(language) for language in recipe.corpus.languages}
-    wanted, source = recipe.labels.scheme, f"source {recipe.corpus.source!r}"
+    wanted, source = recipe.labels.form.scheme, f"source {recipe.corpus.source!r}"
     if wanted == "parse":
         if schemes & {"parse", "utterance"}:
             return []
@@ -278,7 +276,7 @@ def _pair_fault(recipe: Recipe) -> tuple[KeyPath, str]:
 
 def _tree_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """Trees without a parser that teaches them, and parsers without trees."""
-    trees, parser = recipe.labels.structure == "trees", recipe.teachers.decoder == "arcs"
+    trees, parser = recipe.labels.form.reads_heads, recipe.teachers.decoder == "arcs"
     if not trees:
         message = (
             f"{recipe.teachers.kind!r} parses, and task {recipe.task!r} predicts no trees; set task: parsing"
@@ -320,7 +318,7 @@ def _pos_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 
 def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """Language models without a student or a vocabulary that can be one, and the other way round."""
-    pretrains, kind = recipe.labels.structure == "pieces", recipe.student.kind
+    pretrains, kind = recipe.labels.form.hides_pieces, recipe.student.kind
     if not pretrains and recipe.teachers.kind == "hf_masked_lm":
         message = f"'hf_masked_lm' predicts pieces, and task {recipe.task!r} predicts labels"
         return [(("teachers", "kind"), f"{message}; set task: masked_lm, or another kind of teacher")]
@@ -356,7 +354,7 @@ def _language_model_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 
 def _generation_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """Trees that are generated step by step without a student that does it, and the other way round."""
-    generates, seq2seq = recipe.labels.structure == "steps", recipe.student.kind == "seq2seq"
+    generates, seq2seq = recipe.labels.form.generates, recipe.student.kind == "seq2seq"
     if not generates:
         message = f"generates trees of intents and slots, and task {recipe.task!r} predicts none"
         hint = "set task: semantic_parsing, or "

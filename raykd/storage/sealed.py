@@ -20,7 +20,7 @@ OTHER_VERSION = "use the raykd that wrote it, or another store"
 SEAL = "sha256"
 """The key of a JSON file's checksum, over the canonical form of its other keys."""
 
-STORE_FORMAT = 1
+STORE_FORMAT = 2
 """The format of a store's parts. Raise it with any change after which older parts cannot be read or mean another thing:
 a store of another format is refused, and nothing reads it or renames its keys."""
 

@@ -19,7 +19,7 @@ from raykd.students.vocabulary import StudentVocabulary
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
 
 
 class EncoderStudent(Frozen):

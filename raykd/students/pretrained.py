@@ -12,7 +12,7 @@ from raykd.layers.hf_config import HFConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers.hf_tagger import HFTagger
 
 

@@ -10,7 +10,7 @@ from raykd.students.pretrained import CheckpointStudent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers.encoder import MaskedLanguageModel
 
 

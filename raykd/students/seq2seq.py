@@ -19,7 +19,7 @@ from raykd.students.vocabulary import StudentVocabulary
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers.pointer_generator import PointerGenerator
 
 DRAWN = ("embedding_dim", "layers", "heads", "feed_forward_dim", "positions", "architecture")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from raykd.corpora.head_codes import Encoding
 from raykd.corpora.vocabulary import WordPieceConfig
+from raykd.forms.tree.codes import Encoding
 from raykd.layers.heads import head_of
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.students.embeddings import EmbeddingsConfig, RandomEmbeddings, VectorEmbeddings
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
 
 
 def refuse_uneven_heads(embedding_dim: int, heads: int) -> None:

@@ -19,6 +19,7 @@ from raykd.corpora.corpus import open_corpus
 from raykd.corpora.stored_sources import read_note
 from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.figures.results import Cost, RunResult
+from raykd.forms import labels_from
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import vocabulary_from
 from raykd.storage.cache import fresh_copies
@@ -50,7 +51,6 @@ from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.training.checkpoint import read_checkpoint
 from raykd.training.embeddings import open_embeddings
 from raykd.training.encoded import open_encoded
-from raykd.training.label_sets import labels_from
 from raykd.training.models import check_weights, is_trained
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 

@@ -172,7 +172,7 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
 def _models_s(sweep: Sweep) -> float:
     """The students of the front as models in MLflow, as far as they can be foreseen; where no trial is left, MLflow has
     them."""
-    logged = sweep.file.tracking.models == "front" and sweep.file.labels.structure != "pieces"
+    logged = sweep.file.tracking.models == "front" and sweep.file.labels.form.labels_text
     left = max(0, sweep.trials - len(sweep.earlier()))
     return MODEL_S * min(FRONT, left) if logged else 0.0
 

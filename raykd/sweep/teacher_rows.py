@@ -33,7 +33,7 @@ def refuse_unlearnt(sweep: Sweep, listener: Listener) -> None:
         UnlearntError: no teacher learnt anything, and dev has enough labels to tell.
     """
     teachers_are_read = any(each.needs or each.live for each in sweep.preparations.values())
-    if not teachers_are_read or sweep.file.labels.structure == "pieces":
+    if not teachers_are_read or sweep.file.labels.form.hides_pieces:
         return
     rows = [row for row in teacher_rows(sweep, costs=False) if row.unlearnt]
     if not rows:
@@ -82,7 +82,7 @@ def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
         for each in sweep.preparations.values()
     ]
     # What a masked language model predicts is no label of the corpus.
-    hidden = sweep.file.labels.structure == "pieces"
+    hidden = sweep.file.labels.form.hides_pieces
     dev_labels = None if hidden else min(sum(labels.values()) for labels in counts["dev"].values())
     sweep.records.save_teachers(rows, dev_labels=dev_labels, training=training)
     for teacher in (each for row in rows for each in (row, *row.members)):

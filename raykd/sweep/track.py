@@ -108,7 +108,7 @@ def publish(
         tracker.log_file(name, data)
     tracker.describe(table)
     # What pretrains is no model that labels; its checkpoint is what raykd export writes.
-    if sweep.file.tracking.models == "front" and front and sweep.file.labels.structure != "pieces":
+    if sweep.file.tracking.models == "front" and front and sweep.file.labels.form.labels_text:
         why = {ship.number: verdict} if ship else {}
         # A student on labels alone may be the one to ship; baselines stand beside the front.
         models = front if ship is None or ship.number in {trial.number for trial in front} else [*front, ship]

@@ -14,7 +14,7 @@ from raykd.teachers.ensemble import Seeded
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers.pointer_generator import PointerGenerator
 
 

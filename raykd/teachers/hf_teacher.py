@@ -14,7 +14,7 @@ from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers import Model
 
 

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 import raykd
-from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult
+from raykd.forms import FLAT
 from raykd.precompute.open_teacher import load_teacher
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
@@ -245,7 +245,7 @@ def test_what_is_no_list_of_sentences_is_refused(folder):
 
 
 def test_one_label_per_sentence():
-    tag_set = TagSet.flat(["bad", "good"])
+    tag_set = FLAT.tag_set(["bad", "good"])
     pieces = WordVocabulary.build(SENTENCE)
     model = BiLSTMStudent(embedding_dim=4, hidden_dim=3, decoder="maxent").build(
         vocabulary_size=pieces.size, tag_set=tag_set, unit="sentence"

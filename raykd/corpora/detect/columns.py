@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from raykd.corpora.predicted_pos import UPOS
+from raykd.forms.tree.codes import UPOS
 
 Kind = Literal["index", "words", "spans", "runs", "flat", "sentence", "constant", "other"]
 Rows = list[list[str]]

@@ -9,7 +9,7 @@ from itertools import groupby
 from raykd.corpora.column_files import cut_at_tabs
 from raykd.corpora.detect.columns import ALMOST
 from raykd.corpora.detect.seen import Seen, Unclear
-from raykd.corpora.tags import has_span_form
+from raykd.forms.tag_schemes import has_span_form
 from raykd.metrics.bioes import OUTSIDE
 
 ATIS = re.compile(r"BOS .* EOS\t *\S+( \S+)+ *")

@@ -14,19 +14,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
-
-from raykd.corpora.predicted_pos import with_universal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
+UPOS = frozenset(_UPOS.split())
+"""The parts of speech of Universal Dependencies."""
 ROOT = "ROOT"
 ANY = ""
 SEPARATOR = "@"
 NUMBER = re.compile(r"[+-][0-9]+")
+SCHEME = "heads"
+"""What stored labels call them."""
 NONE = -1
 """In the place of a code or a head: there is none."""
 
@@ -61,6 +64,13 @@ def relative_pos(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarra
         [np.full((batch, words, 1), root), np.broadcast_to(marks_BT[:, None], (batch, words, words))], 2
     )
     return rooted_BTH, marks_BTH
+
+
+def with_universal(known: Iterable[str]) -> tuple[str, ...]:
+    """The parts of speech of a treebank, and where all of these are universal ones (UPOS), the others of them: one of
+    several languages has some that a treebank does not."""
+    own = tuple(known)
+    return (*own, *sorted(UPOS.difference(own))) if UPOS.issuperset(own) else own
 
 
 Encoding = Literal["relative_pos", "relative_position"]
@@ -102,8 +112,15 @@ class TreeLabels:
     def __len__(self) -> int:
         return len(self.tags)
 
+    def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
+        """The labels of these numbers."""
+        return [self.tags[number] for number in numbers]
+
     def allowed_places(self) -> None:
         """Every word may have any of them."""
+
+    def legal(self) -> None:
+        """Any label may follow any other."""
 
     @classmethod
     def of(
@@ -127,7 +144,7 @@ class TreeLabels:
     def to_plain(self) -> dict[str, Any]:
         """JSON-able form."""
         return {
-            "encoding": self.encoding, "tags": list(self.tags), "pos": list(self.pos),
+            "scheme": SCHEME, "encoding": self.encoding, "tags": list(self.tags), "pos": list(self.pos),
             "relations": list(self.relations),
         }  # fmt: skip
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.targets import LabelColumn
+from raykd.forms.targets import LabelColumn
 
 NAMES = ("O", "A", "B", "C")
 # Lists of tags as a corpus holds them: one number per word, exactly one per sentence, null where unlabelled.

@@ -10,17 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
-from raykd.corpora.head_codes import ENCODINGS, NONE, TreeLabels, encoded
-from raykd.corpora.tags import TagSet
+from raykd.forms import FLAT, TREE
+from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, encoded
+from raykd.forms.tree.parses import Parse
 from raykd.layers import Output
 from raykd.structures import Arcs, Chain
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
-from raykd.tasks.parsing import PARSING, Parse
 from tests.oracles.trees import is_dependency_tree
 
 POS = ("NOUN", "VERB")
-RELATIONS = TagSet.flat(["nsubj", "obj", "root"])
-TASK = PARSING["parsing"]
+RELATIONS = FLAT.tag_set(["nsubj", "obj", "root"])
 
 
 def columns(lengths, labels, pos):
@@ -28,7 +27,7 @@ def columns(lengths, labels, pos):
         {"tokens": ["w"] * length, "tags": None, "language": "en", "heads": None, "pos": own[:length]}
         for length, own in zip(lengths, pos, strict=True)
     ]
-    return TASK.targets(pa.Table.from_pylist(rows, schema=TREES), pos=POS, labels=labels)
+    return TREE.targets(pa.Table.from_pylist(rows, schema=TREES), pos=POS, labels=labels)
 
 
 def best_tree(scores_TH) -> tuple[int, ...]:
@@ -48,7 +47,7 @@ def test_a_parsers_tree_is_its_best_one_with_the_best_relations(lengths, seed):
     arcs = torch.where(possible, scores, NEVER).log_softmax(2)
     chain = LabelledArcs(arcs, relations, lengths_B).chain()
     column = columns(lengths, RELATIONS, [[0] * time] * len(lengths))
-    found = TASK.decode(column, Output(chain), np.arange(len(lengths)))
+    found = TREE.best(column, Output(chain), np.arange(len(lengths)))
     for b, (parse, length) in enumerate(zip(found, lengths, strict=True)):
         own = arcs[b, :length, : length + 1]
         heads = best_tree(own)
@@ -68,7 +67,7 @@ def test_a_students_tree_is_that_of_its_best_labels(encoding, data):
     column, rows = columns(lengths, labels, pos), np.arange(len(lengths))
     draw = torch.Generator().manual_seed(data.draw(st.integers(0, 2**16)))
     scores = 3 * torch.randn(len(lengths), time, len(labels), generator=draw)
-    found = TASK.decode(column, Output(Chain(scores, torch.tensor(lengths))), rows)
+    found = TREE.best(column, Output(Chain(scores, torch.tensor(lengths))), rows)
     meant = column.meant(rows)
     for b, (parse, length) in enumerate(zip(found, lengths, strict=True)):
         logs = scores[b].log_softmax(1)
@@ -102,7 +101,7 @@ def every_label(encoding) -> TreeLabels:
 def test_heads_that_no_label_means_are_taken_where_a_tree_needs_them():
     labels = TreeLabels.of([["-1@ROOT@root"]], pos=POS, relations=RELATIONS.tags, encoding="relative_pos")
     column = columns([2], labels, [[0, 1]])
-    (parse,) = TASK.decode(column, Output(Chain(torch.zeros(1, 2, 1), torch.tensor([2]))), np.array([0]))
+    (parse,) = TREE.best(column, Output(Chain(torch.zeros(1, 2, 1), torch.tensor([2]))), np.array([0]))
     assert isinstance(parse, Parse)
     assert sorted(parse.heads_T.tolist()) in ([0, 1], [0, 2])
     assert parse.repaired_T.sum() == 1

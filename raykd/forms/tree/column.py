@@ -7,23 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import torch
 
-from raykd.corpora.head_codes import TreeLabels
-from raykd.corpora.ragged import RaggedBlocks
-from raykd.corpora.targets import Targets, ragged_of
+from raykd.forms.ragged import RaggedBlocks
+from raykd.forms.targets import Targets, ragged_of
+from raykd.forms.tree.codes import TreeLabels
 
 if TYPE_CHECKING:
-    from raykd.corpora.tags import TagSet
+    from raykd.forms.labels import Labels
 
 UNKNOWN = -1
 """In the place of a part of speech: it is not known, or there is no word."""
-Tree = tuple[np.ndarray, np.ndarray]
-"""Heads (0 the root, h the word h − 1) and relations of a sentence, by their numbers in the tag set, each [T]."""
+
+
+class GoldTree(NamedTuple):
+    """A gold tree with the words and parts of speech of its sentence."""
+
+    heads_T: np.ndarray
+    """0 the root, h the word h − 1."""
+    relations_T: np.ndarray
+    """By their numbers in the corpus' tag set, or names."""
+    words: Sequence[str]
+    pos: Sequence[str]
+    """Empty where they are not known."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,10 @@ class TreeColumn:
     """Which sentences have a tree, bool [N]."""
     names: tuple[str, ...]
     """The parts of speech, in the order of their numbers."""
-    labels: TagSet | TreeLabels
+    labels: Labels
 
     @classmethod
-    def of(cls, table: pa.Table, names: Sequence[str], labels: TagSet | TreeLabels) -> TreeColumn:
+    def of(cls, table: pa.Table, names: Sequence[str], labels: Labels) -> TreeColumn:
         """The trees of a treebank's part, from its columns `tokens`, `heads`, `tags` and `pos`; chunks are not copied.
 
         `names`: the corpus' parts of speech.
@@ -86,6 +95,8 @@ class TreeColumn:
             tags_BT = self.labels.numbers(codes_BT, relations_BT).clip(0)
         else:
             tags_BT = heads_BT * len(self.labels) + relations_BT
+        import torch
+
         return Targets(torch.from_numpy(tags_BT), torch.from_numpy(self.labelled[rows]))
 
     def codes(self, rows: np.ndarray) -> np.ndarray:
@@ -113,17 +124,12 @@ class TreeColumn:
         missing = int(self.words[rows].max(initial=1)) - padded_BT.shape[1]
         return np.pad(padded_BT, ((0, 0), (0, missing)), constant_values=fill)
 
-    def trees(self) -> Iterator[Tree]:
+    def trees(self) -> Iterator[GoldTree]:
         """The tree of every sentence; an empty one where it is unlabelled."""
-        return zip(_rows(self.heads), _rows(self.relations), strict=True)
-
-    def parts_of_speech(self) -> Iterator[np.ndarray]:
-        """The parts of speech of every sentence, by their numbers; empty where they are not known."""
-        return _rows(self.pos)
-
-    def texts(self) -> Iterator[list[str]]:
-        """The words of every sentence."""
-        return (words for chunk in self.tokens.chunks for words in chunk.to_pylist())
+        names = np.asarray([*self.names, ""], object)
+        pos = (names[pos_T] for pos_T in _rows(self.pos))
+        texts = (words for chunk in self.tokens.chunks for words in chunk.to_pylist())
+        return map(GoldTree, _rows(self.heads), _rows(self.relations), texts, pos)
 
 
 def _rows(blocks: RaggedBlocks) -> Iterator[np.ndarray]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.head_codes import ENCODINGS, NONE, TreeLabels, candidates, encoded
+from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, candidates, encoded
 
 POS = ("ADJ", "NOUN", "VERB")
 RELATIONS = ("obj", "nsubj", "root")

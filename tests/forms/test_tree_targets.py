@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
-from raykd.corpora.head_codes import TreeLabels, encoded, encoded_part
-from raykd.corpora.tags import TagSet
-from raykd.corpora.tree_targets import TreeColumn
+from raykd.forms import FLAT
+from raykd.forms.tree.codes import TreeLabels, encoded, encoded_part
+from raykd.forms.tree.column import TreeColumn
 
 POS = ("NOUN", "VERB", "X")
-RELATIONS = TagSet.flat([f"r{number}" for number in range(7)])
+RELATIONS = FLAT.tag_set([f"r{number}" for number in range(7)])
 
 
 @st.composite
@@ -101,7 +101,9 @@ def test_rows_also_of_chunked_and_sliced_tables(rows, chunks, start):
     column, expected = TreeColumn.of(table_of(rows, chunks).slice(start), POS, RELATIONS), rows[start:]
     assert len(column) == len(expected)
     assert column.lengths.tolist() == [len(row["heads"] or []) for row in expected]
-    trees = [(heads.tolist(), relations.tolist()) for heads, relations in column.trees()]
+    trees = [(heads.tolist(), relations.tolist()) for heads, relations, _, _ in column.trees()]
     assert trees == [(row["heads"] or [], row["tags"] or []) for row in expected]
-    assert [own.tolist() for own in column.parts_of_speech()] == [row["pos"] or [] for row in expected]
-    assert list(column.texts()) == [row["tokens"] for row in expected]
+    assert [[POS.index(name) for name in own.pos] for own in column.trees()] == [
+        row["pos"] or [] for row in expected
+    ]
+    assert [own.words for own in column.trees()] == [row["tokens"] for row in expected]

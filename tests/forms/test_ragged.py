@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.corpora.ragged import Ragged, flatten_lists, offsets_of
+from raykd.forms.ragged import Ragged, flatten_lists, offsets_of
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 

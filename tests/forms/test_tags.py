@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.tags import TagSet, from_bioes, guess_scheme, to_bioes
+from raykd.forms import FLAT, SPANS, UTTERANCES, TagSet
+from raykd.forms.tag_schemes import from_bioes, guess_scheme, to_bioes
 from raykd.metrics.bioes import read_spans
 
 SCHEMES = ("iob1", "iob2", "bioes", "bilou")
@@ -85,7 +86,7 @@ def test_spans_are_what_was_written(segmentation):
     assert read_spans(written(spans, length, "bioes")) == spans
 
 
-BIOES = TagSet.of_types(["LOC", "PER"])
+BIOES = SPANS.tag_set(["LOC", "PER"])
 any_tags = st.lists(st.sampled_from(BIOES.tags), max_size=8)
 
 
@@ -94,8 +95,9 @@ def is_valid(tags):
     numbers = BIOES.encode(tags)
     if not len(numbers):
         return True
-    steps = BIOES.allowed_transitions()[numbers[:-1], numbers[1:]]
-    return bool(BIOES.allowed_start()[numbers[0]] and BIOES.allowed_end()[numbers[-1]] and steps.all())
+    transitions, start, end = SPANS.allowed_transitions(BIOES.tags)
+    steps = transitions[numbers[:-1], numbers[1:]]
+    return bool(start[numbers[0]] and end[numbers[-1]] and steps.all())
 
 
 @given(any_tags)
@@ -124,11 +126,11 @@ def test_invalid_iob_is_read_as_conlleval_reads_it(tags):
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4])
 def test_the_constraints_admit_exactly_the_sequences_that_spans_can_write(length):
-    small = TagSet.of_types(["A", "B"])
+    small = SPANS.tag_set(["A", "B"])
     writable = {
         tags for tags in itertools.product(small.tags, repeat=length) if to_bioes(tags, "bioes")[1] == 0
     }
-    transitions, start, end = small.allowed_transitions(), small.allowed_start(), small.allowed_end()
+    transitions, start, end = small.form.allowed_transitions(small.tags)
     admitted = set()
     for tags in itertools.product(small.tags, repeat=length):
         numbers = [small.index(tag) for tag in tags]
@@ -140,8 +142,8 @@ def test_the_constraints_admit_exactly_the_sequences_that_spans_can_write(length
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_utterances_are_an_intent_and_then_what_spans_can_write(length):
-    small = TagSet.utterances(["A"], ["intent:x", "intent:y"])
-    transitions, start, end = small.allowed_transitions(), small.allowed_start(), small.allowed_end()
+    small = UTTERANCES.tag_set(["A", "intent:x", "intent:y"])
+    transitions, start, end = small.form.allowed_transitions(small.tags)
     first_Y, later_Y = small.allowed_places()
     admitted = set()
     for tags in itertools.product(small.tags, repeat=length):
@@ -151,22 +153,22 @@ def test_utterances_are_an_intent_and_then_what_spans_can_write(length):
             admitted.add(tags)
             assert first_Y[numbers[0]]
             assert later_Y[numbers[1:]].all()
-            assert to_bioes(from_bioes(tags, "utterance"), "utterance") == ([*tags], 0)
-    slots = TagSet.of_types(["A"]).tags
+            assert small.form.read(small.form.write(tags, "utterance"), "utterance") == ([*tags], 0)
+    slots = SPANS.tag_set(["A"]).tags
     spans = [own for own in itertools.product(slots, repeat=length - 1) if to_bioes(own, "bioes")[1] == 0]
     assert admitted == {(intent, *own) for intent in ("intent:x", "intent:y") for own in spans}
 
 
 def test_a_tag_set_of_utterances():
-    tags = TagSet.utterances(["city", "airline"], ["intent:fare"])
+    tags = UTTERANCES.tag_set(["city", "airline", "intent:fare"])
     assert tags.tags[:2] == ("O", "B-airline")
     assert tags.labels == ("airline", "city", "intent:fare")
-    assert TagSet(tags.tags, "utterance") == tags
-    assert TagSet.of_types(["A"]).allowed_places() is None
+    assert TagSet(tags.tags, UTTERANCES) == tags
+    assert SPANS.tag_set(["A"]).allowed_places() is None
     with pytest.raises(ValueError, match="has intents"):
-        TagSet(TagSet.of_types(["A"]).tags, "utterance")
+        TagSet(SPANS.tag_set(["A"]).tags, UTTERANCES)
     with pytest.raises(ValueError, match="a BIOES tag set"):
-        TagSet(tags.tags, "bioes")
+        TagSet(tags.tags, SPANS)
 
 
 def test_repairs_of_each_scheme():
@@ -233,15 +235,15 @@ def test_mixed_forms_are_refused_with_the_other_tags():
 
 
 def test_tag_numbers():
-    tag_set = TagSet.of_types(["PER", "LOC"])
+    tag_set = SPANS.tag_set(["PER", "LOC"])
     assert tag_set.tags == ("O", "B-LOC", "I-LOC", "E-LOC", "S-LOC", "B-PER", "I-PER", "E-PER", "S-PER")
     assert tag_set.labels == ("LOC", "PER")
     numbers = tag_set.encode(["O", "S-PER"])
     assert numbers.dtype == np.int16
     assert numbers.tolist() == [0, 8]
     assert tag_set.decode(numbers) == ["O", "S-PER"]
-    assert TagSet.flat(["VERB", "O", "ADJ"]).tags == ("O", "ADJ", "VERB")
-    assert TagSet.flat(["A", "B"]).allowed_transitions().all()
+    assert FLAT.tag_set(["VERB", "O", "ADJ"]).tags == ("O", "ADJ", "VERB")
+    assert FLAT.allowed_transitions(("A", "B"))[0].all()
     with pytest.raises(ValueError, match="unknown tag 'S-ORG' \\(O, B-LOC"):
         tag_set.encode(["S-ORG"])
     with pytest.raises(ValueError, match="unknown tag 'X'"):
@@ -249,8 +251,8 @@ def test_tag_numbers():
 
 
 @pytest.mark.parametrize(
-    ("tags", "scheme"), [(("A", "A"), "flat"), (("O", "B-A", "I-A"), "bioes"), (("A",), "bioes")]
+    ("tags", "form"), [(("A", "A"), FLAT), (("O", "B-A", "I-A"), SPANS), (("A",), SPANS)]
 )
-def test_a_tag_set_that_cannot_be_is_refused(tags, scheme):
+def test_a_tag_set_that_cannot_be_is_refused(tags, form):
     with pytest.raises(ValueError, match="tag"):
-        TagSet(tags, scheme)
+        TagSet(tags, form)
