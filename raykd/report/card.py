@@ -18,7 +18,7 @@ from raykd.figures.table import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP
 from raykd.figures.trial import Teacher, Trial, shape_name
 from raykd.recipes.run import Run, objective_name
 from raykd.recipes.stated import CardConfig
-from raykd.report.form import FORMS, gain, in_words, percent, size, spread
+from raykd.report.readable_numbers import FORMS, gain, in_words, percent, size, spread
 from raykd.tasks import TASKS
 
 PIPELINES = {"word": "token-classification", "sentence": "text-classification"}

@@ -11,7 +11,6 @@ from raykd.counted import counted
 from raykd.figures.front import as_many_steps
 from raykd.figures.table import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
 from raykd.figures.trial import Teacher, Trial, score_label_of, teacher_score
-from raykd.report.form import apart, costs_in_words, gain, percent, share
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.labels_alone import (
     GOOD_ENOUGH,
@@ -20,6 +19,7 @@ from raykd.report.labels_alone import (
     text_alone,
     weakness,
 )
+from raykd.report.readable_numbers import apart, costs_in_words, gain, percent, share
 
 FEW = 300
 """Labels of dev (spans, words or sentences) below which a score moves by a point when a handful of them do."""

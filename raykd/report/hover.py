@@ -7,8 +7,8 @@ from textwrap import wrap
 
 from raykd.figures.results import Part
 from raykd.figures.trial import Scored, Teacher, Trial
-from raykd.report.form import costs_in_words, gain, main_costs, percent, spread
 from raykd.report.front_rows import FrontRow
+from raykd.report.readable_numbers import costs_in_words, gain, main_costs, percent, spread
 
 WIDTH = 76
 """Characters of a line."""

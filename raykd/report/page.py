@@ -36,7 +36,6 @@ from raykd.figures.trial import (
 from raykd.report.cost_notes import cost_notes
 from raykd.report.curve_data import Curves
 from raykd.report.findings import GOOD_ENOUGH, judge
-from raykd.report.form import costs_in_words, gain, main_costs, percent
 from raykd.report.front_rows import FrontRow
 from raykd.report.language_data import PARTS, Labels
 from raykd.report.look import COLOURS, LOOKS, looks
@@ -45,6 +44,7 @@ from raykd.report.page_table import Heads, body, head
 from raykd.report.page_template import filled
 from raykd.report.picture import front_picture
 from raykd.report.provenance import Provenance
+from raykd.report.readable_numbers import costs_in_words, gain, main_costs, percent
 from raykd.report.search_picture import Importances, importance_picture, scores_picture, volume_picture
 from raykd.report.stopped import Stopped, stopped_table
 from raykd.report.terminal_table import headline, languages_of

@@ -20,9 +20,9 @@ from raykd.figures.table import (
     scores_of,
 )
 from raykd.figures.trial import Scored, Teacher, Trial
-from raykd.report.form import FORMS, LANGUAGES_SD, change, gain, percent, shown, spread
 from raykd.report.front_rows import FrontRow
 from raykd.report.look import LOOKS, Look
+from raykd.report.readable_numbers import FORMS, LANGUAGES_SD, change, gain, percent, shown, spread
 
 Cell = tuple[str, float | str | None]
 """What is shown, and what the column sorts by."""

@@ -21,10 +21,10 @@ from raykd.figures.results import Part
 from raykd.figures.table import LATENCY, OBJECTIVES, PARAMETERS, Directions, Figure, latency_searched
 from raykd.figures.trial import Teacher, Trial, score_label_of, teacher_score
 from raykd.report.findings import without_front
-from raykd.report.form import in_words, percent
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.hover import WIDTH, teacher_hover
 from raykd.report.look import FONT, GOLD, GREY, INK, PAPER, QUIET, SHIP, TIE, Look, dress, looks
+from raykd.report.readable_numbers import in_words, percent
 from raykd.report.stopped import Stopped
 from raykd.report.window import Window, window_of
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from raykd.counted import counted
 from raykd.figures.trial import Trial, score_label_of
-from raykd.report.form import NONE, percent
+from raykd.report.readable_numbers import NONE, percent
 
 Epochs = Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Trial → run → the metrics of its epochs."""

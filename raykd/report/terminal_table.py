@@ -28,8 +28,18 @@ from raykd.figures.table import (
 from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, score_name_of, targets_of
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
-from raykd.report.form import LANGUAGES_SD, NONE, apart, change, gain, percent, share, shown, spread
 from raykd.report.front_rows import FrontRow, front_rows
+from raykd.report.readable_numbers import (
+    LANGUAGES_SD,
+    NONE,
+    apart,
+    change,
+    gain,
+    percent,
+    share,
+    shown,
+    spread,
+)
 
 LANGUAGES = 5
 """The number of the columns of languages, which are left out first."""

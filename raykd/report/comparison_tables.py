@@ -18,7 +18,7 @@ from rich.text import Text
 from raykd.figures.table import DEV
 from raykd.metrics.significance import MOST_SEEDS, POWER
 from raykd.report.compare import HINT, Comparison, Side, Verdict
-from raykd.report.form import NONE, gain, percent, spread
+from raykd.report.readable_numbers import NONE, gain, percent, spread
 
 STYLES = {"better": "green", "worse": "red"}
 Row = Sequence[str]
