@@ -28,8 +28,9 @@ from raykd.report.page_document import MARKERS, as_json, kinds_of, page_document
 from raykd.report.provenance import Provenance
 from raykd.report.search_growth import Importances
 from raykd.report.stopped_trials import Stopped, stopped_in_words
+from raykd.report.student_columns import LEARNT_BY, languages_of
 from raykd.report.student_table import table_columns, table_lines
-from raykd.report.terminal_table import headline, languages_of
+from raykd.report.terminal_table import headline
 from raykd.report.training_curves import Curves
 
 RELOADED_S = 30
@@ -89,6 +90,7 @@ def front_html(
         chosen_on=_chosen_on(objectives, scored),
         languages=_languages(scored),
         columns=table_columns(scored, objectives),
+        marked=LEARNT_BY,
         lines=list(table_lines(shown, judged.rows, teachers, measured)),
         kinds=kinds_of(trials),
         markers=MARKERS,

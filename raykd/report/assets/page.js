@@ -164,7 +164,7 @@ function drawLanguages() {
   line(all.teacher[part], "teacher", {mode: "lines", line: {color: tint("gold"), dash: "dash"}});
   line(students[own.twin]?.[part], "gold labels only",
     {mode: "markers", marker: {size: 8, color: tint("paper"), line: {color: tint("gold"), width: 1.6}}});
-  line(own[part], safe(own.name), {mode: "lines+markers", line: {color, width: 1.2},
+  line(own[part], safe(own.name.split(" · ")[0]), {mode: "lines+markers", line: {color, width: 1.2},
     marker: {size: 9, color, symbol: data.kinds[own.kind]?.symbol ?? "circle"}});
   draw("languages", traces, {height: 380, hovermode: "x unified",
     xaxis: {type: "category", showgrid: false, dtick: 1, ticklabelstandoff: 4, autotickangles: [0, -90],
@@ -212,7 +212,8 @@ function drawCurves() {
     best(chosen, chosen.map(step => curves.held_out[x.indexOf(step.best)]), {yaxis, showlegend: false});
     const [low, high] = [Math.min(...all), Math.max(...all)], ends = `${+low.toPrecision(3)} – ${+high.toPrecision(3)}`;
     layout[`yaxis${stage + 2}`] = {title: stage ? "" : several ? "loss, by stage" : "loss", domain: [0, .35], anchor: "x",
-      showticklabels: !several, showgrid: !several, tickformat: "~g", ...(low > 0 ? {type: "log"} : {}),
+      showticklabels: !several, showgrid: !several, tickformat: "~g",
+      ...(low > 0 ? {type: "log", dtick: high / low > 50 ? 1 : "D2"} : {}),
       ...(stage ? {overlaying: "y2"} : {})};
     if (several && plot * (end - own[0].first) / first.epochs > 6.4 * ends.length)
       annotations.push({x: own[0].first + .5, y: .35, yref: "paper", yanchor: "bottom", xanchor: "left", xshift: 3,
