@@ -16,6 +16,7 @@ from raykd.figures.trial import Scored, Teacher, Trial, score_label_of
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
 from raykd.report.front_rows import FrontRow, front_rows
+from raykd.report.markdown import markdown_table
 from raykd.report.readable_numbers import NONE, apart, share
 from raykd.report.student_columns import GAIN, LEARNT_BY, NUMBER, STUDENT, Column, Line, StudentColumns
 
@@ -158,23 +159,19 @@ def front_markdown(
     scored = [*teachers, *trials]
     label = score_label_of(scored)
     some = [column for column in terminal_columns(scored, objectives) if column.left_out < MARKDOWN_LEFT_OUT]
+    text = [place for place, column in enumerate(some) if column.css == "text"]
+    cells = [[column.text(Line(teacher)) for column in some] for teacher in teachers]
+    cells += [[str(_student_cell(column, row)) for column in some] for row in rows]
     lines = [
         f"**{judged.verdict.text}**",
         "",
         f"**{headline(trials, rows, sweep=sweep)}** ({label} in percent, selected on dev)",
         "",
-        _line(column.heading for column in some),
-        _line("---" if column.css == "text" else "---:" for column in some),
-        *(_line(column.text(Line(teacher)) for column in some) for teacher in teachers),
+        *markdown_table([column.heading for column in some], cells, left=text),
     ]
-    lines += [_line(_student_cell(column, row) for column in some) for row in rows]
     notes = cost_notes([row.trial for row in rows], teachers)
     lines += ["", *(f"- {finding}" for finding in (*judged.findings, *notes))]
     return "\n".join(lines)
-
-
-def _line(cells: Iterable[str | Text]) -> str:
-    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _student_cell(column: Column, row: FrontRow) -> str | Text:
