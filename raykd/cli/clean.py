@@ -12,7 +12,7 @@ import typer
 from raykd.cli.console import stderr, stdout
 from raykd.cli.list import DEFAULT, StorePath, opened
 from raykd.errors import Fault, SpecError
-from raykd.report.form import size
+from raykd.report.readable_numbers import size
 
 if TYPE_CHECKING:
     from raykd.sweep.removal import Removal

@@ -18,7 +18,7 @@ from raykd.cli.records import records_of
 from raykd.metrics.significance import THRESHOLD
 from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
 from raykd.report.compare import compare as compared
-from raykd.report.compare_form import compare_csv, compare_json, compare_markdown, compare_table
+from raykd.report.comparison_tables import compare_csv, compare_json, compare_markdown, compare_table
 
 
 class Which(StrEnum):

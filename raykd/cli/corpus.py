@@ -22,7 +22,7 @@ from raykd.corpora.describe import describe, examples
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
 from raykd.recipes.recipe import Recipe, TaskName
-from raykd.report.form import share
+from raykd.report.readable_numbers import share
 from raykd.spec import Frozen, check, covering
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS

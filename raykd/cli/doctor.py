@@ -11,7 +11,7 @@ from rich.table import Table
 from raykd.cli.console import stdout
 from raykd.cli.list import opened
 from raykd.errors import StoreError
-from raykd.report import form
+from raykd.report.readable_numbers import size
 from raykd.storage.sealed import OTHER_VERSION
 from raykd.sweep.doctor import Examined, examine, repair
 from raykd.sweep.uses import refuse_if_running
@@ -48,14 +48,14 @@ def _print(found: Examined) -> None:
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
     for kind, files in found.files.items():
         damaged = sum(damage.name.startswith(f"{kind}/") for damage in found.damages)
-        table.add_row(kind, f"{files:,}", form.size(found.bytes[kind]), str(damaged or "–"))
+        table.add_row(kind, f"{files:,}", size(found.bytes[kind]), str(damaged or "–"))
     stdout.print(table)
     for damage in found.damages:
         _line(f"{damage.name}: {damage.problem}; once it is removed, {damage.again}")
     for other in found.others:
         _line(f"{other.name}: {other.problem}; it stays")
     if found.left:
-        left = form.size(sum(found.left.values()))
+        left = size(sum(found.left.values()))
         _line(f"{len(found.left)} temporary files that a kill left: {left}")
     others = f"; {len(found.others)} of another version, which stay: {OTHER_VERSION}" if found.others else ""
     _line(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files{others}")

@@ -22,7 +22,7 @@ from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
 from raykd.corpora.sentence import shown_words
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError
-from raykd.report.form import gain, percent
+from raykd.report.readable_numbers import gain, percent
 from raykd.serving.labeller import CARD, UTTERANCE
 from raykd.storage.store import Storage
 

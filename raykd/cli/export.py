@@ -25,7 +25,7 @@ from raykd.recipes.run import Run
 from raykd.recipes.stated import CardConfig
 from raykd.report.card import model_card, trial_card
 from raykd.report.findings import judge
-from raykd.report.form import percent, share, size
+from raykd.report.readable_numbers import percent, share, size
 from raykd.storage.layout import MODEL, WEIGHTS
 from raykd.storage.store import Storage
 from raykd.sweep.exports import TrialModel, seeds_of

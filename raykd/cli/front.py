@@ -16,11 +16,11 @@ from raykd.figures.table import COSTS, Directions, cost_columns, latency_searche
 from raykd.figures.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import Judgement, judge
-from raykd.report.form import costs_in_words
 from raykd.report.front_rows import FrontRow, front_rows
+from raykd.report.readable_numbers import costs_in_words
+from raykd.report.student_selection import Where, parse
+from raykd.report.student_selection import best as best_first
 from raykd.report.terminal_table import front_table
-from raykd.report.where import Where, parse
-from raykd.report.where import best as best_first
 from raykd.sweep.records import SweepRecords
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from raykd.cli.console import stderr, stdout
 from raykd.counted import counted
 from raykd.errors import StoreError
-from raykd.report.form import NONE, percent, size
+from raykd.report.readable_numbers import NONE, percent, size
 from raykd.storage.store import Storage
 from raykd.sweep.inventory import Summary, summaries, totals
 

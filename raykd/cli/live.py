@@ -17,7 +17,7 @@ from rich.text import Text
 
 from raykd.cli.console import marked, phase_line, span, stdout
 from raykd.redact import redacted
-from raykd.report.form import count, milliseconds, percent, share
+from raykd.report.readable_numbers import count, milliseconds, percent, share
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
 MOST_ROWS = 8

@@ -16,10 +16,10 @@ from raykd.cli.console import span
 from raykd.errors import RaykdError
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import validated
-from raykd.report.curves import curves_of
-from raykd.report.page import front_html
+from raykd.report.front_page import front_html
 from raykd.report.provenance import Provenance
-from raykd.report.stopped import stopped_of
+from raykd.report.stopped_trials import stopped_of
+from raykd.report.training_curves import curves_of
 from raykd.report.trials_file import trials_csv, trials_parquet
 from raykd.sweep.importance import importance
 from raykd.sweep.monitor import Monitor

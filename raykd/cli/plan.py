@@ -28,7 +28,7 @@ from raykd.precompute.features import feature_plan
 from raykd.precompute.plan import Estimate, estimate
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import open_vocabulary, unknown_share
-from raykd.report.form import FORMS, percent, share
+from raykd.report.readable_numbers import FORMS, percent, share
 from raykd.sweep.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus

@@ -38,7 +38,7 @@ class Figure:
     direction: Direction
     """Which way is better."""
     form: Form
-    """How `report/form.py` writes it."""
+    """How `report/readable_numbers.py` writes it."""
     read: Callable[[Scored], float | None]
     """None: not known."""
     heading: str = ""

@@ -10,8 +10,8 @@ from raykd.figures.front import confirmation, front_of
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Teacher
 from raykd.report.findings import judge
+from raykd.report.front_page import front_html
 from raykd.report.front_rows import front_rows
-from raykd.report.page import front_html
 from raykd.storage.store import Storage
 from raykd.sweep.confirm import confirm_front, with_seeds
 from raykd.sweep.constraints import Constraints

@@ -13,8 +13,8 @@ from raykd.figures.conditions import TEACHER, Condition, ConditionError, value_o
 from raykd.figures.conditions import parse as parse_condition
 from raykd.figures.table import DEV, selecting, selection_fault
 from raykd.figures.trial import Trial
-from raykd.report.form import apart, plain
 from raykd.report.front_rows import FrontRow
+from raykd.report.readable_numbers import apart, plain
 
 
 @dataclass(frozen=True)

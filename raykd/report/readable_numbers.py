@@ -9,8 +9,6 @@ from raykd.figures.table import COLUMNS, COSTS, Figure, Form
 from raykd.figures.trial import Scored
 
 NONE = "–"
-LANGUAGES_SD = "languages sd"
-"""The heading of the standard deviation of a score over languages; ± is over seeds."""
 
 
 def percent(score: float | None) -> str:

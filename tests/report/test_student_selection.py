@@ -7,7 +7,7 @@ import pytest
 from raykd.errors import SpecError
 from raykd.figures.trial import Trial
 from raykd.report.front_rows import FrontRow
-from raykd.report.where import best, parse
+from raykd.report.student_selection import best, parse
 from tests.scores import score, scores
 
 STUDENT = Trial(

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import comb
 from typing import Any
 
@@ -18,29 +19,41 @@ from rich.text import Text
 from raykd.figures.table import DEV
 from raykd.metrics.significance import MOST_SEEDS, POWER
 from raykd.report.compare import HINT, Comparison, Side, Verdict
-from raykd.report.form import NONE, gain, percent, spread
+from raykd.report.markdown import markdown_table
+from raykd.report.readable_numbers import NONE, gain, percent, spread
 
 STYLES = {"better": "green", "worse": "red"}
-Row = Sequence[str]
+TEXT = ("setting", "verdict")
+"""Columns that are aligned left."""
+OF_SIDE = ("number", "name", "seeds", "mean", "sd", "target")
+OF_BOTH = (
+    "difference",
+    "alpha",
+    "threshold",
+    "epsilon_min",
+    "epsilon_min_reverse",
+    "verdict",
+    "seeds_needed",
+)
+"""Columns of the CSV, of either side and of both."""
+Columns = dict[str, Callable[[Comparison], str]]
+"""Headings → how the cells below them are written."""
 
 
 def compare_table(comparisons: Sequence[Comparison], *, baseline: str, languages: bool = False) -> Group:
     """Tables for the terminal: the comparisons, with `languages` each language's means, and what verdicts mean."""
-    tables = [_rich(_headings(comparisons, baseline), _rows(comparisons), comparisons)]
-    if languages:
-        tables.append(_rich(*_by_language(comparisons), comparisons))
+    tables = [_rich(columns, comparisons) for columns in _tables(comparisons, baseline, languages)]
     title = Text(headline(comparisons, baseline=baseline), style="bold")
     return Group(title, *tables, *(Text(line, style="dim") for line in legend(comparisons)))
 
 
 def compare_markdown(comparisons: Sequence[Comparison], *, baseline: str, languages: bool = False) -> str:
     """The same as Markdown."""
-    blocks = [
-        f"**{headline(comparisons, baseline=baseline)}**",
-        _markdown(_headings(comparisons, baseline), _rows(comparisons)),
-    ]
-    if languages:
-        blocks.append(_markdown(*_by_language(comparisons)))
+    blocks = [f"**{headline(comparisons, baseline=baseline)}**"]
+    for columns in _tables(comparisons, baseline, languages):
+        rows = ([cell(each) for cell in columns.values()] for each in comparisons)
+        left = [place for place, heading in enumerate(columns) if heading in TEXT]
+        blocks.append("\n".join(markdown_table(list(columns), rows, left=left)))
     return "\n\n".join([*blocks, "\n".join(f"* {line}" for line in legend(comparisons))]).rstrip()
 
 
@@ -105,40 +118,28 @@ def _by_chance(comparisons: Iterable[Comparison]) -> list[str]:
     return []
 
 
-def _headings(comparisons: Sequence[Comparison], baseline: str) -> Row:
-    score = _score_label(comparisons[0].setting)
-    targets = ["target"] if _shows_targets(comparisons) else []
-    return ["#", "setting", "seeds", score, _baseline_name(baseline), "diff", *targets, "ε_min", "verdict"]
-
-
-def _rows(comparisons: Sequence[Comparison]) -> list[Row]:
-    shown = _shows_targets(comparisons)
-    return [
-        [
-            _number(comparison, comparisons),
-            _setting(comparison),
-            _seeds(comparison),
-            _mean(comparison.setting),
-            _mean(comparison.baseline),
-            gain(comparison.difference),
-            *([_target(comparison)] if shown else []),
-            NONE if comparison.epsilon is None else f"{comparison.epsilon:.2f}",
-            _verdict(comparison),
-        ]
-        for comparison in comparisons
-    ]
-
-
-def _by_language(comparisons: Sequence[Comparison]) -> tuple[Row, Sequence[Row]]:
-    """Headings and rows of each language's mean, with what it is above the baseline's."""
-    languages = list(dict.fromkeys(name for each in comparisons for name in each.setting.by_language))
+def _tables(comparisons: Sequence[Comparison], baseline: str, languages: bool) -> list[Columns]:
+    """The table of the comparisons, and with `languages` that of each language's mean beside the baseline's."""
+    found: Columns = {
+        "#": partial(_number, among=comparisons),
+        "setting": _setting,
+        "seeds": _seeds,
+        _score_label(comparisons[0].setting): lambda each: _mean(each.setting),
+        _baseline_name(baseline): lambda each: _mean(each.baseline),
+        "diff": lambda each: gain(each.difference),
+        **({"target": _target} if _shows_targets(comparisons) else {}),
+        "ε_min": lambda each: NONE if each.epsilon is None else f"{each.epsilon:.2f}",
+        "verdict": _verdict,
+    }
+    if not languages:
+        return [found]
+    names = dict.fromkeys(name for each in comparisons for name in each.setting.by_language)
     targets = comparisons[0].setting.trial.scores.targets
-    heads = [f"{name} (target)" if name in targets else name for name in languages]
-    rows = [
-        [_number(each, comparisons), _setting(each), *(_in_language(each, name) for name in languages)]
-        for each in comparisons
-    ]
-    return ["#", "setting", *heads], rows
+    by_language = {
+        f"{name} (target)" if name in targets else name: partial(_in_language, language=name)
+        for name in names
+    }
+    return [found, {"#": found["#"], "setting": _setting, **by_language}]
 
 
 def _in_language(comparison: Comparison, language: str) -> str:
@@ -199,30 +200,20 @@ def _baseline_name(baseline: str) -> str:
     return {"gold": "gold only"}.get(baseline, f"#{int(baseline):02d}" if baseline.isdecimal() else baseline)
 
 
-def _rich(headings: Row, rows: Sequence[Row], comparisons: Sequence[Comparison]) -> Table:
+def _rich(columns: Columns, comparisons: Sequence[Comparison]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     # On 80 columns these two are broken, at a blank.
     widths = {"setting": 16, "verdict": max(len(each.verdict) for each in comparisons) + 1}
-    for heading in headings:
-        text = _is_text(heading)
+    for heading in columns:
+        text = heading in TEXT
         table.add_column(
             heading, justify="left" if text else "right", no_wrap=not text, min_width=widths.get(heading)
         )
-    for row, comparison in zip(rows, comparisons, strict=True):
-        style = STYLES.get(comparison.verdict, "")
-        table.add_row(*(Text(cell, style=style if cell == comparison.verdict else "") for cell in row))
+    for each in comparisons:
+        cells = [cell(each) for cell in columns.values()]
+        style = STYLES.get(each.verdict, "")
+        table.add_row(*(Text(cell, style=style if cell == each.verdict else "") for cell in cells))
     return table
-
-
-def _markdown(headings: Row, rows: Iterable[Row]) -> str:
-    rules = ["---" if _is_text(heading) else "---:" for heading in headings]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (headings, rules, *rows)
-    )
-
-
-def _is_text(heading: str) -> bool:
-    return heading in ("setting", "verdict")
 
 
 def _plain(comparison: Comparison) -> dict[str, Any]:
@@ -253,34 +244,17 @@ def _plain_side(side: Side) -> dict[str, Any]:
 
 
 def _flat(comparison: Comparison) -> dict[str, Any]:
-    figures: dict[str, Any] = {}
-    sides: tuple[tuple[str, Side | None], ...] = (
-        ("", comparison.setting), ("baseline_", comparison.baseline)
-    )  # fmt: skip
-    read: dict[str, Callable[[Side], Any]] = {
-        "number": lambda side: side.trial.number, "name": lambda side: side.trial.name,
-        "seeds": lambda side: len(side.by_seed), "mean": lambda side: side.mean, "sd": lambda side: side.sd,
-        "target": lambda side: _targets(side).mean,
-    }  # fmt: skip
-    for prefix, side in sides:
-        figures |= {prefix + name: None if side is None else value(side) for name, value in read.items()}
     plain = _plain(comparison)
-    of_both = (
-        "difference",
-        "alpha",
-        "threshold",
-        "epsilon_min",
-        "epsilon_min_reverse",
-        "verdict",
-        "seeds_needed",
-    )
-    languages = {
-        prefix + name: mean for prefix, side in sides if side for name, mean in side.by_language.items()
-    }
+    sides = {"": plain["setting"], "baseline_": plain["baseline"] or {"by_language": {}}}
+    for side in sides.values():
+        side["seeds"] = len(side["by_seed"]) if "by_seed" in side else None
     return {
-        "sweep": comparison.sweep, "score": comparison.setting.name, **figures,
-        **{name: plain[name] for name in of_both}, **languages,
-    }  # fmt: skip
-
-
-__all__ = ["compare_csv", "compare_json", "compare_markdown", "compare_table", "headline", "legend"]
+        **{name: plain[name] for name in ("sweep", "score")},
+        **{prefix + name: side.get(name) for prefix, side in sides.items() for name in OF_SIDE},
+        **{name: plain[name] for name in OF_BOTH},
+        **{
+            prefix + name: mean
+            for prefix, side in sides.items()
+            for name, mean in side["by_language"].items()
+        },
+    }

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from raykd.figures.results import RunResult
 from raykd.recipes.run import Run
-from raykd.report import curve_data as numbers
-from raykd.report.curve_data import curve_data, every_nth
-from raykd.report.curve_labels import CHARACTER, NARROW, WIDE, Rows
-from raykd.report.curves import Step, curves_of
+from raykd.report import training_curves
+from raykd.report.training_curves import Step, curves_of, drawn_curves, every_nth
 from tests.report.fake_epochs import MIX, epoch, run_of, trained
 
 
@@ -46,11 +42,8 @@ def test_a_step_is_best_by_what_its_stage_is_selected_on():
     assert curve.held_out == (5.0, 3.0, 3.0, *[None] * 5)
 
 
-def test_histories_without_steps_and_runs_without_epochs_are_read():
-    old = result_of(run_of("posterior", "gold"), [epoch(0, 0, 0.3, 9.0), epoch(1, 1, 0.3, 9.0)])
-    given_model = result_of(run_of("gold"), [])
-    (curve,) = curves_of([old, given_model])
-    assert [(step.stage, step.layers, step.first) for step in curve.steps] == [(0, "", 0), (1, "", 1)]
+def test_runs_without_epochs_have_no_curve():
+    assert curves_of([result_of(run_of("gold"), [])]) == ()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +64,7 @@ def test_the_page_is_given_the_scores_of_every_seed_and_the_losses_of_the_first(
     curves = curves_of(
         [trained(run_of("representation", "logits", "gold", seed=s), epochs=5) for s in range(3)]
     )
-    data = curve_data(curves)
+    data = drawn_curves(curves)
     assert [run["name"] for run in data["runs"]] == ["seed 0", "seed 1", "seed 2"]
     for run, curve in zip(data["runs"], curves, strict=True):
         assert run["dev"] == pytest.approx([100 * value for value in curve.dev], rel=1e-3)
@@ -82,64 +75,25 @@ def test_the_page_is_given_the_scores_of_every_seed_and_the_losses_of_the_first(
     assert [loss for loss in data["held_out"] if loss is not None] == pytest.approx(known, rel=1e-3)
 
 
-def test_each_stage_has_a_scale_of_its_own_and_a_label():
-    (curve,) = curves_of([trained(run_of("representation", "logits", "gold"), epochs=6, steps=2)])
-    data = curve_data([curve])
-    assert [scale[:2] for scale in data["scales"]] == [[0, 12], [12, 24], [24, 36]]
-    for start, end, low, high in data["scales"]:
-        losses = [x for own in (curve.loss, curve.held_out) for x in own[start:end] if x is not None]
-        assert (low, high) == pytest.approx((min(losses), max(losses)), rel=1e-3)
-    for labels in data["labels"]:
-        assert {(epoch, text) for epoch, text, *_ in labels} >= {
-            (0, "stage 1 representation"), (12, "stage 2 logits"), (24, "stage 3 gold"), (0, "head"),
-            (6, "+ projection"),
-        }  # fmt: skip
-        stages, steps = ([row for _, _, row, _, of in labels if of is kind] for kind in (True, False))
-        assert min(stages) > max(steps), "stages stand above their steps"
-
-
-def test_a_single_stage_has_no_labels():
-    (curve,) = curves_of([trained(run_of("structural"), epochs=3)])
-    data = curve_data([curve])
-    assert "labels" not in data
-    assert "held_out" not in data
-    assert data["scales"] == [pytest.approx([0, 3, min(curve.loss), max(curve.loss)], rel=1e-3)]
-
-
-def test_the_best_epoch_of_each_step_is_marked_with_what_chose_it():
+def test_the_page_is_given_each_stage_with_its_steps_and_their_best_epochs():
     (curve,) = curves_of([trained(run_of("representation", "gold"), epochs=5, steps=2)])
-    assert curve_data([curve])["best"] == [
-        [curve.steps[0].best, " of stage 1 representation, head", True],
-        [curve.steps[1].best, " of stage 1 representation, + projection", True],
-        [curve.steps[2].best, " of stage 2 gold, head", False],
-        [curve.steps[3].best, " of stage 2 gold, + projection", False],
-    ]
+    data = drawn_curves([curve])
+    assert data["stages"] == ("representation", "gold")
+    assert [(step["stage"], step["layers"], step["first"], step["by_loss"]) for step in data["steps"]] == [
+        (0, "head", 0, True), (0, "+ projection", 5, True), (1, "head", 10, False), (1, "+ projection", 15, False),
+    ]  # fmt: skip
+    assert [step["best"] for step in data["steps"]] == [step.best for step in curve.steps]
 
 
 def test_epochs_are_left_out_where_there_are_too_many_but_never_the_best(monkeypatch):
-    monkeypatch.setattr(numbers, "MOST", 400)
+    monkeypatch.setattr(training_curves, "MOST_POINTS", 400)
     own = curves_of([trained(run_of("representation", "gold", seed=s), epochs=50) for s in range(2)])
     curves = {0: own, 1: own}
     # 100 epochs of two runs, the first with two losses too, for two students.
     assert every_nth(curves) == 2
-    data = curve_data(own, every=2)
+    data = drawn_curves(own, every=2)
     for run, curve in zip(data["runs"], own, strict=True):
         must = {0, 49, 50, 99, *(step.best for step in curve.steps)}
         assert set(run["at"]) == {*range(0, 100, 2), *must}
         assert run["dev"] == pytest.approx([100 * curve.dev[epoch] for epoch in run["at"]], rel=1e-3)
     assert len(data["loss"]) == len(data["runs"][0]["at"])
-
-
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-@given(labels=st.lists(st.tuples(st.integers(0, 199), st.text("abc", max_size=16)), max_size=14))
-def test_labels_do_not_touch(width, labels):
-    rows, placed = Rows(200, width), []
-    for at, text in labels:
-        label = rows.label(at, text)
-        begin, length = at * width / 200, CHARACTER * len(text)
-        left, right = (begin - length, begin) if label.leftwards else (begin, begin + length)
-        placed.append((label.row, left, right))
-    assert all(0 <= row < len(labels) and right <= width for row, _, right in placed)
-    for i, (row, left, right) in enumerate(placed):
-        for other, a, b in placed[:i]:
-            assert row != other or right <= a or b <= left
