@@ -29,10 +29,10 @@ from raykd.precompute.plan import Estimate, estimate
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import open_vocabulary, unknown_share
 from raykd.report.form import FORMS, percent, share
-from raykd.sweep.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
+from raykd.sweep.phases.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies

@@ -88,7 +88,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     share = trained_share(sweep)
     models = sweep.models()
     confirm, runs = sweep.file.search.confirm, sweep.file.search.runs_per_setting
-    seeds = confirm.seeds if confirm is not None else runs
+    seeds = sweep.file.search.seeds_in_all
     unread = readings(sweep.storage, models, sweep.teacher_texts())
     phases = {
         "features": _features_s(sweep, models, unread) / concurrent,

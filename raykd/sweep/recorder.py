@@ -92,6 +92,15 @@ class Recorder:
             for metrics in result.epochs:
                 self._log(trial, setting, result.run_id, metrics)
 
+    def log_again(self, resolve: Callable[[Mapping[str, Any]], Setting]) -> None:
+        """Log what an earlier driver recorded: it may have been killed before the tracking server had it."""
+        ended = [record for record in self.records.load() if record.trial.state != "RUNNING"]
+        for record in ended:
+            setting = resolve(record.resolved)
+            self.log(record.trial, setting, setting.found_results(self.records.storage))
+        if ended:
+            self.log_front()
+
     def summary(self, role: Role) -> str:
         """How the trials of one role ended: `5 complete, 1 failed`."""
         states = [record.trial.state for record in self.records.load() if record.trial.role == role]

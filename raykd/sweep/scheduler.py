@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from raykd.cluster.executor import Job, Outcome, Scheduler, Wait
@@ -21,6 +21,9 @@ from raykd.sweep.spec import FREE
 from raykd.sweep.stopper import Stopper
 from raykd.tasks import TASKS
 from raykd.training.checkpoint import reported_epochs
+
+Resolve = Callable[[Mapping[str, Any]], Setting]
+"""Resolves a plain tree."""
 
 # A sampler that proposes only settings that were tried or miss a constraint has exhausted the space, or nearly so.
 MOST_REPEATS = 100
@@ -135,6 +138,30 @@ class Proposer(Protocol):
 
 
 @dataclass(frozen=True)
+class ListedSetting:
+    """A setting that is not searched for."""
+
+    tree: Mapping[str, Any]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
+    sampler: Mapping[str, Any] = field(default_factory=dict)
+
+
+class SettingList:
+    """Proposes the settings of a list, one after the other."""
+
+    exhaustive = True
+    learns = False
+
+    def __init__(self, trees: Iterable[Mapping[str, Any]]):
+        self._rest = iter([ListedSetting(tree) for tree in trees])
+
+    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> ListedSetting | None:
+        """The next setting."""
+        return next(self._rest, None)
+
+
+@dataclass(frozen=True)
 class _Running:
     record: Record
     setting: Setting
@@ -154,7 +181,7 @@ class Trials:
         self,
         recorder: Recorder,
         proposer: Proposer,
-        resolve: Callable[[Mapping[str, Any]], Setting],
+        resolve: Resolve,
         *,
         role: Role,
         known: Iterable[Record],
@@ -300,6 +327,21 @@ class Trials:
             results, cost = setting.seed_results(outcome.results), self._recorder.cost_of(setting)
             return self._judged(finished(trial, results, cost, self._recorder.grid))
         return replace(trial, state=outcome.state, message=outcome.message)
+
+
+def listed_trials(
+    recorder: Recorder,
+    trees: Sequence[Mapping[str, Any]],
+    resolve: Resolve,
+    *,
+    role: Role,
+    known: Sequence[Record],
+) -> Iterator[Trials]:
+    """Begin a phase whose trials are given, and do those that are not `known` to be complete: each once."""
+    todo = {resolve(tree).run_ids for tree in trees} - {record.trial.run_ids for record in known}
+    recorder.listener.begin(recorder.phase, len(todo))
+    if todo:
+        yield Trials(recorder, SettingList(trees), resolve, role=role, known=known, most=len(todo))
 
 
 def _strategy(setting: Setting) -> dict[str, Any]:

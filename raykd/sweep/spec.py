@@ -71,6 +71,11 @@ class SearchConfig(Frozen):
     stopping: StoppingConfig = StoppingConfig()
     confirm: ConfirmConfig | None = None
 
+    @property
+    def seeds_in_all(self) -> int:
+        """Seeds of a student of the front, those of its confirmation among them."""
+        return self.runs_per_setting if self.confirm is None else self.confirm.seeds
+
 
 class BudgetConfig(Frozen):
     """Of one call of `raykd sweep`. It ends with a front within it: no trial starts that, by how long trials lasted,

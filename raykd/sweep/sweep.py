@@ -119,6 +119,11 @@ class Sweep:
         return planned_trials(self.document.tree, self.file.search, self.file.budget.trials)
 
     @property
+    def most_runs(self) -> int:
+        """How many runs the trials of the search have together."""
+        return self.trials * len(self.first_setting.runs)
+
+    @property
     def teachers(self) -> list[tuple[str, Run]]:
         """Name and run of each teacher."""
         return self._distinct(lambda one: [(each.name, each.run) for each in one.teachers], _id)

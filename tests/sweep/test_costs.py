@@ -16,6 +16,7 @@ from raykd.precompute import cost
 from raykd.precompute.latency import Timing
 from raykd.spec import load
 from raykd.sweep.driver import run_sweep
+from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import Untracked, without_ray
 
@@ -35,7 +36,7 @@ def swept(folder: Path, text: str = SMALL, cluster: Topology | None = None) -> A
     (folder / "sweep.yaml").write_text(text)
     sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder / 'store'}"]))
     cluster = cluster or Topology.of({"CPU": 1.0})
-    run_sweep(sweep, cluster, tracker=Untracked(), listener=Silent())  # type: ignore[arg-type]
+    run_sweep(PhaseContext(sweep, cluster, Silent()), Untracked())  # type: ignore[arg-type]
     return sweep
 
 

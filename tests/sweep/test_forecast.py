@@ -14,7 +14,6 @@ from raykd.precompute.plan import precompute
 from raykd.recipes.vocabularies import open_vocabulary
 from raykd.spec import load
 from raykd.sweep import forecast as forecast_module
-from raykd.sweep.costs import measure_costs
 from raykd.sweep.forecast import (
     FRONT,
     MODEL_S,
@@ -28,6 +27,7 @@ from raykd.sweep.forecast import (
     forecast,
     pieces_per_word,
 )
+from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import call, without_ray
 from tests.teachers.checkpoints import make_checkpoint

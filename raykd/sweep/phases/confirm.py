@@ -1,0 +1,64 @@
+"""The phase `confirm`: the front's students run over more seeds than the search had, whose runs are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from raykd.figures.front import confirmation, front_of
+from raykd.figures.trial import Trial
+from raykd.sweep.phases.interface import Phase
+from raykd.sweep.recorder import Recorder
+from raykd.sweep.records import Record
+from raykd.sweep.scheduler import Resolve, Trials, listed_trials
+
+
+class Confirm(Phase):
+    """Runs what the front's students lack of so many seeds."""
+
+    name, role = "confirm", "students"
+
+    def is_skipped(self) -> bool:
+        return self.sweep.file.search.confirm is None or bool(self.context.given_up)
+
+    def planned(self) -> int:
+        return 0 if self.is_skipped() else self.sweep.most_runs
+
+    def foreseen_runs(self, trials: Sequence[Trial]) -> int:
+        """The number of runs that the students found so far will take; none where the phase is skipped."""
+        search = self.sweep.file.search
+        return (search.seeds_in_all - search.runs_per_setting) * len(
+            front_of(trials, self.sweep.file.objectives)
+        )
+
+    def run(self) -> Iterator[Trials]:
+        recorder = replace(self.context.recorder, phase=self.name)
+        yield from confirm_front(recorder, self.sweep.file.search.seeds_in_all, self.sweep.settings.of)
+
+    def summary(self) -> str:
+        return self.context.recorder.summary("confirm")
+
+
+def confirm_front(recorder: Recorder, seeds: int, resolve: Resolve) -> Iterator[Trials]:
+    """The trials that run the front's students over so many seeds."""
+    records = recorder.records.load()
+    front = {trial.number for trial in front_of([each.trial for each in records], recorder.objectives)}
+    known = [each for each in records if each.trial.role == "confirm" and each.trial.state == "COMPLETE"]
+    trees = [over_seeds(each.resolved, seeds) for each in records if each.trial.number in front]
+    yield from listed_trials(recorder, trees, resolve, role="confirm", known=known)
+
+
+def over_seeds(resolved: Mapping[str, Any], seeds: int) -> dict[str, Any]:
+    """The same setting over so many seeds."""
+    return {**resolved, "search": {**resolved.get("search", {}), "runs_per_setting": seeds}}
+
+
+def with_seeds(records: Sequence[Record], every: Sequence[Record]) -> list[Record]:
+    """Each of `records` as it was confirmed by one of `every`, where it was: over as many seeds."""
+    found = []
+    for record in records:
+        by = confirmation(record.trial, [each.trial for each in every])
+        resolved = next((each.resolved for each in every if each.trial is by), record.resolved)
+        found.append(Record(record.trial, resolved))
+    return found
