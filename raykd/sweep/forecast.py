@@ -22,11 +22,12 @@ from raykd.recipes.run import Run, validated
 from raykd.recipes.vocabularies import open_vocabulary
 from raykd.signals import Need
 from raykd.storage.store import Storage
-from raykd.sweep.course import RunCourse, unfreezing_steps
+from raykd.sweep.early_stopping import RunCourse
 from raykd.sweep.sweep import Sweep
 from raykd.training.data import corpus_of
 from raykd.training.execute import missing_results
 from raykd.training.live import live_needs
+from raykd.training.plan_length import unfreezing_steps
 from raykd.training.stored_features import encoder_ids
 
 WORD_PIECES = 1.35

@@ -19,8 +19,8 @@ from raykd.recipes.recipe import Recipe
 from raykd.recipes.stated import CardConfig
 from raykd.redact import redacted
 from raykd.spec import Document, Frozen, KeyPath, assignments, dotted, grid_size
+from raykd.sweep.early_stopping import StoppingConfig
 from raykd.sweep.records import NAME
-from raykd.sweep.stopping import StoppingConfig
 from raykd.tracking.config import TrackingConfig
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from raykd.figures.trial import UNFINISHED, Trial, teacher_score
 from raykd.sweep.budget import Budget
 from raykd.sweep.constraints import Constraints
+from raykd.sweep.early_stopping import Stopper
 from raykd.sweep.phases.baseline import Baseline
 from raykd.sweep.phases.confirm import Confirm
 from raykd.sweep.phases.costs import cost_of, keep_grid, renew_costs
@@ -14,7 +15,6 @@ from raykd.sweep.phases.interface import Phase, PhaseContext
 from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Trials
-from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import log_teachers, save_teachers
