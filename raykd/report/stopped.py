@@ -39,7 +39,7 @@ def stopped_of(trials: Iterable[Trial], epochs: Epochs) -> list[Stopped]:
 
 def _stopped(trial: Trial, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Stopped:
     last = [own[-1] for own in runs.values() if own]
-    # What the executor writes before the reason of the rule: "stopped after epoch 3: …".
+    # What `cluster/jobs.py` writes before the reason of the rule: "stopped after epoch 3: …".
     reason = trial.message.partition(": ")[2] if trial.state == "PRUNED" else trial.message
     return Stopped(
         trial,

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from raykd.cluster.executor import Scheduler, work
 from raykd.cluster.growth import places
+from raykd.cluster.jobs import Scheduler
 from raykd.cluster.placement import concurrency, group_of, keeps_slots
+from raykd.cluster.tune_pool import work
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.resources import RunRole
 from raykd.sweep.budget import Budget

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from raykd.cluster.executor import Job, Outcome, Scheduler, Wait
+from raykd.cluster.jobs import Job, Outcome, Scheduler, Wait
 from raykd.cluster.listener import Listener, Unit
 from raykd.figures.trial import STRATEGY, UNFINISHED, Role, Trial
 from raykd.recipes.run import Run

@@ -13,7 +13,7 @@ import pytest
 
 from raykd.cli import cluster
 from raykd.cli.main import main
-from raykd.cluster.executor import Outcome
+from raykd.cluster.jobs import Outcome
 from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError

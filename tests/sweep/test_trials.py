@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.executor import Job, Outcome
+from raykd.cluster.jobs import Job, Outcome
 from raykd.cluster.listener import Silent
 from raykd.figures.table import OBJECTIVES
 from raykd.recipes.run import Run

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from raykd.cluster.executor import Scheduler
+from raykd.cluster.jobs import Scheduler
 from raykd.cluster.listener import Listener
 from raykd.cluster.placement import Placements, preflight
 from raykd.cluster.topology import Topology
