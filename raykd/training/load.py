@@ -21,7 +21,6 @@ from raykd.storage.sealed import SEAL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, ParsingTask, SemanticParsingTask, Task
 from raykd.tasks.labels import best_labels
-from raykd.training.distil import Worker
 from raykd.training.evaluate import Decode, predict
 from raykd.training.label_sets import Labels, PieceLabels, labels_from
 from raykd.training.models import (
@@ -35,6 +34,7 @@ from raykd.training.models import (
     model_config,
     trained_model,
 )
+from raykd.training.worker import Worker
 
 COPY = "copy the whole folder of the run again"
 

@@ -27,8 +27,8 @@ from raykd.sweep.phases import costs
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.phases.teachers import Teachers
 from raykd.sweep.sweep import Sweep
-from raykd.training.distil import Worker
 from raykd.training.execute import execute
+from raykd.training.worker import Worker
 from tests.transfer.samples import here
 
 

@@ -27,12 +27,12 @@ from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine
 from raykd.tasks import TASKS
 from raykd.training.data import part_of, training_data
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.execute import find_result, keep_place
 from raykd.training.models import build_model, load_model
 from raykd.training.prepare import prepare
 from raykd.training.stored_features import FeatureReader, encoder_ids
+from raykd.training.worker import Worker
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import (
     called_once,

@@ -23,9 +23,9 @@ from raykd.storage.store import Storage
 from raykd.structures import log_partition, score, viterbi
 from raykd.tasks.semantic_parsing import SEMANTIC_PARSING
 from raykd.training.data import corpus_of, part_of, training_data
-from raykd.training.distil import Worker
 from raykd.training.evaluate import score_part
 from raykd.training.prepare import prepare
+from raykd.training.worker import Worker
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import called_once, executed, student_of
 

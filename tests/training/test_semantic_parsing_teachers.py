@@ -19,8 +19,8 @@ from raykd.recipes.recipe_faults import recipe_faults
 from raykd.signals import Sizes, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.teachers import HFSeq2SeqTeacher
-from raykd.training.data import training_data
-from raykd.training.distil import Batch, Learner
+from raykd.training.data import Batch, training_data
+from raykd.training.learner import Learner
 from raykd.training.live import live_needs, live_teacher
 from raykd.training.load import load_tagger
 from raykd.training.models import build_model
