@@ -23,8 +23,8 @@ from raykd.report.provenance import Provenance
 from raykd.report.stopped import stopped_of
 from raykd.report.trials_file import trials_csv, trials_parquet
 from raykd.sweep.importance import importance
-from raykd.sweep.monitor import Monitor
 from raykd.sweep.phases.interface import Phase, PhaseContext
+from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.records import SweepRecords, training_labels
 from raykd.sweep.status import Status
 from raykd.tracking.config import TrackingConfig

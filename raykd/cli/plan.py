@@ -16,8 +16,8 @@ from rich.text import Text
 from raykd.cli.cluster import at_work
 from raykd.cli.console import marked, span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.cluster.data_parallel import Network
 from raykd.cluster.placement import group_of, preflight
-from raykd.cluster.scaling import Network
 from raykd.cluster.topology import Topology
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.counted import counted

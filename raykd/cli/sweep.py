@@ -37,9 +37,9 @@ from raykd.sweep.driver import do_phases, run_sweep
 from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
 from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
-from raykd.sweep.monitor import status_kept
 from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.phases.interface import PhaseContext
+from raykd.sweep.progress_monitor import status_kept
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.track import publish, tracked
 from raykd.tracking.registry import SHIP

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from raykd.cluster.growth import places
+from raykd.cluster.growth import wait_for_slots
 from raykd.cluster.listener import Listener, Unit
 from raykd.cluster.nodes import Nodes
 from raykd.cluster.placement import reader_group, readers
@@ -148,7 +148,7 @@ def _placement(
     # The rows are in the object store from the start: Ray Data has no tasks of its own that would want a CPU.
     group, actors = reader_group(resources), min(readers(resources, cluster), rows)
     if rows:
-        actors = places(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
+        actors = wait_for_slots(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
     cpus, gpus = (group.each.get(name, 0.0) for name in ("CPU", "GPU"))
     others = {name: amount for name, amount in group.each.items() if name not in ("CPU", "GPU")}
     return Placement(

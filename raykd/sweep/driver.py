@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from raykd.cluster.growth import places
+from raykd.cluster.growth import wait_for_slots
 from raykd.cluster.jobs import Scheduler
 from raykd.cluster.placement import concurrency, group_of, keeps_slots
 from raykd.cluster.tune_pool import work
@@ -72,7 +72,7 @@ def do_phases(context: PhaseContext, phases: Iterable[Phase]) -> None:
 
 
 def _do_in_slots(context: PhaseContext, phases: list[Phase], role: RunRole) -> None:
-    context.at_once = wait_for_slots(context, role, max(phase.planned() for phase in phases))
+    context.at_once = _slots(context, role, max(phase.planned() for phase in phases))
     sweep = context.sweep
     work(
         InTurn(_schedulers(context, phases)), store_uri=sweep.storage.uri, resources=sweep.file.resources.of(role),
@@ -88,17 +88,13 @@ def _schedulers(context: PhaseContext, phases: Iterable[Phase]) -> Iterator[Sche
                 context.listener.end(phase.name, summary)
 
 
-def wait_for_slots(context: PhaseContext, role: RunRole, runs: int) -> int:
-    """How many of so many runs are done at once. Where the cluster grows, their nodes are waited for.
-
-    Raises:
-        PlacementError: there is no place for one run, or for as many as are asked for.
-    """
+def _slots(context: PhaseContext, role: RunRole, runs: int) -> int:
+    """How many of so many runs are done at once. Where the cluster grows, their nodes are waited for."""
     resources, cluster = context.sweep.file.resources, context.cluster
     most, own = concurrency(resources, cluster, role), resources.of(role)
     if not runs or not cluster.grows:
         return most
     exactly, minutes = own.concurrency is not None, own.wait_minutes
-    return places(
+    return wait_for_slots(
         role, group_of(own), min(most, runs), cluster, context.listener, minutes=minutes, exactly=exactly
     )

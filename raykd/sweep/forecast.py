@@ -1,4 +1,4 @@
-"""How long a sweep will take, from how fast its models train and label on this machine (`precompute/cost.py`)."""
+"""How long a sweep will take, from how fast its models train and label on this machine (`precompute/model_cost.py`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ KEPT = ("confirm", "baseline")
 RUN_S = 2.0
 """Of a run: its start, reading its text, writing its model."""
 STEP_S = 0.005
-"""Of an optimiser step beside what `precompute/cost.py` times: its batch is gathered, its objective computed."""
+"""Of an optimiser step beside what `precompute/model_cost.py` times: its batch is gathered, its objective computed."""
 REPORT_S = 5.0
 """Of the end of a sweep: the front's page and files."""
 MODEL_S = 6.0

@@ -11,10 +11,10 @@ from raykd.cluster.jobs import Job, Outcome, Scheduler, Wait
 from raykd.cluster.listener import Listener, Unit
 from raykd.figures.trial import STRATEGY, UNFINISHED, Role, Trial
 from raykd.recipes.run import Run
+from raykd.sweep.bookkeeping import Recorder, run_epoch
 from raykd.sweep.early_stopping import Stopper
 from raykd.sweep.giving_up import reason_to_give_up
 from raykd.sweep.outcome import finished, flat_settings, seed_paths, with_cost
-from raykd.sweep.recorder import Recorder, run_epoch
 from raykd.sweep.records import Record
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE

@@ -11,7 +11,7 @@ from raykd.cluster.nodes import Nodes
 from raykd.figures.results import Cost
 from raykd.figures.trial import UNFINISHED
 from raykd.identity import identity
-from raykd.precompute.cost import shape_key
+from raykd.precompute.model_cost import shape_key
 from raykd.precompute.plan import PrecomputePlan
 from raykd.precompute.transfer import transfer_plan
 from raykd.recipes.resources import taken

@@ -17,9 +17,9 @@ from raykd.cluster.jobs import Outcome
 from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError
-from raykd.precompute import cost, transfer
-from raykd.precompute.cost import measure_cost
+from raykd.precompute import model_cost, transfer
 from raykd.precompute.latency import Timing, hardware
+from raykd.precompute.model_cost import measure_cost
 from raykd.precompute.plan import precompute
 from raykd.sweep import driver, lease
 from raykd.sweep.driver import do_phases
@@ -65,8 +65,8 @@ def without_ray() -> Iterator[list[Any]]:
         patch.setattr(transfer, "precompute", partial(precompute, launch=here))
         patch.setattr(cluster, "connected", _one_cpu)
         patch.setattr(lease, "SETTLE_S", 0.0)
-        patch.setattr(cost, "time_training", lambda model, batch: Timing(1000.0, 1000.0))
-        patch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
+        patch.setattr(model_cost, "time_training", lambda model, batch: Timing(1000.0, 1000.0))
+        patch.setattr(model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
         yield done
 
 

@@ -10,8 +10,8 @@ import pytest
 from raykd.cluster.listener import Silent
 from raykd.figures.table import OBJECTIVES
 from raykd.storage.store import Storage
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.phases.baseline import twin_tree, twins_of_sweep, worth_a_baseline
-from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import Trials
 from tests.sweep.samples import COST, trial

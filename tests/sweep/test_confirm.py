@@ -13,9 +13,9 @@ from raykd.report.findings import judge
 from raykd.report.front_rows import front_rows
 from raykd.report.page import front_html
 from raykd.storage.store import Storage
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.phases.confirm import confirm_front, with_seeds
-from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from tests.scores import scores

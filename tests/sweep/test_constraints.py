@@ -13,9 +13,9 @@ from raykd.figures.table import OBJECTIVES
 from raykd.report.findings import judge
 from raykd.report.terminal_table import front_table, headline
 from raykd.storage.store import Storage
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.phases.baseline import worth_a_baseline
-from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import MOST_REPEATS, Trials
 from raykd.sweep.spec import SearchConfig

@@ -10,9 +10,9 @@ import pytest
 
 from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
-from raykd.precompute import cost
-from raykd.precompute.cost import measure_cost
+from raykd.precompute import model_cost
 from raykd.precompute.latency import Timing
+from raykd.precompute.model_cost import measure_cost
 from raykd.spec import assignments, load
 from raykd.sweep import driver
 from raykd.sweep.driver import run_sweep
@@ -212,7 +212,7 @@ def test_one_plan_has_the_transfer_sets_of_all_alternatives(several):
 
 
 def test_a_student_is_compared_with_its_own_teachers(several, monkeypatch):
-    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
+    monkeypatch.setattr(model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
     for run in [*several.shapes(), *(run for _, run in several.teachers)]:
         measure_cost(several.storage.uri, run)
     compression = {}

@@ -17,7 +17,7 @@ from raykd.cluster.listener import Silent
 from raykd.figures.table import OBJECTIVES
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.sweep.recorder import Recorder
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import MOST_REPEATS, InTurn, Trials
 from raykd.sweep.settings import Setting

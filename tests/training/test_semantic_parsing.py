@@ -16,7 +16,7 @@ from raykd.corpora.tags import TagSet
 from raykd.deploy.export import export_run
 from raykd.errors import ExportError, StoreError
 from raykd.layers.pointer_generator import PointerGenerator
-from raykd.precompute.cost import measure_cost
+from raykd.precompute.model_cost import measure_cost
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage
@@ -285,7 +285,7 @@ def test_windows_know_the_pieces_around_a_sentence(root, vocabulary, around):
 
 
 def test_costs_are_measured_and_no_graph_is_made(trained, monkeypatch, tmp_path):
-    monkeypatch.setattr("raykd.precompute.cost.time_in_turns", called_once)
+    monkeypatch.setattr("raykd.precompute.model_cost.time_in_turns", called_once)
     ready, run, result = trained
     figures = measure_cost(ready.storage.uri, run).figures
     assert figures["parameters"] == result.parameters

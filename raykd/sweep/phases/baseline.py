@@ -9,9 +9,9 @@ from typing import Any
 from raykd.figures.front import GOLD, front_of
 from raykd.figures.table import Directions
 from raykd.figures.trial import Trial, section
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.phases.confirm import with_seeds
 from raykd.sweep.phases.interface import Phase
-from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Resolve, Trials, listed_trials
 

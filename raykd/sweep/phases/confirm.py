@@ -8,8 +8,8 @@ from typing import Any
 
 from raykd.figures.front import confirmation, front_of
 from raykd.figures.trial import Trial
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.phases.interface import Phase
-from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Resolve, Trials, listed_trials
 

@@ -13,9 +13,9 @@ from raykd.errors import RunError
 from raykd.figures.cost_grid import Grid, grid_of
 from raykd.figures.results import Cost
 from raykd.figures.table import EXPORTED, GPU_RUNTIMES, Runtime, runtimes_of
-from raykd.precompute.cost import GPU, find_cost, shape_key
 from raykd.precompute.latency import hardware
 from raykd.precompute.measurement import check_gpu, measure_all
+from raykd.precompute.model_cost import GPU, find_cost, shape_key
 from raykd.recipes.run import Run
 from raykd.sweep.outcome import against_teachers, with_cost
 from raykd.sweep.phases.interface import Phase
@@ -24,7 +24,7 @@ from raykd.sweep.sweep import Sweep
 from raykd.sweep.sweep_faults import constrained_figures
 
 if TYPE_CHECKING:
-    from raykd.sweep.recorder import Recorder
+    from raykd.sweep.bookkeeping import Recorder
 
 
 class Costs(Phase):

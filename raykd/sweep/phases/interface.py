@@ -12,7 +12,7 @@ from raykd.cluster.listener import Listener
 from raykd.cluster.placement import Placements, preflight
 from raykd.cluster.topology import Topology
 from raykd.recipes.resources import RunRole
-from raykd.sweep.recorder import Recorder
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.sweep import Sweep
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from raykd.figures.trial import UNFINISHED, Trial, teacher_score
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.budget import Budget
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.early_stopping import Stopper
@@ -12,7 +13,6 @@ from raykd.sweep.phases.baseline import Baseline
 from raykd.sweep.phases.confirm import Confirm
 from raykd.sweep.phases.costs import cost_of, keep_grid, renew_costs
 from raykd.sweep.phases.interface import Phase, PhaseContext
-from raykd.sweep.recorder import Recorder
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Trials
 from raykd.sweep.study import Study
