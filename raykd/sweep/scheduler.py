@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from raykd.cluster.jobs import Job, Outcome, Scheduler, Wait
@@ -15,7 +15,7 @@ from raykd.sweep.bookkeeping import Recorder, run_epoch
 from raykd.sweep.early_stopping import Stopper
 from raykd.sweep.giving_up import reason_to_give_up
 from raykd.sweep.outcome import finished, flat_settings, seed_paths, with_cost
-from raykd.sweep.records import Record
+from raykd.sweep.records import Record, Suggestion
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
 from raykd.tasks import TASKS
@@ -101,22 +101,6 @@ class InTurn:
         self._current.ended(key, outcome)
 
 
-class Proposal(Protocol):
-    """A setting that is to be tried, and what the search has to remember of it."""
-
-    @property
-    def tree(self) -> Mapping[str, Any]: ...
-
-    @property
-    def params(self) -> Mapping[str, Any]: ...
-
-    @property
-    def distributions(self) -> Mapping[str, str]: ...
-
-    @property
-    def sampler(self) -> Mapping[str, Any]: ...
-
-
 class Proposer(Protocol):
     """Where trials come from: the study of a search, or a fixed list."""
 
@@ -130,20 +114,10 @@ class Proposer(Protocol):
         """Whether what it proposes depends on how earlier trials ended."""
         ...
 
-    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Proposal | None:
+    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
         """The setting of trial `number`, given those `seen`, after `attempt` proposals that were known; None when there
         are no more."""
         ...
-
-
-@dataclass(frozen=True)
-class ListedSetting:
-    """A setting that is not searched for."""
-
-    tree: Mapping[str, Any]
-    params: Mapping[str, Any] = field(default_factory=dict)
-    distributions: Mapping[str, str] = field(default_factory=dict)
-    sampler: Mapping[str, Any] = field(default_factory=dict)
 
 
 class SettingList:
@@ -153,9 +127,9 @@ class SettingList:
     learns = False
 
     def __init__(self, trees: Iterable[Mapping[str, Any]]):
-        self._rest = iter([ListedSetting(tree) for tree in trees])
+        self._rest = iter([Suggestion(tree) for tree in trees])
 
-    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> ListedSetting | None:
+    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
         """The next setting."""
         return next(self._rest, None)
 
@@ -248,7 +222,7 @@ class Trials:
         self.ended_by = NOTHING_NEW
         return None
 
-    def _record(self, setting: Setting, proposal: Proposal) -> Record:
+    def _record(self, setting: Setting, suggestion: Suggestion) -> Record:
         task = setting.recipe.labels
         settings = {
             **_strategy(setting), **flat_settings(setting.runs[0]), **seed_paths(setting.tree.get("student", {})),
@@ -260,7 +234,7 @@ class Trials:
         )  # fmt: skip
         trial = self._judged(with_cost(trial, self._recorder.cost_of(setting), self._recorder.grid))
         resolved = {section: value for section, value in setting.tree.items() if section not in FREE}
-        return Record(trial, resolved, proposal.params, proposal.distributions, proposal.sampler)
+        return Record(trial, resolved, suggestion.params, suggestion.distributions, suggestion.sampler)
 
     def _begin(self, running: _Running) -> Job | Wait | None:
         key = str(running.record.trial.number)

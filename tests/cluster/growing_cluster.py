@@ -16,12 +16,12 @@ from ray.core.generated.autoscaler_pb2 import ClusterConfig
 
 from raykd.cluster.connection import topology
 from raykd.cluster.growth import Autoscaler, wait_for_slots
-from raykd.cluster.listener import Silent
 from raykd.cluster.placement import latency_node, preflight
 from raykd.cluster.topology import Group
 from raykd.precompute import measurement
 from raykd.precompute.processor import processor
 from raykd.recipes.resources import AddedNodes, LatencyTarget, Resources
+from tests.silent import Silent
 
 
 class Said(Silent):

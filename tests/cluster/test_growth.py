@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from raykd.cluster.growth import Autoscaler, wait_for_slots
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Group, Node, NodeType, Topology
 from raykd.errors import PlacementError
+from tests.silent import Silent
 
 GPU = {"CPU": 8.0, "GPU": 1.0}
 GROUP = Group({"CPU": 4.0, "GPU": 1.0})

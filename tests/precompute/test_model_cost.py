@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from raykd.cluster.connection import topology
-from raykd.cluster.listener import Silent
 from raykd.deploy.deployed import deployed, float32_file
 from raykd.figures.results import Cost
 from raykd.figures.table import EXPORTED
@@ -23,6 +22,7 @@ from raykd.storage.store import Storage
 from raykd.sweep.settings import joined_cost
 from raykd.training.execute import build_model
 from raykd.training.prepare import prepare, student_runs, with_seed
+from tests.silent import Silent
 from tests.training.small import recipe, student_of
 
 

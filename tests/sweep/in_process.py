@@ -14,7 +14,6 @@ import pytest
 from raykd.cli import cluster
 from raykd.cli.main import main
 from raykd.cluster.jobs import Outcome
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError
 from raykd.precompute import model_cost, transfer
@@ -29,6 +28,7 @@ from raykd.sweep.phases.teachers import Teachers
 from raykd.sweep.sweep import Sweep
 from raykd.training.execute import execute
 from raykd.training.worker import Worker
+from tests.silent import Silent
 from tests.transfer.samples import here
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from raykd.cluster.listener import Silent
 from raykd.figures.front import confirmation, front_of
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Teacher
@@ -19,6 +18,7 @@ from raykd.sweep.phases.confirm import confirm_front, with_seeds
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from tests.scores import scores
+from tests.silent import Silent
 from tests.sweep.in_process import call, without_ray
 from tests.sweep.samples import COST
 from tests.sweep.test_baseline import record

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.errors import ExportError, RunError
 from raykd.precompute import model_cost
@@ -18,6 +17,7 @@ from raykd.spec import load
 from raykd.sweep.driver import run_sweep
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.sweep import Sweep
+from tests.silent import Silent
 from tests.sweep.in_process import Untracked, without_ray
 
 SMALL = """\

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.precompute import model_cost
 from raykd.precompute.latency import Timing
@@ -23,6 +22,7 @@ from raykd.sweep.phases.search import note_unused_text
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import teacher_rows
 from raykd.training.execute import find_result
+from tests.silent import Silent
 from tests.sweep.in_process import Untracked, train_teachers, without_ray
 from tests.training.small import recipe
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.precompute.plan import precompute
@@ -29,6 +28,7 @@ from raykd.sweep.forecast import (
 )
 from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.sweep import Sweep
+from tests.silent import Silent
 from tests.sweep.in_process import call, without_ray
 from tests.teachers.checkpoints import make_checkpoint
 from tests.transfer.samples import here

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.listener import RunEpoch, Silent
+from raykd.cluster.listener import RunEpoch
 from raykd.cluster.topology import Topology
 from raykd.figures.front import front_of
 from raykd.spec import load
@@ -17,6 +17,7 @@ from raykd.sweep.driver import run_sweep
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.records import Record
 from raykd.sweep.sweep import Sweep
+from tests.silent import Silent
 from tests.sweep.in_process import Untracked, code_of, without_ray
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError
 from raykd.figures.results import Score
@@ -21,6 +20,7 @@ from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import teacher_rows
 from raykd.training.execute import find_result
 from tests.scores import scores
+from tests.silent import Silent
 from tests.sweep.in_process import code_of, train_teachers, without_ray
 
 # At this rate nothing is learnt in one step: every word gets the label that most words have, or one that is worse.

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from raykd.cluster.jobs import Job, Outcome
-from raykd.cluster.listener import Silent
 from raykd.figures.table import OBJECTIVES
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
@@ -25,6 +24,7 @@ from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
 from raykd.tasks import TASKS
 from tests.long import mostly_slow
+from tests.silent import Silent
 from tests.sweep.samples import COST, TREE, result_of, run_of
 
 EPOCH = {"epoch": 0, "dev": 0.1, "tokens": 100, "tokens_per_second": 10.0}

@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from raykd.figures.front import GOLD, front_of
 from raykd.figures.table import Directions
 from raykd.figures.trial import Trial, section
 from raykd.sweep.bookkeeping import Recorder
-from raykd.sweep.phases.confirm import with_seeds
-from raykd.sweep.phases.interface import Phase
+from raykd.sweep.phases.confirm import AfterSearch, with_seeds
 from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Resolve, Trials, listed_trials
 
 
-class Baseline(Phase):
+class Baseline(AfterSearch):
     """Trains the twins that are not trained yet, over as many seeds as their students have."""
 
-    name, role = "baseline", "students"
+    name = "baseline"
 
-    def is_skipped(self) -> bool:
-        return self.sweep.file.baseline == "none" or bool(self.context.given_up)
-
-    def planned(self) -> int:
-        return 0 if self.is_skipped() else self.sweep.most_runs
+    def is_wanted(self) -> bool:
+        return self.sweep.file.baseline != "none"
 
     def foreseen_runs(self, trials: Sequence[Trial]) -> int:
-        """The number of runs that the students found so far will take; none where the phase is skipped."""
-        if self.sweep.file.baseline == "none":
+        if not self.is_wanted():
             return 0
         records = [Record(trial, {}) for trial in trials]
         return self.sweep.file.search.seeds_in_all * len(
             worth_a_baseline(records, self.sweep.file.objectives)
         )
 
-    def run(self) -> Iterator[Trials]:
-        recorder = replace(self.context.recorder, phase=self.name)
-        yield from twins_of_sweep(recorder, self.sweep.file.baseline, self.sweep.settings.of)
-
-    def summary(self) -> str:
-        return self.context.recorder.summary("baseline")
+    def trials(self, recorder: Recorder) -> Iterator[Trials]:
+        return twins_of_sweep(recorder, self.sweep.file.baseline, self.sweep.settings.of)
 
 
 def twins_of_sweep(recorder: Recorder, objective: str, resolve: Resolve) -> Iterator[Trials]:

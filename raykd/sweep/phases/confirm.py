@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,30 +15,52 @@ from raykd.sweep.records import Record
 from raykd.sweep.scheduler import Resolve, Trials, listed_trials
 
 
-class Confirm(Phase):
-    """Runs what the front's students lack of so many seeds."""
+class AfterSearch(Phase):
+    """A phase whose trials follow from those of the search. There is none where the search was given up."""
 
-    name, role = "confirm", "students"
+    role = "students"
+
+    @abstractmethod
+    def is_wanted(self) -> bool:
+        """Whether the sweep file asks for the phase."""
+
+    @abstractmethod
+    def foreseen_runs(self, trials: Sequence[Trial]) -> int:
+        """The number of runs that the phase takes for the students found so far."""
+
+    @abstractmethod
+    def trials(self, recorder: Recorder) -> Iterator[Trials]:
+        """Begin the phase, and do what is missing."""
 
     def is_skipped(self) -> bool:
-        return self.sweep.file.search.confirm is None or bool(self.context.given_up)
+        return bool(self.context.given_up) or not self.is_wanted()
 
     def planned(self) -> int:
-        return 0 if self.is_skipped() else self.sweep.most_runs
+        return self.sweep.most_runs if self.is_wanted() else 0
+
+    def run(self) -> Iterator[Trials]:
+        return self.trials(replace(self.context.recorder, phase=self.name))
+
+    def summary(self) -> str:
+        return self.context.recorder.summary(self.name)
+
+
+class Confirm(AfterSearch):
+    """Runs what the front's students lack of so many seeds."""
+
+    name = "confirm"
+
+    def is_wanted(self) -> bool:
+        return self.sweep.file.search.confirm is not None
 
     def foreseen_runs(self, trials: Sequence[Trial]) -> int:
-        """The number of runs that the students found so far will take; none where the phase is skipped."""
         search = self.sweep.file.search
         return (search.seeds_in_all - search.runs_per_setting) * len(
             front_of(trials, self.sweep.file.objectives)
         )
 
-    def run(self) -> Iterator[Trials]:
-        recorder = replace(self.context.recorder, phase=self.name)
-        yield from confirm_front(recorder, self.sweep.file.search.seeds_in_all, self.sweep.settings.of)
-
-    def summary(self) -> str:
-        return self.context.recorder.summary("confirm")
+    def trials(self, recorder: Recorder) -> Iterator[Trials]:
+        return confirm_front(recorder, self.sweep.file.search.seeds_in_all, self.sweep.settings.of)
 
 
 def confirm_front(recorder: Recorder, seeds: int, resolve: Resolve) -> Iterator[Trials]:

@@ -9,8 +9,7 @@ from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.budget import Budget
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.early_stopping import Stopper
-from raykd.sweep.phases.baseline import Baseline
-from raykd.sweep.phases.confirm import Confirm
+from raykd.sweep.phases.confirm import AfterSearch
 from raykd.sweep.phases.costs import cost_of, keep_grid, renew_costs
 from raykd.sweep.phases.interface import Phase, PhaseContext
 from raykd.sweep.records import Record
@@ -27,9 +26,7 @@ class Search(Phase):
 
     name, role = "trials", "students"
 
-    def __init__(
-        self, context: PhaseContext, tracker: Tracker, budget: Budget, later: Sequence[Confirm | Baseline]
-    ):
+    def __init__(self, context: PhaseContext, tracker: Tracker, budget: Budget, later: Sequence[AfterSearch]):
         """`later`: the phases for which the search leaves a part of the budget."""
         super().__init__(context)
         self._tracker, self._budget, self._later = tracker, budget, later
