@@ -6,10 +6,10 @@
 
 Measured on one thread of this processor: a training step (forward, loss, backward, Adam) by the tokens of its batch,
 sentences of 32 pieces; the bytes of the gradients and the all-reduces of a step, by DDP itself. Simulated by
-`raykd/cluster/scaling.py`: the network, as a ring, nothing of it hidden behind the backward pass. Then two real workers
-(gloo, on this machine) take the same steps; the model predicts their time from all-reduces of other sizes. A step of
-two workers that do not communicate is measured too: they share memory, caches and perhaps a core. Medians, contestants
-in turns. Prints Markdown.
+`raykd/cluster/data_parallel.py`: the network, as a ring, nothing of it hidden behind the backward pass. Then two real
+workers (gloo, on this machine) take the same steps; the model predicts their time from all-reduces of other sizes. A
+step of two workers that do not communicate is measured too: they share memory, caches and perhaps a core. Medians,
+contestants in turns. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
-from raykd.cluster.scaling import (
+from raykd.cluster.data_parallel import (
     Gradients,
     Network,
     Step,

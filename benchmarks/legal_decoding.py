@@ -32,9 +32,9 @@ from raykd.storage.store import Storage
 from raykd.structures import Chain, LegalTransitions
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of, labels_of, part_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.models import load_model
+from raykd.training.worker import Worker
 
 PARTS = ("dev", "test")
 Scores = Mapping[str, float]

@@ -24,9 +24,9 @@ from raykd.storage.store import Storage
 from raykd.structures import Chain, token_marginals
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of, part_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.models import load_model
+from raykd.training.worker import Worker
 
 DECODINGS = ("best labelling", "likeliest labels")
 

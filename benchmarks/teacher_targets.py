@@ -18,9 +18,9 @@ from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.models import load_model
+from raykd.training.worker import Worker
 
 
 def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:

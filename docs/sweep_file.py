@@ -34,7 +34,7 @@ from raykd.sweep.spec import (
     SweepFile,
     TrackingConfig,
 )
-from raykd.sweep.stopping import StoppingConfig
+from raykd.sweep.early_stopping import StoppingConfig
 from raykd.teachers import TEACHERS
 from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 

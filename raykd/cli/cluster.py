@@ -16,9 +16,9 @@ from raykd.cluster.progress_channel import received
 from raykd.cluster.topology import Topology
 from raykd.counted import counted
 from raykd.errors import RunError
-from raykd.sweep.exposed import Exposed
 from raykd.sweep.given_files import placed
-from raykd.sweep.monitor import Monitor
+from raykd.sweep.progress_monitor import Monitor
+from raykd.sweep.prometheus_metrics import SweepMetrics
 from raykd.sweep.slow_precision import slow_precision
 from raykd.sweep.sweep import Sweep
 
@@ -60,7 +60,7 @@ def at_work(
             _started(monitor, f"corpora read, {counted(len(cluster.nodes), 'node')} of Ray", warnings)
             if not cluster.dashboard:
                 monitor.warn("Ray's dashboard does not run: no run can have several workers")
-            monitor.watchers.append(Exposed(sweep.file.name))
+            monitor.watchers.append(SweepMetrics(sweep.file.name))
             sweep.nodes.warn = monitor.warn
             if len(cluster.nodes) > 1:
                 sweep.nodes.ask()

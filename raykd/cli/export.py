@@ -28,8 +28,8 @@ from raykd.report.findings import judge
 from raykd.report.readable_numbers import percent, share, size
 from raykd.storage.layout import MODEL, WEIGHTS
 from raykd.storage.store import Storage
-from raykd.sweep.exports import TrialModel, seeds_of
 from raykd.sweep.records import SweepRecords
+from raykd.sweep.trial_models import TrialModel, seeds_of
 from raykd.tasks.masked_lm import MASKED_LM
 from raykd.training.transformers_checkpoint import CHECKPOINT_FILES, export_checkpoint
 

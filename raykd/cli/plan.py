@@ -16,8 +16,8 @@ from rich.text import Text
 from raykd.cli.cluster import at_work
 from raykd.cli.console import marked, span, stdout
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.cluster.data_parallel import Network
 from raykd.cluster.placement import group_of, preflight
-from raykd.cluster.scaling import Network
 from raykd.cluster.topology import Topology
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.counted import counted
@@ -29,10 +29,10 @@ from raykd.precompute.plan import Estimate, estimate
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import open_vocabulary, unknown_share
 from raykd.report.readable_numbers import FORMS, percent, share
-from raykd.sweep.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
+from raykd.sweep.phases.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies

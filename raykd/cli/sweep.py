@@ -23,8 +23,7 @@ from raykd.cli.options import (
     as_good_as,
     document,
 )
-from raykd.cli.pages import page_kept, report_files
-from raykd.cluster.placement import preflight
+from raykd.cli.pages import Report, page_kept
 from raykd.counted import counted
 from raykd.errors import RaykdError, UnlearntError
 from raykd.figures.front import front_of
@@ -34,12 +33,13 @@ from raykd.redact import redacted
 from raykd.report.card import trial_card
 from raykd.report.findings import Judgement, judge
 from raykd.report.terminal_table import front_markdown
-from raykd.sweep.costs import measure_costs
-from raykd.sweep.driver import run_sweep
+from raykd.sweep.driver import do_phases, run_sweep
 from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
 from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
-from raykd.sweep.monitor import status_kept
+from raykd.sweep.phases.costs import measure_costs
+from raykd.sweep.phases.interface import PhaseContext
+from raykd.sweep.progress_monitor import status_kept
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.track import publish, tracked
 from raykd.tracking.registry import SHIP
@@ -120,11 +120,11 @@ def _swept(
     """All phases, and their report in the store and on the tracking server, to which the tracker is closed."""
     objectives = planned.file.objectives
     with at_work(planned, address, plain=plain) as (cluster, listener):
-        placements = preflight(planned.file.resources, cluster)
+        context = PhaseContext(planned, cluster, listener)
         if has_limits(planned):
             measure_costs(planned, cluster, listener)
             refuse_impossible(planned)
-            refuse_too_little(planned, forecast(planned, placements.students))
+            refuse_too_little(planned, forecast(planned, context.placements.students))
         with (
             held(planned.records.folder, note=listener.note) as lease,
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
@@ -133,12 +133,9 @@ def _swept(
             with status_kept(listener, planned.records), tracked(planned, lease, listener) as tracker:
                 listener.untracked = lambda: tracker.waiting
                 with page_kept(listener, planned.records):
-                    trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=listener)
-                listener.begin("report", 1)
-                files = report_files(trials, teachers, planned.records)
-                for name, data in files.items():
-                    planned.records.save_file(name, data)
-                listener.end("report", f"{counted(len(files), 'file')} in the sweep's folder")
+                    trials, teachers = run_sweep(context, tracker)
+                report = Report(context)
+                do_phases(context, [report])
                 labels = planned.records.dev_labels()
                 judged = judge(trials, teachers, objectives=objectives, dev_labels=labels)
                 table = front_markdown(
@@ -149,7 +146,7 @@ def _swept(
                     planned,
                     tracker,
                     trials,
-                    files,
+                    report.files,
                     table,
                     Path(scratch),
                     listener=listener,

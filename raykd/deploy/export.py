@@ -44,11 +44,11 @@ from raykd.storage.layout import LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.storage.store import Storage
 from raykd.structures import Chain, kbest
 from raykd.training.data import corpus_of, languages_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import Decode, evaluation_plan, predict
 from raykd.training.label_sets import plain_legal
 from raykd.training.load import Tagger, load_tagger
 from raykd.training.models import model_config
+from raykd.training.worker import Worker
 
 ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
 LABELLER = {f"labeller/{path.name}": path for path in sorted(Path(labeller.__file__).parent.glob("*.py"))}

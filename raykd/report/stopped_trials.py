@@ -50,7 +50,7 @@ def stopped_in_words(stopped: Sequence[Stopped]) -> str:
 
 def _stopped(trial: Trial, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Stopped:
     last = [epochs[-1] for epochs in runs.values() if epochs]
-    # What the executor writes before the reason of the rule: "stopped after epoch 3: …".
+    # What `cluster/jobs.py` writes before the reason of the rule: "stopped after epoch 3: …".
     reason = trial.message.partition(": ")[2] if trial.state == "PRUNED" else trial.message
     return Stopped(
         trial,

@@ -13,7 +13,7 @@ from raykd.corpora.config import CorpusConfig
 from raykd.errors import RunError
 from raykd.figures.results import Cost, RunResult, Scores
 from raykd.figures.table import over_models
-from raykd.precompute.cost import find_cost
+from raykd.precompute.model_cost import find_cost
 from raykd.progress import with_progress
 from raykd.recipes.run import Run
 from raykd.signals import Need

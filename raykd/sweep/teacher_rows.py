@@ -15,6 +15,7 @@ from raykd.recipes.run import Run
 from raykd.sweep.outcome import teacher_row
 from raykd.sweep.records import TrainingLabels
 from raykd.sweep.sweep import Sweep
+from raykd.tracking.tracker import Tracker
 from raykd.training.execute import find_result
 
 FEW_LABELS = 20
@@ -88,6 +89,18 @@ def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
     for teacher in (each for row in rows for each in (row, *row.members)):
         listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
     return rows
+
+
+def log_teachers(sweep: Sweep, rows: Sequence[Teacher], tracker: Tracker) -> None:
+    """Show the teachers on the tracking server, with the curves of those that were trained alone."""
+    for row, (_, teachers) in zip(rows, sweep.teacher_groups, strict=True):
+        found = [] if row.members else [find_result(sweep.storage, teacher.run) for teacher in teachers]
+        results = [result for result in found if result is not None]
+        several = len(results) > 1
+        epochs = {
+            "+".join(each.scores.by_language("dev")) if several else "": each.epochs for each in results
+        }
+        tracker.log_teacher(row, epochs)
 
 
 def _labels(corpus: Corpus, part: str) -> dict[str, int]:

@@ -18,11 +18,11 @@ from raykd.figures.trial import Trial
 from raykd.recipes.run import objective_name
 from raykd.redact import redacted
 from raykd.storage.store import Storage
-from raykd.sweep.exports import seeds_of
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from raykd.sweep.sweep import Sweep
+from raykd.sweep.trial_models import seeds_of
 from raykd.tracking.origin import git_commit
 from raykd.tracking.tracker import Tracker
 

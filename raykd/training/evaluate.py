@@ -23,7 +23,7 @@ from raykd.progress import with_progress
 from raykd.tasks import Task
 from raykd.training.data import Part
 from raykd.training.device import pieces_at_once
-from raykd.training.distil import Worker
+from raykd.training.worker import Worker
 
 
 def evaluation_plan(lengths: np.ndarray, device: torch.device, *, share: float = 1.0) -> list[np.ndarray]:

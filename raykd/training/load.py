@@ -21,7 +21,6 @@ from raykd.serving.labeller import check_pair
 from raykd.storage.sealed import SEAL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, Task
-from raykd.training.distil import Worker
 from raykd.training.evaluate import Decode, predict
 from raykd.training.models import (
     LABELS,
@@ -34,6 +33,7 @@ from raykd.training.models import (
     model_config,
     trained_model,
 )
+from raykd.training.worker import Worker
 
 COPY = "copy the whole folder of the run again"
 

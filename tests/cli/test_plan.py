@@ -11,7 +11,7 @@ import ray
 
 from raykd.cli import cluster, plan
 from raykd.corpora.report import CorpusReport
-from raykd.precompute.cost import find_cost
+from raykd.precompute.model_cost import find_cost
 from raykd.report.readable_numbers import FORMS
 from raykd.spec import load
 from raykd.sweep.sweep import Sweep

@@ -21,9 +21,9 @@ from raykd.sweep import track
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.track import log_gains, log_models
 from raykd.tracking.tracker import Tracker
-from raykd.training.distil import Worker
 from raykd.training.execute import execute
 from raykd.training.prepare import prepare, student_runs, with_seed
+from raykd.training.worker import Worker
 from tests.scores import scores
 from tests.sweep.in_process import code_of, without_ray
 from tests.training.small import recipe

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.executor import Job, Outcome
-from raykd.cluster.listener import Silent
+from raykd.cluster.jobs import Job, Outcome
 from raykd.figures.table import OBJECTIVES
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.sweep.recorder import Recorder
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import MOST_REPEATS, InTurn, Trials
 from raykd.sweep.settings import Setting
@@ -25,6 +24,7 @@ from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
 from raykd.tasks import TASKS
 from tests.long import mostly_slow
+from tests.silent import Silent
 from tests.sweep.samples import COST, TREE, result_of, run_of
 
 EPOCH = {"epoch": 0, "dev": 0.1, "tokens": 100, "tokens_per_second": 10.0}

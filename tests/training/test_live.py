@@ -25,8 +25,8 @@ from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.structures import unscored
 from raykd.students import PretrainedStudent
-from raykd.training.data import part_of
-from raykd.training.distil import Batch, Learner
+from raykd.training.data import Batch, part_of
+from raykd.training.learner import Learner
 from raykd.training.live import LiveTeacher, live_needs, live_teacher
 from raykd.training.load import load_tagger
 from raykd.training.models import build_model

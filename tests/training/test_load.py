@@ -27,7 +27,6 @@ from raykd.storage.store import Storage
 from raykd.students import BiLSTMStudent
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of, part_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.execute import execute
 from raykd.training.load import COPY, Tagger
@@ -43,6 +42,7 @@ from raykd.training.models import (
     read_weights,
 )
 from raykd.training.prepare import prepare, student_runs
+from raykd.training.worker import Worker
 from tests.stored import changed, stored
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import TREE, recipe

@@ -16,16 +16,16 @@ from raykd.errors import ExportError, StoreError
 from raykd.forms import STEPS
 from raykd.forms.steps import tree_of, written
 from raykd.layers.pointer_generator import PointerGenerator
-from raykd.precompute.cost import measure_cost
+from raykd.precompute.model_cost import measure_cost
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage
 from raykd.structures import log_partition, score, viterbi
 from raykd.tasks.semantic_parsing import SEMANTIC_PARSING
 from raykd.training.data import corpus_of, part_of, training_data
-from raykd.training.distil import Worker
 from raykd.training.evaluate import score_part
 from raykd.training.prepare import prepare
+from raykd.training.worker import Worker
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import called_once, executed, student_of
 
@@ -288,7 +288,7 @@ def test_windows_know_the_pieces_around_a_sentence(root, vocabulary, around):
 
 
 def test_costs_are_measured_and_no_graph_is_made(trained, monkeypatch, tmp_path):
-    monkeypatch.setattr("raykd.precompute.cost.time_in_turns", called_once)
+    monkeypatch.setattr("raykd.precompute.model_cost.time_in_turns", called_once)
     ready, run, result = trained
     figures = measure_cost(ready.storage.uri, run).figures
     assert figures["parameters"] == result.parameters

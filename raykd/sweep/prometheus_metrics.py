@@ -9,7 +9,7 @@ from raykd.figures.trial import Role, State
 from raykd.sweep.status import Status
 
 
-class Exposed:
+class SweepMetrics:
     """A watcher that sets the metrics of one sweep."""
 
     def __init__(self, sweep: str):

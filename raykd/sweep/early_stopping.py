@@ -17,23 +17,34 @@ would have.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from raykd.figures.front import dominated_share
 from raykd.figures.pareto import Direction, epsilon_net, fronts, non_dominated
+from raykd.figures.results import RunResult
+from raykd.figures.table import COSTS, Directions, objective_values
+from raykd.figures.trial import Trial
+from raykd.recipes.run import Run
 from raykd.spec import Frozen
+from raykd.training.plan_length import plan_length, reads_scores
 
 QUANTILE = 0.9
 """Of the gains of complete trials; one that gains more than that late is rare, and costs all others epochs."""
 CLOSE = 1e-9
 """Shares that differ by less are the same point of a plan."""
+
+Place = tuple[int, int]
+"""A run of a trial: its seed, and which of that seed's runs it is."""
+Epochs = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Run → the metrics of its epochs."""
 
 
 class StoppingConfig(Frozen):
@@ -60,16 +71,62 @@ class StoppingConfig(Frozen):
         return tuple(self.first_rung * self.eta**step for step in range(count))
 
 
-Place = tuple[int, int]
-"""A run of a trial: its seed, and which of that seed's runs it is."""
-
-
 @dataclass(frozen=True)
 class Point:
     """Where a run was after an epoch: the share of its plan that is done, and the dev score it would end with now."""
 
     share: float
     score: float
+
+
+class RunCourse:
+    """The points of one run, epoch by epoch.
+
+    An epoch has a point where its stage trains the scores of the head: after an epoch of hidden states alone dev says
+    nothing. The score of a point is that of the epoch that the step would keep: the best on dev, or the one with the
+    lowest held-out loss where the stage selects by that.
+    """
+
+    def __init__(self, run: Run):
+        self.points: list[Point] = []
+        self.epochs: list[Mapping[str, Any]] = []
+        """What was reported."""
+        self.done = 0.0
+        """The share of the plan that is done. Patience may end a plan earlier."""
+        self._has_points = [reads_scores(stage) for stage in run.stages]
+        self._length = plan_length(run)
+        kinds = [
+            (has_points, json.dumps(stage["layers"]), stage["select"])
+            for has_points, stage in zip(self._has_points, run.stages, strict=True)
+        ]
+        shares = [round(share, 3) for share in self._length.shares]
+        self.plan: Hashable = tuple(zip(kinds, shares, strict=True))
+        """Equal for runs that can be compared at one share of their plans."""
+        self._step = (-1, -1)
+
+    def add(self, metrics: Mapping[str, Any]) -> None:
+        """Add the metrics of an epoch; one that was added before changes nothing."""
+        if self.epochs and metrics["epoch"] <= self.epochs[-1]["epoch"]:
+            return
+        self.epochs.append(metrics)
+        step = (metrics["stage"], metrics["step"])
+        if step != self._step:
+            before = self.epochs[-2]["steps"] if len(self.epochs) > 1 else 0
+            self._step, self._first, self._before = step, metrics["epoch"], before
+            self._best, self._kept = -float("inf"), 0.0
+        held_out = metrics.get("held_out_loss")
+        selected = metrics["dev"] if held_out is None else -held_out
+        if selected > self._best:
+            self._best, self._kept = selected, metrics["dev"]
+        epochs, steps = metrics["epoch"] - self._first + 1, metrics["steps"] - self._before
+        self.done = self._length.done(*step, epochs, steps)
+        if self._has_points[step[0]]:
+            self.points.append(Point(self.done, self._kept))
+
+    def end(self) -> None:
+        """End the run, by patience or as planned: it is at the end of its plan."""
+        if self.points:
+            self.points.append(Point(1.0, self._kept))
 
 
 @dataclass(frozen=True)
@@ -112,6 +169,84 @@ class Course:
                 return None
             scores.append(done[-1])
         return fmean(scores)
+
+
+@dataclass
+class _Followed:
+    costs: tuple[float, ...]
+    seeds: tuple[tuple[RunCourse, ...], ...]
+    places: Mapping[str, tuple[int, int]]
+    final: float | None = None
+
+    def course(self, number: int) -> Course:
+        plan = tuple(run.plan for runs in self.seeds for run in runs)
+        points = tuple(tuple(tuple(run.points) for run in runs) for runs in self.seeds)
+        return Course(number, self.costs, plan, points, self.final)
+
+
+class Stopper:
+    """Follows the trials of a search. It holds nothing that the store does not: `begin` is given what a trial reported
+    to an earlier driver, and a sweep that is resumed decides as it would have."""
+
+    def __init__(self, config: StoppingConfig, objectives: Directions, teacher: Mapping[str, float]):
+        """`teacher`: what the teacher costs; the hypervolume measures costs by it."""
+        self._config = config
+        costs = {figure.name for figure in COSTS}
+        self._costs: Directions = {name: way for name, way in objectives.items() if name in costs}
+        self._scales = tuple(teacher.get(name) for name in self._costs)
+        self._followed: dict[int, _Followed] = {}
+
+    def begin(self, trial: Trial, seeds: Sequence[Sequence[Run]], epochs: Epochs | None = None) -> str:
+        """A trial begins, or is taken up again with the `epochs` that it has reported. Returns why it is to be stopped
+        after the last of them; empty where it goes on."""
+        courses = tuple(tuple(RunCourse(run) for run in runs) for runs in seeds)
+        places = {run.id: (s, r) for s, runs in enumerate(seeds) for r, run in enumerate(runs)}
+        costs = tuple(cost for cost in objective_values(trial, self._costs) if cost is not None)
+        self._followed[trial.number] = _Followed(costs, courses, places)
+        for run_id, own in (epochs or {}).items():
+            seed, place = places[run_id]
+            for metrics in own:
+                courses[seed][place].add(metrics)
+        known = (places[run_id] for run_id in epochs or {})
+        return next(filter(None, (self._judge(trial.number, place) for place in known)), "")
+
+    def epoch(self, number: int, run_id: str, metrics: Mapping[str, Any]) -> str:
+        """Why the trial is to be stopped after this epoch of one of its runs; empty where it goes on."""
+        followed = self._followed[number]
+        seed, place = followed.places[run_id]
+        course = followed.seeds[seed][place]
+        before = len(course.points)
+        course.add(metrics)
+        return self._judge(number, (seed, place)) if len(course.points) > before else ""
+
+    def _judge(self, number: int, place: Place) -> str:
+        # A trial that lacks a figure is on no front, and is compared with none.
+        known = {key: each for key, each in self._followed.items() if len(each.costs) == len(self._costs)}
+        if number not in known:
+            return ""
+        others = [other.course(key) for key, other in known.items() if key != number]
+        own, ways = known[number].course(number), tuple(self._costs.values())
+        return reason_to_stop(own, place, others, self._config, ways, self._scales)
+
+    def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
+        """A trial ended. Returns what of its epochs has to be recorded: those of one that was stopped early.
+
+        Those of a complete trial are in its `results`, also where its runs were found in the store and reported
+        nothing; what a trial reported that failed counts for no other.
+        """
+        if trial.state == "FAILED":
+            del self._followed[trial.number]
+            return {}
+        followed = self._followed[trial.number]
+        runs = {run_id: followed.seeds[seed][place] for run_id, (seed, place) in followed.places.items()}
+        if trial.state == "PRUNED":
+            return {run_id: tuple(course.epochs) for run_id, course in runs.items() if course.epochs}
+        for result in results:
+            for metrics in result.epochs:
+                runs[result.run_id].add(metrics)
+            runs[result.run_id].end()
+        followed.final = trial.scores.mean("dev")
+        return {}
 
 
 def reason_to_stop(

@@ -1,4 +1,4 @@
-"""How the executor places runs: each seed by itself, a job ends with its last run, unfinished runs come again."""
+"""How the pool places runs: each seed by itself, a job ends with its last run, unfinished runs come again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
 
-import raykd.cluster.executor as executor
-from raykd.cluster.executor import Job, Outcome, Wait, work
+from raykd.cluster import slot, tune_pool
+from raykd.cluster.jobs import NOT_STORED, Job, OpenJobs, Outcome, Wait
 from raykd.cluster.placement import DRIVER_CPUS
+from raykd.cluster.tune_pool import work
 from raykd.errors import PlacementError, RunError, StoreError
 from raykd.recipes.recipe import Resources
 from raykd.recipes.run import Run
@@ -105,7 +106,7 @@ def run(monkeypatch, tmp_path):
     monkeypatch.setattr(node_check, "LOOK_S", 0.0)
 
     def run(tuner: Tuner, scheduler: Scheduler, nodes: Any = None) -> list[tuple[str, int]]:
-        monkeypatch.setattr(executor.tune, "Tuner", tuner)
+        monkeypatch.setattr(tune_pool.tune, "Tuner", tuner)
         resources = Resources(max_failures=2)
         work(scheduler, store_uri=str(tmp_path), resources=resources, concurrent=2, nodes=nodes)
         return tuner.proposed
@@ -209,7 +210,7 @@ def test_a_run_whose_result_is_not_in_the_store_has_not_ended_well(run):
     begun = run(Tuner(loses=(1,)), scheduler, nodes)
     assert begun == [("a", 0), ("a", 1), ("a", 1), ("b", 0), ("b", 1)]
     assert ends(scheduler) == [("a", [0, 1]), ("b", [0, 1])]
-    assert nodes.seen == [("", executor.NOT_STORED, True)]
+    assert nodes.seen == [("", NOT_STORED, True)]
 
 
 def test_it_is_done_once_more_where_no_node_is_to_blame(run):
@@ -221,14 +222,14 @@ def test_it_is_done_once_more_where_no_node_is_to_blame(run):
 def test_a_result_that_stays_lost_fails_its_job(run):
     scheduler = Scheduler("a", seeds=1)
     assert run(Tuner(loses=(0, 1)), scheduler, Nodes()) == [("a", 0), ("a", 0)]
-    assert ends(scheduler) == [("a", executor.NOT_STORED)]
+    assert ends(scheduler) == [("a", NOT_STORED)]
 
 
 def test_where_the_driver_cannot_reach_the_store_no_job_has_failed(run, monkeypatch):
     def gone(*_: Any) -> bool:
         raise StoreError("x", "cannot be looked up", "check the network", True)
 
-    monkeypatch.setattr(executor, "stands", gone)
+    monkeypatch.setattr(tune_pool, "stands", gone)
     scheduler = Scheduler("ab", seeds=1)
     with pytest.raises(StoreError, match="cannot be looked up"):
         run(Tuner(), scheduler, Nodes())
@@ -244,32 +245,32 @@ def test_where_no_node_is_left_the_work_ends_and_no_job_has_failed(run):
 
 def test_runs_are_placed_on_the_nodes_that_are_not_left_out(tmp_path):
     nodes = Nodes(blames=1)
-    jobs = executor._OpenJobs(Scheduler("ab", seeds=1), stored, nodes)  # type: ignore[arg-type]
-    tune = executor._Proposals(jobs)
+    jobs = OpenJobs(Scheduler("ab", seeds=1), stored, nodes)  # type: ignore[arg-type]
+    tune = tune_pool._Proposals(jobs)
     plain = {"resources": Resources().model_dump()}
     first = tune.suggest("one")
-    assert executor.Slot.default_resource_request(plain | first)._kwargs == {}
-    executor._Reports(jobs)("one", {"run_end": {"result": None, "error": "no store"}, "node": "bad"})
+    assert slot.Slot.default_resource_request(plain | first)._kwargs == {}
+    tune_pool._Reports(jobs)("one", {"run_end": {"result": None, "error": "no store"}, "node": "bad"})
     assert nodes.seen == [("bad", "no store", False)]
     tune.on_trial_complete("one")
     again = tune.suggest("two")
     assert again["run"] == first["run"]
-    asked = executor.Slot.default_resource_request(plain | again)
+    asked = slot.Slot.default_resource_request(plain | again)
     assert asked._kwargs == {"bundle_label_selector": [{"ray.io/node-id": "!in(bad)"}]}
 
 
 def test_an_actor_that_dies_is_a_fault_of_its_place(monkeypatch):
     nodes = Nodes()
-    jobs = executor._OpenJobs(Scheduler("a", seeds=1), stored, nodes)  # type: ignore[arg-type]
-    executor._Proposals(jobs).suggest("one")
+    jobs = OpenJobs(Scheduler("a", seeds=1), stored, nodes)  # type: ignore[arg-type]
+    tune_pool._Proposals(jobs).suggest("one")
     text = "The actor died unexpectedly.\n\tactor_id: 0123456789abcdef0123\n\tits worker exited"
     trial = SimpleNamespace(trial_id="one", get_error=lambda: text)
-    monkeypatch.setattr(executor.ray, "is_initialized", lambda: True)
-    monkeypatch.setattr(executor.ray_state, "actors", lambda actor: {"Address": {"NodeID": f"of {actor}"}})
-    executor._Endings(jobs).on_trial_start(0, [], trial)
-    executor._Endings(jobs).on_trial_recover(0, [], trial)
+    monkeypatch.setattr(tune_pool.ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(tune_pool.ray_state, "actors", lambda actor: {"Address": {"NodeID": f"of {actor}"}})
+    tune_pool._Endings(jobs).on_trial_start(0, [], trial)
+    tune_pool._Endings(jobs).on_trial_recover(0, [], trial)
     assert jobs.open, "Tune begins it again by itself"
-    executor._Endings(jobs).on_trial_error(0, [], trial)
+    tune_pool._Endings(jobs).on_trial_error(0, [], trial)
     assert not jobs.open
     assert nodes.seen == [("of 0123456789abcdef0123", "its worker exited", True)] * 2
 
@@ -278,7 +279,7 @@ def test_other_errors_of_tune_are_not_swallowed(monkeypatch, tmp_path):
     def broken(*args: Any, **options: Any) -> Any:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(executor.tune, "Tuner", broken)
+    monkeypatch.setattr(tune_pool.tune, "Tuner", broken)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         work(Scheduler("a"), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
 
@@ -326,11 +327,11 @@ def job_that(monkeypatch, *errors: Exception) -> tuple[list[dict[str, Any]], lis
             raise error
         return result_of(run, 0.5)
 
-    monkeypatch.setattr(executor.LAUNCHER, "launch", launch)
-    monkeypatch.setattr(executor.tune, "report", reports.append)
-    monkeypatch.setattr(executor.time, "sleep", waited.append)
+    monkeypatch.setattr(slot.LAUNCHER, "launch", launch)
+    monkeypatch.setattr(slot.tune, "report", reports.append)
+    monkeypatch.setattr(slot.time, "sleep", waited.append)
     run = run_of(SETTING, seed=0).to_plain()
-    executor._job({"resources": Resources().model_dump(), "run": run, "store": "store"})
+    slot._job({"resources": Resources().model_dump(), "run": run, "store": "store"})
     return reports, waited
 
 
@@ -340,7 +341,7 @@ FULL = StoreError("x", "no space left on device", "free some space", True)
 def test_a_fault_of_the_place_is_tried_again_after_a_pause(monkeypatch):
     (report,), waited = job_that(monkeypatch, FULL, FULL)
     assert report["run_end"]["error"] == ""
-    assert waited == list(executor.PAUSES_S)
+    assert waited == list(slot.PAUSES_S)
 
 
 def test_a_fault_of_the_place_that_stays_is_left_to_tune(monkeypatch):
@@ -407,8 +408,8 @@ class Last(Scheduler):
 
 def test_a_slot_that_has_to_wait_keeps_its_actor_until_there_is_a_run(tmp_path):
     scheduler = Last("abc", seeds=1)
-    jobs = executor._OpenJobs(scheduler, stored)
-    tune, reports = executor._Proposals(jobs), executor._Reports(jobs)
+    jobs = OpenJobs(scheduler, stored)
+    tune, reports = tune_pool._Proposals(jobs), tune_pool._Reports(jobs)
 
     def finish(trial: str) -> None:
         key, _ = jobs.places[trial]
@@ -421,11 +422,11 @@ def test_a_slot_that_has_to_wait_keeps_its_actor_until_there_is_a_run(tmp_path):
     assert tune.suggest("more than there are actors") is None
     finish("one")
     assert tune.suggest("three") == {"run": None}
-    assert reports("three", {executor.IDLE: True}) is False
+    assert reports("three", {slot.IDLE: True}) is False
     finish("two")
-    assert reports("three", {executor.IDLE: True}) is True
+    assert reports("three", {slot.IDLE: True}) is True
     tune.on_trial_complete("three")
-    executor._Endings(jobs).on_trial_complete(0, [], SimpleNamespace(trial_id="three"))
+    tune_pool._Endings(jobs).on_trial_complete(0, [], SimpleNamespace(trial_id="three"))
     assert tune.suggest("four")["run"]
     finish("four")
     assert tune.suggest("five") == Searcher.FINISHED
@@ -434,8 +435,8 @@ def test_a_slot_that_has_to_wait_keeps_its_actor_until_there_is_a_run(tmp_path):
 
 def test_a_run_whose_slot_died_before_it_is_given_to_another_slot_once():
     scheduler = Scheduler("ab", seeds=1)
-    jobs = executor._OpenJobs(scheduler, stored)
-    tune, endings = executor._Proposals(jobs), executor._Endings(jobs)
+    jobs = OpenJobs(scheduler, stored)
+    tune, endings = tune_pool._Proposals(jobs), tune_pool._Endings(jobs)
 
     def fail(trial: str) -> None:
         tune.on_trial_complete(trial, error=True)
@@ -459,7 +460,7 @@ def test_a_run_whose_slot_died_before_it_is_given_to_another_slot_once():
 
 
 def test_where_there_is_nothing_to_do_nothing_is_started(monkeypatch, tmp_path):
-    monkeypatch.setattr(executor.tune, "Tuner", None)
+    monkeypatch.setattr(tune_pool.tune, "Tuner", None)
     work(Scheduler(""), store_uri=str(tmp_path), resources=Resources(), concurrent=1)
 
 
@@ -505,7 +506,7 @@ def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):
     ],
 )
 def test_what_a_slot_takes_itself(resources, taken):
-    asked = executor.Slot.default_resource_request({"resources": Resources(**resources).model_dump()})
+    asked = slot.Slot.default_resource_request({"resources": Resources(**resources).model_dump()})
     assert asked.required_resources == taken
 
 

@@ -17,7 +17,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,102 +32,20 @@ from raykd.figures.results import Score
 from raykd.layers import Model
 from raykd.layers.dropout import masks_of
 from raykd.layers.optimisation import LearningRate, make_optimiser
-from raykd.objectives import Loss, Objective, losses_of
 from raykd.progress import part_of_work, report_progress
 from raykd.signals import Sizes
 from raykd.storage.store import Storage
 from raykd.structures.device import deferred, sent
 from raykd.training.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
 from raykd.training.data import Batch
-from raykd.training.live import LiveTeacher, full_states
+from raykd.training.epoch_report import EpochReport
+from raykd.training.learner import TOTAL, Learner
 from raykd.training.plan_length import PlanLength, StageLength
 from raykd.training.stages import TrainingPlan, labelled_share, split_held_out, train_only
+from raykd.training.worker import Worker
 
-TOTAL, UNEXPRESSED = "total", "unexpressed_words"
 TRAINED = 0.9
 """The share of an epoch that its training takes, about; the rest is the score on dev."""
-
-
-@dataclass(frozen=True)
-class Worker:
-    """Which of the workers of a run this is, and where it computes."""
-
-    rank: int = 0
-    world: int = 1
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    share: float = 1.0
-    """The part of the device that it was given."""
-
-    @property
-    def grouped(self) -> bool:
-        """True in a process group: under Ray Train, also where the worker is the only one."""
-        return dist.is_available() and dist.is_initialized()
-
-
-@dataclass(frozen=True)
-class EpochReport:
-    """What one epoch did. Losses are means per sentence over the epoch, by the objective's kind."""
-
-    epoch: int
-    """Counted over all stages."""
-    steps: int
-    """Optimiser steps until its end, over all stages."""
-    stage: int
-    step: int
-    """Of the stage: where layers are unfrozen, each step trains more of them."""
-    layers: Literal["all"] | tuple[str, ...]
-    """The layer groups that train."""
-    kd_weight: float
-    loss: float
-    losses: Mapping[str, float]
-    learning_rate: float
-    tokens_per_second: float
-    dev: Score
-    held_out_loss: float | None = None
-    tokens: int = 0
-    """That the epoch trained on, over all workers."""
-
-    def metrics(self) -> dict[str, Any]:
-        """Metric name → value, as logged and as kept in the run's history."""
-        held_out = {} if self.held_out_loss is None else {"held_out_loss": self.held_out_loss}
-        return {
-            "epoch": self.epoch, "steps": self.steps, "stage": self.stage, "step": self.step,
-            "layers": self.layers if self.layers == "all" else list(self.layers),
-            "lambda": self.kd_weight, "loss": self.loss, "losses": dict(self.losses),
-            "learning_rate": self.learning_rate, "tokens_per_second": self.tokens_per_second, "dev": self.dev.mean,
-            "dev_languages_sd": self.dev.languages_sd, "dev_by_language": dict(self.dev.by_language),
-            "tokens": self.tokens, **held_out,
-        }  # fmt: skip
-
-
-class Learner(nn.Module):
-    """A model with the loss that trains it: what DDP wraps. The teacher that reads its batches, where there is one, is
-    no part of it."""
-
-    def __init__(self, model: Model, loss: Loss, objective: Objective, live: LiveTeacher | None = None):
-        super().__init__()
-        self.model, self.loss, self._live = model, loss, live and live.beside(model)
-        asked = {
-            "layers": objective.label_layers,
-            "pieces": objective.piece_layers,
-            "attention": objective.attention_layers,
-        }
-        self._asked = {name: layers for name, layers in asked.items() if layers}
-
-    def forward(self, batch: Batch, kd_weight: float, precision: str) -> dict[str, Tensor]:
-        """The loss of each sentence [B], in all and by objective."""
-        dtype = torch.float16 if precision == "fp16" else torch.bfloat16
-        with torch.autocast(batch.text.lengths_B.device.type, dtype=dtype, enabled=precision != "float32"):
-            output = self.model(batch.text, **self._asked)
-            teacher = batch.teacher if self._live is None else self._live.read(batch.text, batch.teacher)
-        # Losses, and the layers of their own, are computed in at least float32.
-        inside = {name: full_states(getattr(output, name)) for name in ("hidden", "pieces", "attention")}
-        whole = replace(output, **inside)
-        (losses,) = losses_of([self.loss], whole, batch.targets, teacher, kd_weight=kd_weight)
-        # Of a parser also how many words it says nothing about that the student's labels could say.
-        arcs = teacher.on_labels
-        lost = {} if arcs is None else {UNEXPRESSED: arcs.unexpressed()}
-        return {TOTAL: losses.total_B, **losses.parts, **lost}
 
 
 class Distiller:

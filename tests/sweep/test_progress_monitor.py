@@ -10,8 +10,8 @@ from raykd.errors import StoreError
 from raykd.figures.trial import Trial
 from raykd.progress import report_progress
 from raykd.storage.store import Storage
-from raykd.sweep import monitor as module
-from raykd.sweep.monitor import Monitor, status_kept
+from raykd.sweep import progress_monitor as module
+from raykd.sweep.progress_monitor import Monitor, status_kept
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.status import Status
 from tests.patience import until

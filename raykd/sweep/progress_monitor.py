@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from raykd.cluster.background import repeated
 from raykd.cluster.listener import RunEpoch, Unit
 from raykd.errors import RaykdError
 from raykd.figures.table import DEV, LATENCY, PARAMETERS
@@ -19,6 +20,7 @@ from raykd.sweep.phase_progress import OpenUnit, PhaseProgress
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
+THREAD = "raykd-monitor"
 EVERY_S = 5.0
 """Seconds between two looks of those that watch."""
 
@@ -105,14 +107,14 @@ class Monitor:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """While the body runs, the watchers are called. What they cannot write they write the next time."""
-        with _repeated(self._show, at_end=True):
+        with repeated(self._show, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S, at_end=True):
             yield
 
     @contextmanager
     def moving(self) -> Iterator[None]:
         """While the body runs, the view says every few seconds how far the sweep is, also where nothing happens. It
         does not wait for watchers, which may hang."""
-        with _repeated(self._move_on):
+        with repeated(self._move_on, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S):
             yield
 
     def _move_on(self) -> None:
@@ -215,26 +217,6 @@ class Monitor:
             own.end(summary, now)
             status = own.status(now)
         self.view.end(status)
-
-
-@contextmanager
-def _repeated(act: Callable[[], None], *, at_end: bool = False) -> Iterator[None]:
-    """While the body runs, a thread does `act` every few seconds; and `at_end` once more, unless the thread hangs."""
-    ended = threading.Event()
-
-    def repeat() -> None:
-        while not ended.wait(EVERY_S):
-            act()
-
-    thread = threading.Thread(target=repeat, name="raykd-monitor", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(LAST_LOOK_S)
-        if at_end and not thread.is_alive():
-            act()
 
 
 def _run_status(unit: OpenUnit, epochs: Mapping[str, RunEpoch] | None) -> RunStatus:

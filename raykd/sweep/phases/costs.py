@@ -1,4 +1,4 @@
-"""The cost phase of a sweep: what is measured, against which teachers, and on which grid costs are compared."""
+"""The phase `latency`: what is measured, against which teachers, and on which grid costs are compared."""
 
 from __future__ import annotations
 
@@ -13,17 +13,31 @@ from raykd.errors import RunError
 from raykd.figures.cost_grid import Grid, grid_of
 from raykd.figures.results import Cost
 from raykd.figures.table import EXPORTED, GPU_RUNTIMES, Runtime, runtimes_of
-from raykd.precompute.cost import GPU, find_cost, shape_key
 from raykd.precompute.latency import hardware
 from raykd.precompute.measurement import check_gpu, measure_all
+from raykd.precompute.model_cost import GPU, find_cost, shape_key
 from raykd.recipes.run import Run
 from raykd.sweep.outcome import against_teachers, with_cost
+from raykd.sweep.phases.interface import Phase
 from raykd.sweep.settings import Setting, joined_cost
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.sweep_faults import constrained_figures
 
 if TYPE_CHECKING:
-    from raykd.sweep.recorder import Recorder
+    from raykd.sweep.bookkeeping import Recorder
+
+
+class Costs(Phase):
+    """Measures costs. A sweep with limits has measured them before it began."""
+
+    name = "latency"
+
+    def is_skipped(self) -> bool:
+        return self.sweep.timed_on is not None
+
+    def run(self) -> tuple[()]:
+        measure_costs(self.sweep, self.context.cluster, self.listener)
+        return ()
 
 
 def measure_costs(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from raykd.cluster.scaling import (
+from raykd.cluster.data_parallel import (
     BUCKET,
     FIRST_BUCKET,
     Gradients,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from raykd.cluster.listener import Listener, Unit
+from raykd.cluster.listener import Listener, RunEpoch, Unit
 from raykd.figures.cost_grid import Grid
 from raykd.figures.front import front_of, hypervolume_of
 from raykd.figures.results import Cost, RunResult
@@ -14,10 +14,10 @@ from raykd.figures.table import Directions, latency_searched
 from raykd.figures.trial import Role, Trial
 from raykd.recipes.run import Run
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.course import run_epoch
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.settings import Setting
 from raykd.training.execute import find_result
+from raykd.training.plan_length import plan_length
 
 if TYPE_CHECKING:
     from raykd.tracking.tracker import Tracker
@@ -92,6 +92,15 @@ class Recorder:
             for metrics in result.epochs:
                 self._log(trial, setting, result.run_id, metrics)
 
+    def log_again(self, resolve: Callable[[Mapping[str, Any]], Setting]) -> None:
+        """Log what an earlier driver recorded: it may have been killed before the tracking server had it."""
+        ended = [record for record in self.records.load() if record.trial.state != "RUNNING"]
+        for record in ended:
+            setting = resolve(record.resolved)
+            self.log(record.trial, setting, setting.found_results(self.records.storage))
+        if ended:
+            self.log_front()
+
     def summary(self, role: Role) -> str:
         """How the trials of one role ended: `5 complete, 1 failed`."""
         states = [record.trial.state for record in self.records.load() if record.trial.role == role]
@@ -125,3 +134,11 @@ def run_name(trial: Trial, setting: Setting, run_id: str) -> str:
 def about_trial(trial: Trial) -> str:
     """What a trial trains, in short."""
     return f"{trial.method} · {trial.shape}"
+
+
+def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: Mapping[str, Any]) -> RunEpoch:
+    """What listeners are given of the `metrics` of an epoch."""
+    return RunEpoch(
+        job, name, about, metrics["epoch"] + 1, plan_length(run).most_epochs, metrics["dev"], label,
+        metrics["tokens"], metrics["tokens_per_second"],
+    )  # fmt: skip

@@ -8,14 +8,13 @@ import pytest
 import torch
 
 from raykd.cluster.connection import topology
-from raykd.cluster.listener import Silent
 from raykd.deploy.deployed import deployed, float32_file
 from raykd.figures.results import Cost
 from raykd.figures.table import EXPORTED
-from raykd.precompute import cost, latency, measurement
-from raykd.precompute.cost import find_cost, measure_cost
+from raykd.precompute import latency, measurement, model_cost
 from raykd.precompute.latency import synthetic_batch
 from raykd.precompute.measurement import measure_all
+from raykd.precompute.model_cost import find_cost, measure_cost
 from raykd.precompute.processor import processor
 from raykd.recipes.resources import Resources
 from raykd.recipes.vocabularies import open_vocabulary
@@ -23,6 +22,7 @@ from raykd.storage.store import Storage
 from raykd.sweep.settings import joined_cost
 from raykd.training.execute import build_model
 from raykd.training.prepare import prepare, student_runs, with_seed
+from tests.silent import Silent
 from tests.training.small import recipe, student_of
 
 
@@ -32,7 +32,7 @@ def timed(monkeypatch):
     seen = []
     for name in ("PASSES", "WARM_UP"):
         monkeypatch.setattr(latency, name, 1)
-    honest, session = cost.labelling, cost.Session
+    honest, session = model_cost.labelling, model_cost.Session
 
     def noted(call, name):
         first = [True]
@@ -46,8 +46,8 @@ def timed(monkeypatch):
             super().__init__(file)
             self.labels = noted(super().labels, len(file))
 
-    monkeypatch.setattr(cost, "labelling", lambda model, batch: noted(honest(model, batch), "torch"))
-    monkeypatch.setattr(cost, "Session", Noted)
+    monkeypatch.setattr(model_cost, "labelling", lambda model, batch: noted(honest(model, batch), "torch"))
+    monkeypatch.setattr(model_cost, "Session", Noted)
     return seen
 
 
