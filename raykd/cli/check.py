@@ -18,6 +18,7 @@ from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, docu
 from raykd.corpora import CorpusConfig
 from raykd.corpora.glance import glance
 from raykd.counted import counted
+from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import Fault, SpecError
 from raykd.redact import redacted
 from raykd.spec import SMALL, Document, covering, grid_size
@@ -84,7 +85,7 @@ def _filled(value: Any) -> Any:
 def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
     """Read the beginnings of all files of every alternative of the corpus: how many there are, and what to know."""
     alternatives = dict.fromkeys(json.dumps(plain.tree) for plain in covering(loaded.tree["corpus"]))
-    looks = [glance(CORPUS.validate_json(text)) for text in alternatives]
+    looks = [glance(CORPUS.validate_json(text), open_pos_model) for text in alternatives]
     return sum(look.files for look in looks), list(
         dict.fromkeys(note for look in looks for note in look.notes)
     )

@@ -20,6 +20,7 @@ from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import conll_text
 from raykd.corpora.describe import describe, examples
 from raykd.counted import counted
+from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
 from raykd.recipes.recipe import Recipe, TaskName
 from raykd.report.form import share
@@ -47,7 +48,7 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     loaded = replace(loaded, tree=sections, unused={})
     check(loaded, CorpusFile)
     found = CorpusFile.model_validate_json(json.dumps(covering(loaded.tree)[0].tree))
-    corpus = read_corpus(found.corpus)
+    corpus = read_corpus(found.corpus, open_pos_model)
     figures = describe(corpus)
     stdout.print(summary_table(figures))
     for line in tree_lines(figures):

@@ -19,11 +19,12 @@ from raykd.cli.options import refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
-from raykd.corpora.sentence import shown_words
+from raykd.corpora.sentence import UTTERANCE, shown_words
 from raykd.counted import counted
+from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
 from raykd.report.form import gain, percent
-from raykd.serving.labeller import CARD, UTTERANCE
+from raykd.storage.layout import CARD
 from raykd.storage.store import Storage
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def evaluate(
             [_file(each, language) for each in files],
             unit=task.unit, scheme="flat" if task.scheme == "flat" else "auto", labels=models[0].known,
             settings=_tree_settings(models[0], tagger) if task.structure == "trees" else {}, overrides=set_ or (),
+            open_model=open_pos_model,
         )  # fmt: skip
         total = f"{len(text.sentences):,}"
         found = [

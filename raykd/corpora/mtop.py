@@ -20,14 +20,13 @@ from typing import Literal
 from raykd.corpora.column_files import cut_at_tabs
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.semantic_trees import steps_of, tree_of_text
-from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.sentence import UTTERANCE, Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.tags import ReadScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.corpora.utterances import with_utterance
 from raykd.counted import counted
 from raykd.errors import CorpusError
-from raykd.serving.labeller import UTTERANCE
 
 COLUMNS, TREE, WORDS = 8, 6, 7
 HINT = "correct the line"

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 from raykd.corpora.pieces import Special, split_words
 from raykd.corpora.pruning import prune as pruned_tokenizer
 from raykd.corpora.ragged import Ragged, offsets_of
+from raykd.corpora.sentence import UTTERANCE
 from raykd.errors import CorpusError, StoreError
-from raykd.serving.labeller import UTTERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,9 +18,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from raykd.corpora.column_files import cut_at_spaces
+from raykd.corpora.sentence import UTTERANCE
 from raykd.corpora.tags import CLOSE, INTENT, WORD, TagSet, is_intent
 from raykd.metrics.bioes import read_spans
-from raykd.serving.labeller import UTTERANCE
 
 IN, SL = "IN:", "SL:"
 OPEN = "["

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from raykd.errors import CorpusError
-from raykd.serving.labeller import SEPARATOR, UTTERANCE
+
+# The labeller in `serving/` has the two once more: it ships alone.
+SEPARATOR = "\t"
+"""The word between the two texts of a pair: white space, which no other word is."""
+UTTERANCE = "<utterance>"
+"""The word in front of an utterance that stands for the whole of it."""
 
 Unit = Literal["word", "sentence"]
 """What one tag belongs to: each word, or the whole sentence (text classification)."""
@@ -46,3 +51,13 @@ class Faulty(NamedTuple):
 def pair(one: list[str], other: list[str]) -> list[str]:
     """The words of a pair of texts; empty where one of them has none."""
     return [*one, SEPARATOR, *other] if one and other else []
+
+
+def check_pair(words: Sequence[str]) -> None:
+    """Raise ValueError unless `words` are those of two texts, with `SEPARATOR` as a word between them."""
+    parts = " ".join(words).split(SEPARATOR)
+    if len(parts) != 2 or not all(map(str.strip, parts)):
+        problem = (
+            f"the model labels pairs of texts, and {words[:40]!r} is not two texts with one tab between them"
+        )
+        raise ValueError(f"{problem}; write both, for example 'It rains.\\tIt is wet.'")

@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex
 import numpy as np
 
 from raykd.metrics.bioes import OUTSIDE, Span, read_spans, split_tag
-from raykd.serving.labeller import INTENT
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Int16
@@ -43,6 +42,8 @@ SpanScheme = Literal["iob1", "iob2", "bioes", "bilou", "io"]
 FileScheme = Literal["iob1", "iob2", "bioes", "bilou", "io", "flat", "auto"]
 ReadScheme = Literal[FileScheme, "utterance", "parse"]
 """Those of files, and what some sources make of them."""
+INTENT = "intent:"
+"""The beginning of the label of an utterance: the word in front of it has this label."""
 CLOSE, WORD = "]", "@"
 """Steps of a tree: what closes the last bracket; in front of a word's place, from 0."""
 

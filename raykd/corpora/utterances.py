@@ -18,14 +18,13 @@ from typing import Literal, NamedTuple
 
 from raykd.corpora.column_files import Layout, cut_at_spaces, cut_at_tabs, row_faults, sentence_rows
 from raykd.corpora.files import BrokenLine
-from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.sentence import UTTERANCE, Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.tags import INTENT, ReadScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.metrics.bioes import OUTSIDE
-from raykd.serving.labeller import UTTERANCE
 
 
 class Row(NamedTuple):

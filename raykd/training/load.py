@@ -11,12 +11,12 @@ import torch
 
 from raykd.corpora.head_codes import TreeLabels
 from raykd.corpora.semantic_trees import tree_of, written
-from raykd.corpora.tags import TagSet
+from raykd.corpora.sentence import UTTERANCE, check_pair
+from raykd.corpora.tags import INTENT, TagSet
 from raykd.errors import StoreError
 from raykd.layers import Model
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import StoredVocabulary, vocabulary_from
-from raykd.serving.labeller import INTENT, UTTERANCE, check_pair
 from raykd.storage.sealed import SEAL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, ParsingTask, SemanticParsingTask, Task

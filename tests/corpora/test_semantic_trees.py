@@ -20,9 +20,9 @@ from raykd.corpora.semantic_trees import (
     tree_of_text,
     written,
 )
+from raykd.corpora.sentence import UTTERANCE
 from raykd.corpora.tags import TagSet, write_spans
 from raykd.errors import CorpusError
-from raykd.serving.labeller import UTTERANCE
 from raykd.storage.store import Storage
 from tests.corpora.parts import read
 

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.sentence import UTTERANCE
 from raykd.corpora.vocabulary import (
     CharacterVocabulary,
     PretrainedConfig,
@@ -29,7 +30,6 @@ from raykd.corpora.vocabulary import (
     words_of,
 )
 from raykd.errors import CorpusError
-from raykd.serving.labeller import UTTERANCE
 from tests.corpora.encoded import encoded
 
 untimed = settings(deadline=None)  # a busy machine is no failure
