@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora import PARTS, CorpusConfig, read_corpus
 from raykd.corpora.builtin import BuiltinSource
@@ -52,20 +52,17 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     figures = describe(corpus)
     stdout.print(summary_table(figures))
     for line in tree_lines(figures):
-        stdout.print(line, highlight=False, soft_wrap=True)
+        stdout.print(line)
     if "trees" in figures:
         for language, tree in examples(corpus).items():
-            stdout.print(Text(f"a tree of {language}:\n{tree}"), soft_wrap=True)
+            stdout.print(Text(f"a tree of {language}:\n{tree}"))
     for warning in figures["warnings"]:
-        stderr.print(marked("warning", warning), highlight=False, soft_wrap=True)
+        warn(warning, stderr)
     try:
         TASKS[found.task].check(corpus, str(file))
     except CorpusError as error:
-        stderr.print(marked("warning", error), highlight=False, soft_wrap=True)
-    stdout.print(
-        f"corpus: {file} can be read. Next: raykd check {again(file, variant, small, set_)}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        warn(error, stderr)
+    stdout.print(f"corpus: {file} can be read. Next: raykd check {again(file, variant, small, set_)}")
 
 
 @app.command()
@@ -102,9 +99,8 @@ def make(
     stdout.print(
         f"corpus: {len(files)} files in {folder}. Next: in a sweep file, corpus: {{source: conll, root: {folder}, "
         f"languages: [{', '.join(corpus.languages)}], train: '{{lang}}/train.conll', dev: '{{lang}}/dev.conll', "
-        "test: '{lang}/test.conll', unlabelled: '{lang}/unlabelled.conll'}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        "test: '{lang}/test.conll', unlabelled: '{lang}/unlabelled.conll'}"
+    )
 
 
 def _config(settings: dict[str, Any]) -> BuiltinSource:

@@ -93,7 +93,7 @@ def predict(
             count += 1
             if count % 1000 == 0:
                 status.update(f"labelling … {count:,}")
-    stderr.print(f"predict: {counted(count, 'sentence' if form == 'conll' else 'text')}", highlight=False)
+    stderr.print(f"predict: {counted(count, 'sentence' if form == 'conll' else 'text')}")
 
 
 def refuse_no_export(folder: Path, write: str) -> None:
