@@ -43,9 +43,8 @@ def distill(
         result = find_result(sweep.storage, run)
         if result is not None:
             scored = Teacher(name, result.scores, score_label=TASKS[run.task].score_label)
-            stdout.print(f"{name}: {scores_of(scored)}, best epoch {result.best_epoch + 1}", highlight=False)
+            stdout.print(f"{name}: {scores_of(scored)}, best epoch {result.best_epoch + 1}")
     stdout.print(
         f"distill: {counted(len(runs), 'run')} in {sweep.storage.child('runs').address}. "
-        f"Next: raykd sweep {again(file, variant, small, set_)}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"Next: raykd sweep {again(file, variant, small, set_)}"
+    )

@@ -32,12 +32,12 @@ def doctor(
     _print(found)
     if repair_:
         damaged = [name for damage in found.damages for name in damage.remove]
-        refuse_if_running(storage, note=_line, damaged=damaged)
+        refuse_if_running(storage, note=stdout.print, damaged=damaged)
     if repair_ and (found.damages or found.left):
         repair(storage, found)
-        _line("doctor: removed; raykd sweep FILE --resume computes again what is missing")
+        stdout.print("doctor: removed; raykd sweep FILE --resume computes again what is missing")
     elif found.damages:
-        _line(f"Next: raykd doctor {store} --repair")
+        stdout.print(f"Next: raykd doctor {store} --repair")
     if found.damages and not repair_:
         raise typer.Exit(StoreError.exit_code)
 
@@ -51,15 +51,11 @@ def _print(found: Examined) -> None:
         table.add_row(kind, f"{files:,}", size(found.bytes[kind]), str(damaged or "–"))
     stdout.print(table)
     for damage in found.damages:
-        _line(f"{damage.name}: {damage.problem}; once it is removed, {damage.again}")
+        stdout.print(f"{damage.name}: {damage.problem}; once it is removed, {damage.again}")
     for other in found.others:
-        _line(f"{other.name}: {other.problem}; it stays")
+        stdout.print(f"{other.name}: {other.problem}; it stays")
     if found.left:
         left = size(sum(found.left.values()))
-        _line(f"{len(found.left)} temporary files that a kill left: {left}")
+        stdout.print(f"{len(found.left)} temporary files that a kill left: {left}")
     others = f"; {len(found.others)} of another version, which stay: {OTHER_VERSION}" if found.others else ""
-    _line(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files{others}")
-
-
-def _line(text: str) -> None:
-    stdout.print(text, highlight=False, soft_wrap=True)
+    stdout.print(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files{others}")

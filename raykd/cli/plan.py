@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.cli.cluster import at_work
-from raykd.cli.console import marked, span, stdout
+from raykd.cli.console import span, stdout, warn
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
 from raykd.cluster.data_parallel import Network
 from raykd.cluster.placement import group_of, preflight
@@ -75,17 +75,17 @@ def plan(
     costs = [(_shape_name(runs), cost_of_runs(sweep, runs)) for runs in sweep.students()]
     stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, every=all_))
     for note in _cost_notes(costs):
-        stdout.print(marked("warning", note), highlight=False, soft_wrap=True)
+        warn(note)
     pos = sweep.preparation.corpus.report.parts_of_speech()
     for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found), *_live(sweep)):
-        stdout.print(line, highlight=False, soft_wrap=True)
+        stdout.print(line)
     for line in _search(sweep):
-        stdout.print(line, highlight=False, soft_wrap=True)
-    stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
+        stdout.print(line)
+    stdout.print(f"time: {_duration(expected)}")
     for line in (*_workers(sweep), *_gpus(sweep, cluster), *_budget(sweep, expected, at_once)):
-        stdout.print(line, highlight=False, soft_wrap=True)
+        stdout.print(line)
     next_ = _next(sweep, file, set_, variant, small)
-    stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)
+    stdout.print(f"{_summary(sweep, found, at_once)}. {next_}")
 
 
 def _search(sweep: Sweep) -> Iterator[str]:

@@ -31,8 +31,4 @@ def precompute(
     summary = "no objective reads a teacher"
     if (done := signals.computed) is not None:
         summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest rounding error {done.largest_error:.1e}"
-    stdout.print(
-        f"precompute: {summary}. Next: raykd sweep {again(file, variant, small, set_)}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    stdout.print(f"precompute: {summary}. Next: raykd sweep {again(file, variant, small, set_)}")

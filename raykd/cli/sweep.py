@@ -81,25 +81,22 @@ def sweep(
         f"sweep: {counted(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
         f"{as_good_as(teachers, planned.file.labels.score_name)}--best {latency_searched(objectives).name}, or\n"
-        f"      {_shown(planned.file.tracking.uri, tracker)}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"      {_shown(planned.file.tracking.uri, tracker)}"
+    )
     # Serving `models:/NAME@ship` goes on as before: that is for a person to change.
     if judged.verdict.ship is None and (earlier := tracker.shipped()):
         stdout.print(
             f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier}, which was shipped before: this "
-            f"verdict ships none. Remove the alias in the registry if {SHIP} should name none",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            f"verdict ships none. Remove the alias in the registry if {SHIP} should name none"
+        )
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
     front = front_of(trials, objectives)
     if failed:
         outcome = "The front has gaps" if front else "There is no front"
         stdout.print(
             f"{outcome}: {counted(len(failed), 'trial')} failed ({', '.join(failed[:3])}"
-            f"{', …' if failed[3:] else ''}). {command} tries them again",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            f"{', …' if failed[3:] else ''}). {command} tries them again"
+        )
     if not front:
         raise typer.Exit(NO_FRONT)
     if failed:

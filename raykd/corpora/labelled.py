@@ -27,7 +27,7 @@ from raykd.corpora.detect.one_file import look_at_labelled, settings_of
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import read_lines
 from raykd.corpora.pool import read_pool
-from raykd.corpora.predicted_pos import PosTaggers
+from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.sentence import Unit
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.utterances import PARSERS as UTTERANCES
@@ -98,6 +98,7 @@ def read_labelled(
     labels: Collection[str] = (),
     settings: Mapping[str, Any] = MappingProxyType({}),
     overrides: Sequence[str] = (),
+    open_model: OpenPosModel = refuse_model,
 ) -> LabelledText:
     """All sentences of `files`, in their order.
 
@@ -108,6 +109,7 @@ def read_labelled(
         settings: of the corpus' source, in the place of what would be recognised: trees are read with `tag: tree`.
         overrides: settings of the corpus' source as in a sweep file, `corpus.columns.token=1`, laid over what was
             recognised.
+        open_model: opens models of parts of speech.
 
     Raises:
         SpecError: an override is no setting of the source, or says nothing of how a file is read.
@@ -127,7 +129,7 @@ def read_labelled(
         if faults.on_error == "skip":
             columns = without_unknown_tags(pool, configs[0], faults)
         rows = np.flatnonzero(columns.part >= 0)
-        converted = convert(pool, {"test": rows}, configs[0], PosTaggers.of(configs[0]))
+        converted = convert(pool, {"test": rows}, configs[0], PosTaggers.of(configs[0], open_model))
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [
         place for batch in batches for place in zip(*(column.to_pylist() for column in batch), strict=True)

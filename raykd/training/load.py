@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from raykd.corpora.sentence import check_pair
 from raykd.errors import StoreError
 from raykd.forms import TREE, Labels, labels_from
 from raykd.forms.marks import INTENT, UTTERANCE
@@ -17,7 +18,6 @@ from raykd.forms.targets import best_labels
 from raykd.layers import Model
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import StoredVocabulary, vocabulary_from
-from raykd.serving.labeller import check_pair
 from raykd.storage.sealed import SEAL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, Task

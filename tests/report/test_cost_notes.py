@@ -43,12 +43,10 @@ def test_it_is_on_the_page_in_markdown_in_its_box_and_in_mlflow():
     assert trial_tags(STUDENTS[0])["cost_notes"] == NOTE
 
 
-def test_it_is_below_the_table_in_which_the_figure_is_empty(monkeypatch):
-    console = Console(width=200, file=io.StringIO())
-    monkeypatch.setattr(front, "stdout", console)
+def test_it_is_below_the_table_in_which_the_figure_is_empty(capsys):
     judged = judge(STUDENTS, [TEACHER])
     front.show_front(STUDENTS, [TEACHER], judged, sweep="s", objectives=OBJECTIVES)
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = capsys.readouterr().out
     assert all(note in shown for note in WANTED)
 
 
