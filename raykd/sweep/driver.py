@@ -30,13 +30,13 @@ from raykd.sweep.stopper import Stopper
 from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import refuse_unlearnt, save_teachers
-from raykd.tracking.tracker import Tracker
+from raykd.tracking.sweep_pages import SweepPages
 from raykd.training.execute import find_result, keep_place, missing_results
 from raykd.training.prepare import recipe_needs
 
 
 def run_sweep(
-    sweep: Sweep, cluster: Topology, *, tracker: Tracker, listener: Listener
+    sweep: Sweep, cluster: Topology, *, pages: SweepPages, listener: Listener
 ) -> tuple[list[Trial], list[Teacher]]:
     """Do the whole sweep: teachers, precompute, costs, trials, confirm, baseline.
 
@@ -61,14 +61,14 @@ def run_sweep(
         asleep = replace(cluster, slots_asleep=True)
 
         def search_phases() -> Iterator[Scheduler]:
-            recorder = before_search(sweep, untrained, budget, asleep, tracker, listener)
+            recorder = before_search(sweep, untrained, budget, asleep, pages, listener)
             yield from _phases(sweep, recorder, placements.students, budget)
 
         every = chain(_teachers(sweep, listener), search_phases())
         _work(sweep, every, placements.students, students)
         return sweep.records.trials(), sweep.records.teachers()
     train_teachers(sweep, cluster, listener)
-    recorder = before_search(sweep, untrained, budget, cluster, tracker, listener)
+    recorder = before_search(sweep, untrained, budget, cluster, pages, listener)
     later = sweep.file.baseline != "none" or sweep.file.search.confirm is not None
     left = later or len(sweep.earlier()) < sweep.trials
     runs = sweep.trials * len(sweep.first_setting.runs)
@@ -82,7 +82,7 @@ def before_search(
     trained: Sequence[tuple[str, Run]],
     budget: Budget,
     cluster: Topology,
-    tracker: Tracker,
+    pages: SweepPages,
     listener: Listener,
 ) -> Recorder:
     """What comes between the teachers, of which those `trained` count for the budget, and the search.
@@ -99,10 +99,10 @@ def before_search(
         measure_costs(sweep, cluster, listener)
     note_unused_text(sweep, listener)
     teachers = save_teachers(sweep, listener)
-    log_teachers(sweep, teachers, tracker)
+    log_teachers(sweep, teachers, pages)
     recorder = Recorder(
         sweep.records,
-        tracker,
+        pages,
         listener,
         sweep.file.objectives,
         lambda setting: cost_of(sweep, setting),
@@ -207,8 +207,9 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
         )
 
 
-def log_teachers(sweep: Sweep, rows: Sequence[Teacher], tracker: Tracker) -> None:
-    """Show the teachers on the tracking server, with the curves of those that were trained alone."""
+def log_teachers(sweep: Sweep, rows: Sequence[Teacher], pages: SweepPages) -> None:
+    """Show the teachers in MLflow, with the curves of those that were trained alone."""
+    teachers_shown = []
     for row, (_, teachers) in zip(rows, sweep.teacher_groups, strict=True):
         found = [] if row.members else [find_result(sweep.storage, teacher.run) for teacher in teachers]
         results = [result for result in found if result is not None]
@@ -216,7 +217,8 @@ def log_teachers(sweep: Sweep, rows: Sequence[Teacher], tracker: Tracker) -> Non
         epochs = {
             "+".join(each.scores.by_language("dev")) if several else "": each.epochs for each in results
         }
-        tracker.log_teacher(row, epochs)
+        teachers_shown.append((row, epochs))
+    pages.log_teachers(teachers_shown)
 
 
 def _phases(sweep: Sweep, recorder: Recorder, concurrent: int, budget: Budget) -> Iterator[Trials]:
@@ -286,13 +288,13 @@ def after_search(sweep: Sweep, trials: Iterable[Trial]) -> float:
 
 
 def log_again(sweep: Sweep, recorder: Recorder) -> None:
-    """Log what an earlier driver recorded: it may have been killed before the tracking server had it."""
+    """Show what an earlier driver recorded: it may have been killed before MLflow had it."""
     ended = [record for record in sweep.records.load() if record.trial.state != "RUNNING"]
     for record in ended:
         setting = sweep.settings.of(record.resolved)
         recorder.log(record.trial, setting, setting.found_results(sweep.storage))
     if ended:
-        recorder.log_front()
+        recorder.show_front()
 
 
 def _work(sweep: Sweep, schedulers: Iterator[Scheduler], concurrent: int, resources: Resources) -> None:

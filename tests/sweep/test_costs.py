@@ -35,7 +35,7 @@ def swept(folder: Path, text: str = SMALL, cluster: Topology | None = None) -> A
     (folder / "sweep.yaml").write_text(text)
     sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder / 'store'}"]))
     cluster = cluster or Topology.of({"CPU": 1.0})
-    run_sweep(sweep, cluster, tracker=Untracked(), listener=Silent())  # type: ignore[arg-type]
+    run_sweep(sweep, cluster, pages=Untracked(), listener=Silent())  # type: ignore[arg-type]
     return sweep
 
 

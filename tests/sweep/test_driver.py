@@ -127,7 +127,7 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
 
             patch.setattr(module, name, counted)
         cluster = Topology.of({"CPU": 1.0})
-        trials, teachers = run_sweep(sweep, cluster, tracker=Untracked(), listener=listener)  # type: ignore[arg-type]
+        trials, teachers = run_sweep(sweep, cluster, pages=Untracked(), listener=listener)  # type: ignore[arg-type]
     assert [trial.state for trial in trials] == ["COMPLETE"]
     assert [teacher.name for teacher in teachers] == ["bilstm_crf"]
     assert listener.begun == ["teachers", "precompute", "latency", "trials"]

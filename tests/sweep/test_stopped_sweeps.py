@@ -75,7 +75,7 @@ def swept(folder: Path, *, kills: tuple[int, ...] = ()) -> list[Record]:
         sweep.begin(Held(), resume=True)  # type: ignore[arg-type]
         with without_ray():
             try:
-                run_sweep(sweep, Topology.of({"CPU": 1.0}), tracker=Untracked(), listener=Dying(after))  # type: ignore[arg-type]
+                run_sweep(sweep, Topology.of({"CPU": 1.0}), pages=Untracked(), listener=Dying(after))  # type: ignore[arg-type]
             except KilledError:
                 continue
         return sweep.records.load()
