@@ -41,10 +41,10 @@ from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.progress_monitor import status_kept
 from raykd.sweep.sweep import Sweep
-from raykd.sweep.track import publish, tracked
+from raykd.sweep.track import publish_end, tracked
+from raykd.tracking.publisher import Publisher
 from raykd.tracking.registry import SHIP
 from raykd.tracking.server import check as check_tracking
-from raykd.tracking.tracker import Tracker
 
 GAPS, NO_FRONT = 8, 9
 """Exit codes of a sweep that ended with trials that failed, or without any student on its front."""
@@ -70,7 +70,7 @@ def sweep(
     planned.refuse(resume=resume)
     check_tracking(planned.file.tracking.uri)
     try:
-        trials, teachers, judged, tracker = _swept(planned, address, resume=resume, plain=plain)
+        trials, teachers, judged, publisher = _swept(planned, address, resume=resume, plain=plain)
     except RaykdError as error:
         if planned.records.lease is not None:
             anyway = ["teachers_must_learn=false"] if isinstance(error, UnlearntError) else []
@@ -81,10 +81,10 @@ def sweep(
         f"sweep: {counted(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
         f"{as_good_as(teachers, planned.file.labels.score_name)}--best {latency_searched(objectives).name}, or\n"
-        f"      {_shown(planned.file.tracking.uri, tracker)}"
+        f"      {_shown(planned.file.tracking.uri, publisher)}"
     )
     # Serving `models:/NAME@ship` goes on as before: that is for a person to change.
-    if judged.verdict.ship is None and (earlier := tracker.shipped()):
+    if judged.verdict.ship is None and (earlier := publisher.shipped()):
         stdout.print(
             f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier}, which was shipped before: this "
             f"verdict ships none. Remove the alias in the registry if {SHIP} should name none"
@@ -113,8 +113,8 @@ def _resume(
 
 def _swept(
     planned: Sweep, address: str | None, *, resume: bool, plain: bool
-) -> tuple[list[Trial], list[Teacher], Judgement, Tracker]:
-    """All phases, and their report in the store and on the tracking server, to which the tracker is closed."""
+) -> tuple[list[Trial], list[Teacher], Judgement, Publisher]:
+    """All phases, and their report in the store and in MLflow; the publisher is closed."""
     objectives = planned.file.objectives
     with at_work(planned, address, plain=plain) as (cluster, listener):
         context = PhaseContext(planned, cluster, listener)
@@ -127,10 +127,10 @@ def _swept(
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
         ):
             planned.begin(lease, resume=resume)
-            with status_kept(listener, planned.records), tracked(planned, lease, listener) as tracker:
-                listener.untracked = lambda: tracker.waiting
+            with status_kept(listener, planned.records), tracked(planned, lease, listener) as published:
+                listener.untracked = lambda: published.publisher.waiting
                 with page_kept(listener, planned.records):
-                    trials, teachers = run_sweep(context, tracker)
+                    trials, teachers = run_sweep(context, published.pages)
                 report = Report(context)
                 do_phases(context, [report])
                 labels = planned.records.dev_labels()
@@ -139,9 +139,9 @@ def _swept(
                     trials, teachers, sweep=planned.file.name, objectives=objectives, dev_labels=labels
                 )
                 decided = judged.verdict
-                publish(
+                publish_end(
                     planned,
-                    tracker,
+                    published,
                     trials,
                     report.files,
                     table,
@@ -157,12 +157,12 @@ def _swept(
                     ship=decided.ship,
                     verdict=decided.text,
                 )
-    return trials, teachers, judged, tracker
+    return trials, teachers, judged, published.publisher
 
 
-def _shown(uri: str, tracker: Tracker) -> str:
+def _shown(uri: str, publisher: Publisher) -> str:
     """How to look at the sweep in MLflow, whose address is `uri` in the sweep file."""
-    # The tracker's own has what variables stand for, passwords included: it is not shown.
-    if tracker.uri.startswith(("http://", "https://")):
-        return f"open {tracker.link}"
-    return f"mlflow ui --backend-store-uri {redacted(uri)}   and open {tracker.link}"
+    # The publisher's own has what variables stand for, passwords included: it is not shown.
+    if publisher.uri.startswith(("http://", "https://")):
+        return f"open {publisher.link}"
+    return f"mlflow ui --backend-store-uri {redacted(uri)}   and open {publisher.link}"

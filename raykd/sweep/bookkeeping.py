@@ -1,4 +1,4 @@
-"""The recorder: what becomes of trials goes into the store, to the tracking server and onto the screen."""
+"""The recorder: what becomes of trials goes into the store, which is published, and onto the screen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from raykd.training.execute import find_result
 from raykd.training.plan_length import plan_length
 
 if TYPE_CHECKING:
-    from raykd.tracking.tracker import Tracker
+    from raykd.tracking.sweep_pages import SweepPages
 
 
 @dataclass
@@ -28,7 +28,8 @@ class Recorder:
     """What every scheduler of trials reports to."""
 
     records: SweepRecords
-    tracker: Tracker
+    pages: SweepPages
+    """They are made of the records; epochs are in none before the end of their trial."""
     listener: Listener
     objectives: Directions
     cost_of: Callable[[Setting], Cost]
@@ -38,13 +39,12 @@ class Recorder:
     """On which costs are compared."""
     phase: str = "trials"
     logged: set[tuple[int, str, int]] = field(default_factory=set)
-    """(trial, run, epoch) that the tracking server has."""
+    """(trial, run, epoch) that the pages have."""
 
     def start(self, record: Record, setting: Setting) -> None:
         """A trial begins."""
         trial = record.trial
         self.records.save(record)
-        self.tracker.start_trial(trial)
         self.listener.trial(trial)
         names = {run.id: run_name(trial, setting, run.id) for run in self._to_do(setting)}
         self.listener.started(Unit(self.phase, str(trial.number), names, about_trial(trial), trains=True))
@@ -70,7 +70,7 @@ class Recorder:
         trial = record.trial
         self.records.save(record)
         self.log(trial, setting, results)
-        self.log_front()
+        self.show_front()
         message = f"{trial.name}: {trial.state} {trial.message}"
         if trial.state == "COMPLETE":
             score = f"dev {trial.score_label} {100 * (trial.scores.mean('dev') or 0):.1f}"
@@ -84,11 +84,10 @@ class Recorder:
         self.listener.advance(self.phase, detail=message)
 
     def log(self, trial: Trial, setting: Setting, results: Sequence[RunResult]) -> None:
-        """Log all of a trial that ended; what the tracking server has of it already changes nothing."""
-        self.tracker.finish_trial(trial)
+        """Show a trial that ended, with its epochs."""
         self.listener.trial(trial)
         for result in results:
-            # Epochs of a run that was found in the store, or that ran before the driver was killed, are logged now.
+            # Those of a run that was found in the store, or that ran before the driver was killed, are logged now.
             for metrics in result.epochs:
                 self._log(trial, setting, result.run_id, metrics)
 
@@ -113,17 +112,15 @@ class Recorder:
             return
         self.logged.add((trial.number, run_id, epoch))
         values = {name: value for name, value in metrics.items() if name != "epoch"}
-        self.tracker.log_epoch(
+        self.pages.log_epoch(
             trial.number, epoch, values, run=setting.run_name(run_id), stages=setting.run(run_id).stage_names
         )
 
-    def log_front(self) -> None:
-        """Show and log the front of all trials that have ended."""
+    def show_front(self) -> None:
+        """Show the front of all trials that have ended."""
         trials = [record.trial for record in self.records.load() if record.trial.state != "RUNNING"]
         volume = hypervolume_of(trials, self.records.teachers(), self.objectives)
-        front = front_of(trials, self.objectives)
-        self.listener.front(front, volume)
-        self.tracker.log_front(len(trials), hypervolume=volume, students=len(front))
+        self.listener.front(front_of(trials, self.objectives), volume)
 
 
 def run_name(trial: Trial, setting: Setting, run_id: str) -> str:

@@ -22,10 +22,10 @@ from raykd.sweep.phases.precompute import Precompute
 from raykd.sweep.phases.search import Search
 from raykd.sweep.phases.teachers import Teachers
 from raykd.sweep.scheduler import InTurn
-from raykd.tracking.tracker import Tracker
+from raykd.tracking.sweep_pages import SweepPages
 
 
-def run_sweep(context: PhaseContext, tracker: Tracker) -> tuple[list[Trial], list[Teacher]]:
+def run_sweep(context: PhaseContext, pages: SweepPages) -> tuple[list[Trial], list[Teacher]]:
     """Do the whole sweep but for its report, which the command adds.
 
     Returns:
@@ -45,7 +45,7 @@ def run_sweep(context: PhaseContext, tracker: Tracker) -> tuple[list[Trial], lis
     )  # fmt: skip
     do_phases(context, [Features(context)])
     teachers, confirm, baseline = Teachers(context, budget.charge), Confirm(context), Baseline(context)
-    search = Search(context, tracker, budget, (confirm, baseline))
+    search = Search(context, pages, budget, (confirm, baseline))
     phases = [teachers, Precompute(context), Costs(context), search, confirm, baseline]
     if teachers.planned() and keeps_slots(resources, cluster):
         # The slots of the teachers do the trials, and sleep in between.

@@ -15,7 +15,7 @@ from raykd.recipes.run import Run
 from raykd.sweep.outcome import teacher_row
 from raykd.sweep.records import TrainingLabels
 from raykd.sweep.sweep import Sweep
-from raykd.tracking.tracker import Tracker
+from raykd.tracking.sweep_pages import SweepPages
 from raykd.training.execute import find_result
 
 FEW_LABELS = 20
@@ -91,8 +91,9 @@ def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
     return rows
 
 
-def log_teachers(sweep: Sweep, rows: Sequence[Teacher], tracker: Tracker) -> None:
-    """Show the teachers on the tracking server, with the curves of those that were trained alone."""
+def log_teachers(sweep: Sweep, rows: Sequence[Teacher], pages: SweepPages) -> None:
+    """Show the teachers in MLflow, with the curves of those that were trained alone."""
+    shown = []
     for row, (_, teachers) in zip(rows, sweep.teacher_groups, strict=True):
         found = [] if row.members else [find_result(sweep.storage, teacher.run) for teacher in teachers]
         results = [result for result in found if result is not None]
@@ -100,7 +101,8 @@ def log_teachers(sweep: Sweep, rows: Sequence[Teacher], tracker: Tracker) -> Non
         epochs = {
             "+".join(each.scores.by_language("dev")) if several else "": each.epochs for each in results
         }
-        tracker.log_teacher(row, epochs)
+        shown.append((row, epochs))
+    pages.log_teachers(shown)
 
 
 def _labels(corpus: Corpus, part: str) -> dict[str, int]:

@@ -31,7 +31,7 @@ from raykd.report.student_facts import student_facts
 from raykd.report.student_selection import best, parse
 from raykd.report.terminal_table import front_table
 from raykd.report.trials_file import trials_table
-from raykd.tracking.record import results
+from raykd.tracking.pages import results
 from tests.scores import score, scores
 
 OWN = scores(

@@ -15,7 +15,7 @@ from raykd.report.findings import judge
 from raykd.report.front_page import front_html
 from raykd.report.student_facts import student_facts
 from raykd.report.terminal_table import front_markdown, front_table
-from raykd.tracking.record import trial_tags
+from raykd.tracking.pages import trial_tags
 from tests.scores import score, scores
 
 NOTE = "no speed-up and no compression: the teacher has no export (it is an ensemble)"

@@ -18,7 +18,7 @@ from raykd.sweep.scheduler import Trials
 from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import log_teachers, save_teachers
-from raykd.tracking.tracker import Tracker
+from raykd.tracking.sweep_pages import SweepPages
 from raykd.training.prepare import recipe_needs
 
 
@@ -27,10 +27,12 @@ class Search(Phase):
 
     name, role = "trials", "students"
 
-    def __init__(self, context: PhaseContext, tracker: Tracker, budget: Budget, later: Sequence[AfterSearch]):
+    def __init__(
+        self, context: PhaseContext, pages: SweepPages, budget: Budget, later: Sequence[AfterSearch]
+    ):
         """`later`: the phases for which the search leaves a part of the budget."""
         super().__init__(context)
-        self._tracker, self._budget, self._later = tracker, budget, later
+        self._pages, self._budget, self._later = pages, budget, later
         self._summary = ""
 
     def planned(self) -> int:
@@ -63,10 +65,10 @@ class Search(Phase):
         sweep = self.sweep
         note_unused_text(sweep, self.listener)
         teachers = save_teachers(sweep, self.listener)
-        log_teachers(sweep, teachers, self._tracker)
+        log_teachers(sweep, teachers, self._pages)
         recorder = Recorder(
             sweep.records,
-            self._tracker,
+            self._pages,
             self.listener,
             sweep.file.objectives,
             lambda setting: cost_of(sweep, setting),

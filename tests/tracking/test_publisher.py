@@ -1,4 +1,4 @@
-"""Sweeps recorded in a real SQLite MLflow, resumed, and recorded while the server is away."""
+"""Sweeps published in a real SQLite MLflow, resumed, and published while the server is away."""
 
 import json
 import shutil
@@ -10,14 +10,15 @@ from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.figures.trial import Teacher, Trial
-from raykd.tracking import tracker as tracker_module
+from raykd.tracking import publisher as publisher_module
 from raykd.tracking.origin import git_commit
-from raykd.tracking.record import KEY_LENGTH, VALUE_LENGTH, epoch_values, flatten, text
-from raykd.tracking.tracker import Tracker
+from raykd.tracking.pages import KEY_LENGTH, VALUE_LENGTH, dataset, epoch_values, flatten, text
+from raykd.tracking.shown import PAIRS_PER_BATCH
+from raykd.tracking.sweep_pages import Ending, Gain
 from raykd.tracking.views import VIEWS
-from raykd.tracking.writer import PAIRS_PER_BATCH
 from tests.patience import until
 from tests.scores import score, scores
+from tests.tracking.swept import Swept
 
 SETTINGS = {
     "student.embedding_dim": 32,
@@ -48,11 +49,6 @@ def client(database):
     return MlflowClient(database)
 
 
-def opened(database, name, **more):
-    called = {"score_name": "f1", "score_label": "F1", "flush_seconds": None}
-    return Tracker.open(database, sweep=name, **{"sweep_id": "sweep-1", **called, **more})
-
-
 def runs(client, name):
     """(parent, children by number)"""
     experiment = client.get_experiment_by_name(name)
@@ -70,17 +66,17 @@ def points(client, run, key):
 
 
 def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
-    tracker = opened(database, name, tags={"transfer_id": "transfer-1"})
-    tracker.start_trial(trial(state="RUNNING"), tags={"plan": None, "probe": "a"})
-    tracker.log_epoch(7, 0, {"loss": 2.5, "dev": 0.5, "dev_by_language": {"en": 0.4}})
-    tracker.log_epoch(7, 1, {"loss": 1.5, "dev": 0.75})
+    swept = Swept(database, name, tags={"transfer_id": "transfer-1", "plan": None})
+    swept.record(trial(state="RUNNING"))
+    swept.pages.log_epoch(7, 0, {"loss": 2.5, "dev": 0.5, "dev_by_language": {"en": 0.4}})
+    swept.pages.log_epoch(7, 1, {"loss": 1.5, "dev": 0.75})
     done = trial(
         run_ids=("run-a", "run-b"),
         scores=scores(score(0.7, 0.8, languages={"en": 0.7}, languages_sd=0.25)),
         cost={"latency_ms": 1.5, "parameters": 12345},
     )
-    tracker.finish_trial(done)
-    assert tracker.close() == ()
+    swept.record(done)
+    assert swept.close() == ()
 
     parent, children = runs(client, name)
     child = children[7]
@@ -98,57 +94,74 @@ def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
     tags = child.data.tags
     assert tags["run_id"] == "run-a, run-b"
     assert tags["transfer_id"] == parent.data.tags["transfer_id"] == "transfer-1"
-    assert (tags["state"], tags["on_front"], tags["probe"]) == ("COMPLETE", "false", "a")
+    assert (tags["state"], tags["on_front"]) == ("COMPLETE", "false")
     assert "plan" not in tags
 
 
 @pytest.mark.parametrize(("state", "status"), [("PRUNED", "KILLED"), ("FAILED", "FAILED")])
 def test_states_stay_honest(database, client, name, state, status):
-    tracker = opened(database, name)
-    tracker.finish_trial(trial(state=state, message="because"))
-    assert tracker.close() == ()
+    swept = Swept(database, name)
+    swept.record(trial(state=state, message="because"))
+    assert swept.close() == ()
     child = runs(client, name)[1][7]
     assert child.info.status == status
     assert (child.data.tags["state"], child.data.tags["message"]) == (state, "because")
 
 
 def test_the_runs_of_one_trial_have_curves_of_their_own(database, client, name):
-    names = ("seed 0", "seed 1", "seed 1 en")
-    with opened(database, name) as tracker:
-        tracker.start_trial(trial(state="RUNNING"))
-        for loss, run in enumerate(names):
-            tracker.log_epoch(7, 0, {"loss": loss}, run=run)
+    names, swept = ("seed 0", "seed 1", "seed 1 en"), Swept(database, name)
+    swept.record(trial(state="RUNNING"))
+    for loss, run in enumerate(names):
+        swept.pages.log_epoch(7, 0, {"loss": loss}, run=run)
+    assert swept.close() == ()
     child = runs(client, name)[1][7]
     assert [points(client, child, f"epoch/{run}/loss") for run in names] == [[(0, 0)], [(0, 1)], [(0, 2)]]
 
 
+def test_what_is_published_twice_changes_nothing(database, client, name):
+    """Neither by one driver, nor by the next one."""
+    for _ in range(2):
+        swept = Swept(database, name, corpora=[dataset("wikiann", "corpus-1", source="/data")])
+        swept.record(trial(1, scores=scores(0.5)), trial(2, "RUNNING"))
+        for number in (1, 2):
+            swept.pages.log_epoch(number, 0, {"loss": 2.0})
+        assert swept.publish() == ()
+        swept.shown.client = Mortal(swept.shown.client, 0)
+        assert swept.publish() == ()
+        assert swept.publisher.publish(swept.pages()) == ()
+        before = shown(client, name)
+    swept.shown.is_known = False  # as after an error
+    assert swept.publish() == ()
+    assert shown(client, name) == before
+
+
 def test_a_resumed_sweep_finds_its_runs_again(database, client, name):
     """The first driver is killed: it never closes. The second repeats an epoch and a whole finished trial."""
-    first = opened(database, name)
-    first.finish_trial(trial(1, scores=scores(0.5)))
-    first.start_trial(trial(2, "RUNNING"))
-    first.log_epoch(2, 0, {"loss": 2.0, "tokens_per_second": 900.0})
-    assert first.sync() == ()
+    first = Swept(database, name, tags={"git_commit": "first"})
+    first.record(trial(1, scores=scores(0.5)), trial(2, "RUNNING"))
+    first.pages.log_epoch(2, 0, {"loss": 2.0, "tokens_per_second": 900.0})
+    assert first.publish() == ()
 
-    second = opened(database, name)
-    second.finish_trial(trial(1, scores=scores(0.5)))
-    second.start_trial(trial(2, "RUNNING"))
-    assert second.sync() == ()
+    second = Swept(database, name, tags={"git_commit": "second"})
+    second.record(trial(1, scores=scores(0.5)), trial(2, "RUNNING"))
+    assert second.publish() == ()
     assert runs(client, name)[1][2].info.status == "RUNNING"
-    second.log_epoch(2, 0, {"loss": 2.0, "tokens_per_second": 950.0})
-    second.log_epoch(2, 1, {"loss": 1.0, "tokens_per_second": 960.0})
-    second.finish_trial(trial(2, scores=scores(0.75)))
-    second.finish_trial(trial(3, scores=scores(0.7)))
-    second.mark_front({1, 2})
+    second.pages.log_epoch(2, 0, {"loss": 2.0, "tokens_per_second": 950.0})
+    second.pages.log_epoch(2, 1, {"loss": 1.0, "tokens_per_second": 960.0})
+    second.record(trial(2, scores=scores(0.75)), trial(3, scores=scores(0.7)))
+    second.pages.ending = Ending(frozenset({1, 2}))
     assert second.close() == ()
 
-    _, children = runs(client, name)
+    parent, children = runs(client, name)
     assert sorted(children) == [1, 2, 3]
     assert {r.info.status for r in children.values()} == {"FINISHED"}
     assert points(client, children[1], "dev_f1") == [(0, 0.5)]
     assert points(client, children[2], "epoch/loss") == [(0, 2.0), (1, 1.0)]
     assert points(client, children[2], "epoch/tokens_per_second") == [(0, 900.0), (1, 960.0)]
     assert {n: r.data.tags["on_front"] for n, r in children.items()} == {1: "true", 2: "true", 3: "false"}
+    commits = {n: r.data.tags["git_commit"] for n, r in children.items()}
+    assert commits == {1: "first", 2: "first", 3: "second"}, "what a trial was begun with stays"
+    assert parent.data.tags["git_commit"] == "second"
 
 
 WRITES = ("create_run", "log_batch", "log_inputs", "log_artifact", "set_terminated", "update_run")
@@ -175,22 +188,22 @@ class Mortal:
         return call
 
 
-def record_sweep(database, name, monkeypatch, writes):
-    """Record a whole small sweep by a driver that makes so many `writes` at most; return whether it was killed."""
+def publish_sweep(database, name, monkeypatch, writes):
+    """Publish a whole small sweep by a driver that makes so many `writes` at most; return whether it was killed."""
     link = Mortal(MlflowClient(database), writes)
     tree = {"name": "x", **{f"setting{number}": number for number in range(PAIRS_PER_BATCH)}}
     with monkeypatch.context() as patch:
-        patch.setattr(tracker_module, "MlflowClient", lambda uri: link)
+        patch.setattr(publisher_module, "MlflowClient", lambda uri: link)
         try:
-            tracker = opened(database, name)
-            tracker.log_corpus("wikiann", "corpus-1", source="/data")
-            tracker.log_sweep_file(tree, b"name: x")
-            tracker.log_teacher(Teacher("crf", scores=scores(0.75)))
-            tracker.start_trial(trial(1, "RUNNING"))
-            tracker.sync()
-            tracker.log_epoch(1, 0, {"loss": 2.0})
-            tracker.finish_trial(trial(1, scores=scores(0.5)))
-            assert tracker.close() == ()
+            corpora = [dataset("wikiann", "corpus-1", source="/data")]
+            swept = Swept(database, name, tree=tree, corpora=corpora, files={"sweep.yaml": b"name: x"})
+            swept.pages.log_teachers([(Teacher("crf", scores=scores(0.75)), {})])
+            swept.record(trial(1, "RUNNING"))
+            swept.publish()
+            swept.pages.log_epoch(1, 0, {"loss": 2.0})
+            swept.record(trial(1, scores=scores(0.5)))
+            swept.pages.state = "COMPLETE"
+            assert swept.publish() == ()
         except Killed:
             return True
     return False
@@ -220,13 +233,13 @@ def shown(client, name):
 @pytest.mark.slow
 def test_a_driver_killed_after_any_of_its_writes_leaves_nothing_out(database, client, name, monkeypatch):
     """The parameters of a run are written after the run is made: a kill between the two once left it without them."""
-    assert not record_sweep(database, f"{name} undisturbed", monkeypatch, 10**6)
+    assert not publish_sweep(database, f"{name} undisturbed", monkeypatch, 10**6)
     undisturbed, count = shown(client, f"{name} undisturbed")
     assert count == len(undisturbed) == 3
     assert all(params or run == "teacher crf" for run, (_, params, *_) in undisturbed.items())
     writes = 0
-    while record_sweep(database, f"{name} {writes}", monkeypatch, writes):
-        assert not record_sweep(database, f"{name} {writes}", monkeypatch, 10**6)
+    while publish_sweep(database, f"{name} {writes}", monkeypatch, writes):
+        assert not publish_sweep(database, f"{name} {writes}", monkeypatch, 10**6)
         resumed, count = shown(client, f"{name} {writes}")
         assert count == 3, "a trial has two runs"
         for run, values in undisturbed.items():
@@ -236,22 +249,48 @@ def test_a_driver_killed_after_any_of_its_writes_leaves_nothing_out(database, cl
 
 
 def test_the_front_is_marked_for_trials_of_an_earlier_driver(database, client, name):
-    first = opened(database, name)
-    first.finish_trial(trial(1))
-    first.finish_trial(trial(2))
-    first.mark_front({1})
-    assert first.close() == ()
-    second = opened(database, name)
-    second.mark_front({2})
-    assert second.close() == ()
+    for front in (1, 2):
+        swept = Swept(database, name)
+        swept.record(trial(1), trial(2))
+        swept.pages.ending = Ending(frozenset({front}))
+        assert swept.close() == ()
     assert {n: r.data.tags["on_front"] for n, r in runs(client, name)[1].items()} == {1: "false", 2: "true"}
+
+
+def test_how_the_front_grew_is_shown_once_for_each_trial_in_their_order(database, client, name):
+    """Trial 2 ends before trial 1; a driver that is killed leaves nothing out."""
+    cost = {"latency_ms": 1.0, "parameters": 100}
+    ended = [trial(number, scores=scores(0.4 + number / 10), cost=cost) for number in range(3)]
+    first = Swept(database, name)
+    first.pages.log_teachers(
+        [(Teacher("crf", scores=scores(0.9), cost={"latency_ms": 2.0, "parameters": 200}), {})]
+    )
+    first.record(ended[0], trial(1, "RUNNING"), ended[2])
+    assert first.publish() == ()
+    assert [step for step, _ in points(client, runs_with_teacher(client, name), "front/students")] == [1]
+    second = Swept(database, name)
+    second.pages.log_teachers(
+        [(Teacher("crf", scores=scores(0.9), cost={"latency_ms": 2.0, "parameters": 200}), {})]
+    )
+    second.record(*ended)
+    assert second.close() == ()
+    parent = runs_with_teacher(client, name)
+    assert points(client, parent, "front/students") == [(1, 1), (2, 1), (3, 1)]
+    volumes = points(client, parent, "front/hypervolume")
+    assert volumes == [(1, pytest.approx(0.1)), (2, pytest.approx(0.125)), (3, pytest.approx(0.15))]
+
+
+def runs_with_teacher(client, name):
+    """The sweep's own run."""
+    (parent,) = client.search_runs([client.get_experiment_by_name(name).experiment_id], "tags.role = 'sweep'")
+    return parent
 
 
 def test_two_sweeps_of_one_name_share_the_experiment_only(database, client, name):
     for sweep_id in ("sweep-a", "sweep-b"):
-        tracker = opened(database, name, sweep_id=sweep_id)
-        tracker.finish_trial(trial(1))
-        assert tracker.close() == ()
+        swept = Swept(database, name, sweep_id=sweep_id)
+        swept.record(trial(1))
+        assert swept.close() == ()
     found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
     assert len(found) == 4
     assert (
@@ -275,68 +314,108 @@ class Away:
         return call
 
 
+class Lost:
+    """A client that does what it is asked, and loses the answer to the first call of each of `names`."""
+
+    def __init__(self, client, *names):
+        self.client, self.names = client, set(names)
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            answer = getattr(self.client, name)(*args, **kwargs)
+            if name in self.names:
+                self.names.remove(name)
+                raise ConnectionError("the answer was lost")
+            return answer
+
+        return call
+
+
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
 def test_what_a_dead_server_missed_is_written_when_it_answers_again(database, client, name, after):
     warnings = []
-    tracker = opened(database, name, warn=warnings.append)
-    tracker._writer.client = link = Away(tracker._writer.client)
+    swept = Swept(database, name, warn=warnings.append)
+    swept.shown.client = link = Away(swept.shown.client)
+    swept.pages.log_teachers([])
     link.away, link.after = True, after
-    tracker.start_trial(trial(1, "RUNNING"))
+    swept.record(trial(1, "RUNNING"))
     for epoch in range(3):
-        tracker.log_epoch(1, epoch, {"loss": float(epoch)})
-        tracker.sync()
-    tracker.finish_trial(trial(1, scores=scores(0.5)))
-    tracker.log_front(1, hypervolume=0.25, students=1)
-    assert any(line.startswith("#01 top_wk") for line in tracker.sync())
+        swept.pages.log_epoch(1, epoch, {"loss": float(epoch)})
+        swept.publish()
+    swept.record(trial(1, scores=scores(0.5)))
+    assert any(line.startswith("#01 top_wk") for line in swept.publish())
+    assert swept.publisher.waiting > 0
     assert len(warnings) == 1, "one sentence, not one per write"
     assert "the server is away" in warnings[0]
 
     link.away = False
-    assert tracker.close() == ()
+    assert swept.close() == ()
+    assert swept.publisher.waiting == 0
     assert len(warnings) == 2
     assert "answers again" in warnings[1]
     parent, children = runs(client, name)
     assert points(client, children[1], "epoch/loss") == [(0, 0.0), (1, 1.0), (2, 2.0)]
     assert points(client, children[1], "dev_f1") == [(0, 0.5)]
-    assert points(client, parent, "front/hypervolume") == [(1, 0.25)]
+    assert points(client, parent, "front/hypervolume") == [(1, 0.0)]
 
 
-def test_close_names_what_a_dead_server_never_got(database, name):
-    tracker = opened(database, name)
-    tracker._writer.client = link = Away(tracker._writer.client)
+@pytest.mark.parametrize("write", ["create_run", "log_batch", "log_inputs", "log_artifact", "set_terminated"])
+def test_what_is_written_and_not_answered_is_there_once(database, client, name, write):
+    swept = Swept(database, name, files={"a": b"1"}, corpora=[dataset("wikiann", "corpus-1", source="/data")])
+    swept.shown.client = Lost(swept.shown.client, write)
+    swept.record(trial(1, scores=scores(0.5)))
+    swept.pages.log_epoch(1, 0, {"loss": 2.0})
+    assert swept.publish() != ()
+    assert swept.close() == ()
+    child = runs(client, name)[1][1]
+    assert points(client, child, "epoch/loss") == [(0, 2.0)]
+    assert points(client, child, "dev_f1") == [(0, 0.5)]
+    assert child.info.status == "FINISHED"
+
+
+def test_close_names_what_a_dead_server_never_got(database, name, monkeypatch):
+    monkeypatch.setattr(publisher_module, "LAST_S", 0.0)
+    swept = Swept(database, name)
+    swept.shown.client = link = Away(swept.shown.client)
     link.away = True
-    tracker.finish_trial(trial(1, scores=scores(0.5)))
-    missing = tracker.close()
+    swept.record(trial(1, scores=scores(0.5)))
+    missing = swept.close()
     assert "the server is away" in missing[0]
     assert any("#01 top_wk k=3" in line for line in missing[1:])
 
 
-def test_the_thread_writes_without_being_asked(database, client, name):
-    tracker = opened(database, name, flush_seconds=0.05)
-    tracker.finish_trial(trial(1, scores=scores(0.5)))
-    until(lambda: not tracker.missing())
+def test_the_thread_publishes_without_being_asked(database, client, name):
+    swept = Swept(database, name, seconds=0.05)
+    swept.record(trial(1, scores=scores(0.5)))
+    until(lambda: "#01" in str(client.search_runs([swept.publisher.experiment_id])))
+    until(lambda: not swept.publisher.missing())
     assert points(client, runs(client, name)[1][1], "dev_f1") == [(0, 0.5)]
-    assert tracker.close() == ()
+    assert swept.close() == ()
+
+
+def test_nothing_is_written_by_a_driver_that_has_lost_the_sweep(database, client, name):
+    swept = Swept(database, name)
+    swept.publisher._may_write = lambda: False
+    swept.record(trial(1, scores=scores(0.5)))
+    assert swept.publish() != ()
+    assert runs(client, name)[1] == {}
 
 
 def test_a_trial_that_still_runs_at_the_end_is_not_left_running(database, client, name):
-    def interrupted():
-        with opened(database, name) as tracker:
-            tracker.start_trial(trial(1, "RUNNING"))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
+    swept = Swept(database, name)
+    swept.record(trial(1, "RUNNING"))
+    assert swept.close("FAILED") == ()
     parent, children = runs(client, name)
     assert (parent.info.status, children[1].info.status) == ("FAILED", "KILLED")
 
 
 def test_the_corpus_is_the_dataset_of_sweep_and_trials(database, client, name):
+    profile = {"sentences": 5}
     for _ in range(2):
-        tracker = opened(database, name)
-        tracker.log_corpus("wikiann", "corpus-0123456789abcdef", source="/data", profile={"sentences": 5})
-        tracker.finish_trial(trial(1))
-        assert tracker.close() == ()
+        corpus = dataset("wikiann", "corpus-0123456789abcdef", source="/data", profile=profile)
+        swept = Swept(database, name, corpora=[corpus])
+        swept.record(trial(1))
+        assert swept.close() == ()
     parent, children = runs(client, name)
     for run in (parent, children[1]):
         (used,) = run.inputs.dataset_inputs
@@ -345,11 +424,12 @@ def test_the_corpus_is_the_dataset_of_sweep_and_trials(database, client, name):
 
 
 def test_files_and_description_stand_on_the_parent(database, client, name, tmp_path):
-    with opened(database, name) as tracker:
-        tracker.log_file("front.html", b"old")
-        tracker.sync()
-        tracker.log_file("front.html", b"new")
-        tracker.describe("| a front |")
+    swept = Swept(database, name)
+    swept.pages.ending = Ending(files={"front.html": b"old"})
+    swept.publish()
+    text_ = f"{swept.publisher.front_links}\n\n| a front |"
+    swept.pages.ending = Ending(files={"front.html": b"new"}, description=text_, verdict="ship none")
+    assert swept.close() == ()
     parent, _ = runs(client, name)
     assert [f.path for f in client.list_artifacts(parent.info.run_id)] == ["front.html"]
     got = client.download_artifacts(parent.info.run_id, "front.html", str(tmp_path))
@@ -357,13 +437,16 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     note = parent.data.tags["mlflow.note.content"]
     assert note.endswith("\n\n| a front |")
     assert f"/runs/{parent.info.run_id}/artifacts/front.html" in note
-    assert tracker.place.startswith(f"#/experiments/{parent.info.experiment_id}/runs/{parent.info.run_id}?")
+    assert parent.data.tags["verdict"] == "ship none"
+    place = f"#/experiments/{parent.info.experiment_id}/runs/{parent.info.run_id}?"
+    assert swept.publisher.place.startswith(place)
 
 
 def test_long_and_odd_settings_are_cut_not_refused(database, client, name):
     settings = {"corpus.root (déjà)": "x" * 9000, "k" * 400: 1, "none": None}
-    with opened(database, name) as tracker:
-        tracker.finish_trial(Trial(1, "COMPLETE", settings))
+    swept = Swept(database, name)
+    swept.record(Trial(1, "COMPLETE", settings))
+    assert swept.close() == ()
     params = runs(client, name)[1][1].data.params
     assert len(params["corpus.root _d_j__"]) == VALUE_LENGTH
     assert params["k" * KEY_LENGTH] == "1"
@@ -371,30 +454,31 @@ def test_long_and_odd_settings_are_cut_not_refused(database, client, name):
 
 
 def test_more_values_than_one_request_takes(database, client, name):
-    with opened(database, name) as tracker:
-        tracker.start_trial(Trial(1, "RUNNING", {f"setting.{i}": i for i in range(250)}))
-        for epoch in range(600):
-            tracker.log_epoch(1, epoch, {"loss": 1.0, "dev": 0.5})
+    swept = Swept(database, name)
+    swept.record(Trial(1, "RUNNING", {f"setting.{i}": i for i in range(250)}))
+    for epoch in range(600):
+        swept.pages.log_epoch(1, epoch, {"loss": 1.0, "dev": 0.5})
+    assert swept.close() == ()
     child = runs(client, name)[1][1]
     assert len(child.data.params) == 250
     assert len(points(client, child, "epoch/loss")) == 600
 
 
 def test_a_deleted_experiment_is_reported_with_the_hint(database, client, name):
-    opened(database, name).close()
+    Swept(database, name).close()
     client.delete_experiment(client.get_experiment_by_name(name).experiment_id)
     with pytest.raises(TrackingError, match="mlflow experiments restore"):
-        opened(database, name)
+        Swept(database, name)
 
 
 def test_what_is_known_before_training_is_shown_once(database, client, name):
-    tracker = opened(database, name)
+    swept = Swept(database, name)
     cost = {"latency_ms": 1.5, "parameters": 100}
-    tracker.start_trial(trial(1, "RUNNING", cost=cost))
-    assert tracker.sync() == ()
+    swept.record(trial(1, "RUNNING", cost=cost))
+    assert swept.publish() == ()
     assert runs(client, name)[1][1].data.metrics == {"latency_ms": 1.5, "parameters": 100}
-    tracker.finish_trial(trial(1, cost=cost, scores=scores(0.123456789)))
-    assert tracker.close() == ()
+    swept.record(trial(1, cost=cost, scores=scores(0.123456789)))
+    assert swept.close() == ()
     child = runs(client, name)[1][1]
     assert points(client, child, "latency_ms") == [(0, 1.5)]
     assert points(client, child, "dev_f1") == [(0, 0.12346)]
@@ -402,10 +486,10 @@ def test_what_is_known_before_training_is_shown_once(database, client, name):
 
 def test_the_experiment_offers_views_that_name_what_is_shown(database, client, name):
     """The format is MLflow's own Save view: an envelope with a name, and the state of the page as JSON."""
-    tracker = opened(database, name)
-    tracker.finish_trial(trial(1, scores=scores(0.5, 0.5), cost={"latency_ms": 1.0, "parameters": 5}))
-    tracker.mark_front({1})
-    assert tracker.close() == ()
+    swept = Swept(database, name)
+    swept.record(trial(1, scores=scores(0.5, 0.5), cost={"latency_ms": 1.0, "parameters": 5}))
+    swept.pages.ending = Ending(frozenset({1}))
+    assert swept.close() == ()
     experiment = client.get_experiment_by_name(name)
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
     child = runs(client, name)[1][1].data
@@ -425,9 +509,9 @@ def test_the_experiment_offers_views_that_name_what_is_shown(database, client, n
 
 def test_a_server_without_room_for_a_view_gets_all_else(database, client, name, monkeypatch, caplog):
     monkeypatch.setattr("mlflow.utils.validation.MAX_EXPERIMENT_TAG_VAL_LENGTH", 1000)
-    tracker = opened(database, name)
-    tracker.finish_trial(trial(1, scores=scores(0.5, 0.5), cost={"latency_ms": 1.0}))
-    assert tracker.close() == ()
+    swept = Swept(database, name)
+    swept.record(trial(1, scores=scores(0.5, 0.5), cost={"latency_ms": 1.0}))
+    assert swept.close() == ()
     tags = client.get_experiment_by_name(name).tags
     assert tags["mlflow.experimentKind"] == "custom_model_development"
     assert not [key for key in tags if key.startswith("mlflow.sharedViewState.")]
@@ -436,12 +520,10 @@ def test_a_server_without_room_for_a_view_gets_all_else(database, client, name, 
 
 def test_scores_stand_by_the_name_that_their_task_gives_them(database, client, name):
     called = {"score_name": "accuracy", "score_label": "aspect accuracy"}
-    tracker = opened(database, name, targets=True, **called)
-    done = trial(1, scores=scores(0.5, 0.4, 0.3), **called)
-    tracker.start_trial(done)
-    tracker.log_epoch(1, 0, {"dev": 0.45, "dev_by_language": {"en": 0.45}, "loss": 1.0})
-    tracker.finish_trial(done)
-    assert tracker.close() == ()
+    swept = Swept(database, name, targets=True, **called)
+    swept.record(trial(1, scores=scores(0.5, 0.4, 0.3), **called))
+    swept.pages.log_epoch(1, 0, {"dev": 0.45, "dev_by_language": {"en": 0.45}, "loss": 1.0})
+    assert swept.close() == ()
     found = runs(client, name)[1][1].data.metrics
     means = {"dev_accuracy": 0.5, "test_accuracy": 0.4, "test_accuracy_target": 0.3}
     spreads = {f"{key}_languages_sd": 0.0 for key in means}
@@ -458,7 +540,7 @@ def test_scores_stand_by_the_name_that_their_task_gives_them(database, client, n
 
 def test_what_people_wrote_about_an_experiment_stays(database, client, name):
     client.create_experiment(name, tags={"mlflow.note.content": "mine"})
-    opened(database, name).close()
+    Swept(database, name).close()
     assert client.get_experiment_by_name(name).tags["mlflow.note.content"] == "mine"
 
 
@@ -492,11 +574,12 @@ def test_an_epoch_s_numbers_have_the_names_of_the_score():
 
 def test_each_stage_has_loss_curves_of_its_own_and_the_views_chart_them(database, client, name):
     ways = [("representation", "gold"), ("gold",)]
-    with opened(database, name, run="seed 0", stages=ways) as tracker:
-        tracker.start_trial(trial(state="RUNNING"))
-        for epoch, stage in enumerate((0, 0, 1)):
-            metrics = {"stage": stage, "loss": 2.0 - epoch, "held_out_loss": 3.0, "dev": 0.1}
-            tracker.log_epoch(7, epoch, metrics, run="seed 0", stages=ways[0])
+    swept = Swept(database, name, run="seed 0", stages=ways)
+    swept.record(trial(state="RUNNING"))
+    for epoch, stage in enumerate((0, 0, 1)):
+        metrics = {"stage": stage, "loss": 2.0 - epoch, "held_out_loss": 3.0, "dev": 0.1}
+        swept.pages.log_epoch(7, epoch, metrics, run="seed 0", stages=ways[0])
+    assert swept.close() == ()
     child = runs(client, name)[1][7]
     first, second = "epoch/seed 0/stage1_representation", "epoch/seed 0/stage2_gold"
     assert points(client, child, f"{first}/loss") == [(0, 2.0), (1, 1.0)]
@@ -531,14 +614,13 @@ def test_the_commit_says_when_the_tree_differs(tmp_path, monkeypatch):
 
 def test_teachers_are_runs_with_curves_and_the_gain_over_labels_alone_is_a_metric(database, client, name):
     teacher = Teacher("bilstm_crf × 2 (it's)", scores=scores(0.75, 0.5), cost={"latency_ms": 3.0})
+    epochs = {"en": [{"epoch": 0, "loss": 2.0, "dev": 0.5}], "de": [{"epoch": 0, "dev": 0.25}]}
     for _ in range(2):
-        tracker = opened(database, name)
-        tracker.log_teacher(
-            teacher, {"en": [{"epoch": 0, "loss": 2.0, "dev": 0.5}], "de": [{"epoch": 0, "dev": 0.25}]}
-        )
-        tracker.finish_trial(trial(1, scores=scores(0.5)))
-        tracker.log_gain(1, 4, {"over_gold": 0.1234567})
-        assert tracker.close() == ()
+        swept = Swept(database, name)
+        swept.pages.log_teachers([(teacher, epochs)])
+        swept.record(trial(1, scores=scores(0.5)))
+        swept.pages.ending = Ending(gains={1: Gain(4, {"over_gold": 0.1234567})})
+        assert swept.close() == ()
     experiment = client.get_experiment_by_name(name).experiment_id
     (run,) = client.search_runs([experiment], "tags.role = 'teacher'")
     assert run.info.run_name == f"teacher {teacher.name}"
@@ -558,10 +640,10 @@ def test_the_sweep_file_is_at_the_sweep_s_run_with_its_link(database, client, na
         "student": {"kind": "bilstm", "hidden_dim": {"choice": [4, 8]}},
         "search": {"trials": 4},
     }
-    with opened(database, name) as tracker:
-        tracker.log_sweep_file(tree, b"name: x")
-    with opened(database, name) as tracker:
-        tracker.log_sweep_file({**tree, "search": {"trials": 8}}, b"name: x, resumed")
+    assert Swept(database, name, tree=tree, files={"sweep.yaml": b"name: x"}).close() == ()
+    resumed = {**tree, "search": {"trials": 8}}
+    swept = Swept(database, name, tree=resumed, files={"sweep.yaml": b"name: x, resumed"})
+    assert swept.close() == ()
     parent, _ = runs(client, name)
     assert parent.data.params == {
         "name": "x", "student.kind": "bilstm", "student.hidden_dim": '{"choice": [4, 8]}', "search.trials": "4"
@@ -569,6 +651,6 @@ def test_the_sweep_file_is_at_the_sweep_s_run_with_its_link(database, client, na
     got = client.download_artifacts(parent.info.run_id, "sweep.yaml", str(tmp_path))
     assert Path(got).read_bytes() == b"name: x, resumed"
     experiment = client.get_experiment_by_name(name).experiment_id
-    assert tracker.link.startswith(
+    assert swept.publisher.link.startswith(
         f"http://127.0.0.1:5000/#/experiments/{experiment}/runs/{parent.info.run_id}?"
     )

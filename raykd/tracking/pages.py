@@ -1,6 +1,9 @@
 """What one MLflow run should show, and how values are named there.
 
-Plain data: nothing here talks to a server.
+Plain data: nothing here talks to a server. Names in MLflow: results have the names of `raykd/figures/table.py`
+(`dev_f1`, `latency_ms`), results by language are below them (`dev_f1/en`), curves over epochs below `epoch/`, there the
+losses of each of several stages below its own name (`epoch/stage2_logits/loss`), the growth of the front below
+`front/`.
 """
 
 from __future__ import annotations
@@ -8,110 +11,71 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
 from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_values, scores_of
 from raykd.figures.trial import Scored, Trial
-from raykd.tracking.registry import StudentModel
 
 # MLflow's limits of one key and one value.
 KEY_LENGTH, VALUE_LENGTH = 250, 6000
+NAME_LENGTH, DIGEST_LENGTH = 500, 36
+"""MLflow's limits of a dataset."""
 CURVES = ("epoch/", "front/")
 """Metrics below these names are curves: one point per step. All others are results: the last value counts."""
 OF_STAGE, COUNTED = ("loss", "held_out_loss"), ("stage", "step")
 """Of an epoch: what differs in kind between stages, and what is a number counted from 0."""
+SWEEP_TAG, TRIAL_TAG, TEACHER_TAG = "raykd.sweep_id", "raykd.figures.trial", "raykd.teacher"
 
-# MLflow's list of states is fixed: a trial stopped early is KILLED there, and its tag `state` is PRUNED.
-STATUS = MappingProxyType(
-    {"COMPLETE": "FINISHED", "PRUNED": "KILLED", "FAILED": "FAILED", "RUNNING": "RUNNING"}
-)
+
+def now_ms() -> int:
+    """Return the time as MLflow notes it."""
+    return int(time.time() * 1000)
+
+
+@dataclass(frozen=True)
+class StudentModel:
+    """A student as it should be in MLflow."""
+
+    name: str
+    """Of the model within its experiment."""
+    export: Path | None
+    """What `raykd export` wrote; None: MLflow has the model already."""
+    registered_as: str
+    figures: tuple[str, ...]
+    """The metrics of its run that its version shows as tags."""
+    ship: str = ""
+    """Why this is the one to ship; empty: it is not."""
 
 
 @dataclass
-class Record:
-    """One MLflow run as it should be, and what the server shows of it; metrics and artifacts that are written are
-    removed."""
+class Page:
+    """One MLflow run as it should be."""
 
     name: str
-    found_by: tuple[str, str]
+    key: tuple[str, str]
     """Tag and value that find the run again."""
-    run_id: str | None = None
-    inherited: bool = False
-    """Whether an earlier driver made the run: points may be there already."""
-    started_ms: int = 0
-    ended_ms: int | None = None
     status: str = "RUNNING"
-    shown_status: str | None = None
-    tags: dict[str, str] = field(default_factory=dict)
-    shown_tags: dict[str, str] = field(default_factory=dict)
-    params: dict[str, str] = field(default_factory=dict)
-    shown_params: dict[str, str] = field(default_factory=dict)
-    metrics: list[Metric] = field(default_factory=list)
-    datasets: list[Dataset] = field(default_factory=list)
-    shown_datasets: set[tuple[str, str]] = field(default_factory=set)
-    """Name and digest of each."""
-    artifacts: dict[str, bytes] = field(default_factory=dict)
+    moment_ms: int = field(default_factory=now_ms)
+    """When it came to be as it is."""
+    lasted_s: float = 0.0
+    """For so long the run had been going on then, where it is shown for the first time."""
+    first_tags: Mapping[str, str] = field(default_factory=dict)
+    """Of a new run; another driver leaves them as they are."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    """Parameters cannot change in MLflow: the first value stays."""
+    results: Mapping[str, float] = field(default_factory=dict)
+    points: list[Metric] = field(default_factory=list)
+    """Of its curves, the steps of each in their order. Those that MLflow shows are taken out."""
+    datasets: Sequence[Dataset] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
     model: StudentModel | None = None
-    model_id: str | None = None
-    """Of the run's model, where MLflow has it, whole or in part."""
-    model_is_whole: bool = False
-    results: dict[str, float] = field(default_factory=dict)
-    """Results added last: the same figure added twice is one point."""
-    shown_points: dict[str, set[tuple[int, float | None]]] = field(default_factory=dict)
-    """Of an inherited run, the points that it shows of each metric that was looked up."""
-
-    def add(self, results: Mapping[str, float], moment_ms: int) -> None:
-        """Add results that are new or have changed."""
-        new = {key: value for key, value in results.items() if self.results.get(key) != value}
-        self.metrics += [Metric(key, value, moment_ms, 0) for key, value in new.items()]
-        self.results |= new
-
-    @property
-    def waiting(self) -> int:
-        """How many values, files and changes of state are still to be written."""
-        parts: Iterable[Any] = (
-            self.new_params,
-            self.metrics,
-            self.new_datasets,
-            self.artifacts,
-            self.new_tags,
-        )
-        return (
-            sum(len(part) for part in parts) + (self.status != self.shown_status) + (self.model is not None)
-        )
-
-    @property
-    def new_tags(self) -> dict[str, str]:
-        """Tags that the server does not show yet."""
-        return {key: value for key, value in self.tags.items() if self.shown_tags.get(key) != value}
-
-    @property
-    def new_params(self) -> dict[str, str]:
-        """Parameters that the server does not show yet. One that it shows cannot be changed."""
-        return {key: value for key, value in self.params.items() if key not in self.shown_params}
-
-    @property
-    def new_datasets(self) -> list[Dataset]:
-        """Datasets that the server does not show yet."""
-        return [dataset for dataset in self.datasets if dataset_key(dataset) not in self.shown_datasets]
-
-
-def dataset_key(dataset: Dataset) -> tuple[str, str]:
-    """Name and digest, which make a dataset the same as another."""
-    return dataset.name, dataset.digest
-
-
-def point(metric: Metric) -> tuple[int, float | None]:
-    """What makes a point the same as another of its metric: the step of a curve; step and value of a result.
-
-    A resumed run repeats epochs whose timings differ a little: the first point stays.
-    """
-    return (metric.step, None if metric.key.startswith(CURVES) else metric.value)
 
 
 def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
@@ -127,6 +91,12 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
         elif isinstance(value, int | float) and math.isfinite(value):
             flat[name] = float(value)
     return flat
+
+
+def points(values: Mapping[str, float], step: int) -> list[Metric]:
+    """Return a point of each curve."""
+    moment_ms = now_ms()
+    return [Metric(key, value, moment_ms, step) for key, value in values.items()]
 
 
 def curve_prefix(run: str = "") -> str:
@@ -180,6 +150,11 @@ def text(value: Any) -> str:
     return plain if len(plain) <= VALUE_LENGTH else plain[: VALUE_LENGTH - 1] + "…"
 
 
+def texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return values as MLflow takes them, by keys that it takes."""
+    return {clean(key): text(value) for key, value in values.items()}
+
+
 def results(trial: Scored) -> dict[str, float]:
     """The final metrics of a trial or a teacher by their names in MLflow, to five digits: its pages show all digits.
 
@@ -222,3 +197,19 @@ def trial_tags(trial: Trial) -> dict[str, str]:
         "cost_notes": text("; ".join(trial.cost_notes)),
     }
     return {key: value for key, value in tags.items() if value}
+
+
+def dataset(name: str, corpus_id: str, *, source: str, schema: Any = None, profile: Any = None) -> Dataset:
+    """Return the dataset that a corpus is in MLflow.
+
+    Args:
+        name: what it is called.
+        corpus_id: its digest.
+        source: where it came from: a URI, "builtin".
+        schema: JSON-able, its tags.
+        profile: JSON-able, its sentences by language and part.
+    """
+    return Dataset(
+        name[:NAME_LENGTH], corpus_id[:DIGEST_LENGTH], "raykd", json.dumps({"uri": source}),
+        None if schema is None else json.dumps(schema), None if profile is None else json.dumps(profile),
+    )  # fmt: skip
