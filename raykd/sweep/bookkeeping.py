@@ -98,7 +98,7 @@ class Recorder:
             setting = resolve(record.resolved)
             self.log(record.trial, setting, setting.found_results(self.records.storage))
         if ended:
-            self.log_front()
+            self.show_front()
 
     def summary(self, role: Role) -> str:
         """How the trials of one role ended: `5 complete, 1 failed`."""
