@@ -23,12 +23,14 @@ from raykd.corpora.config import READERS, SOURCES, CorpusConfig
 from raykd.corpora.conllu import WIDTH
 from raykd.corpora.conversion import convert
 from raykd.corpora.detect.names import UNKNOWN
-from raykd.corpora.detect.one_file import look_at_labelled, settings_of
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import read_lines
+from raykd.corpora.guess import Guess, Target
+from raykd.corpora.look import look_at
 from raykd.corpora.pool import read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.sentence import Unit
+from raykd.corpora.source import TextConfig
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.corpora.utterances import PARSERS as UTTERANCES
 from raykd.errors import Fault, SpecError
@@ -169,14 +171,29 @@ def _refuse_without_effect(overrides: Sequence[str]) -> None:
 def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence[str]) -> dict[str, Any]:
     """The settings that the file itself suggests; none where it is not recognised, or another source is asked for."""
     folder, _, name = file.name.rpartition("/")
-    seen = look_at_labelled(Storage(folder or "."), name)
+    guess = look_at(Storage(folder or "."), name)
     asked = [each.partition("=")[2].strip() for each in overrides if each.startswith("corpus.source=")]
-    if seen is None or (asked and asked[-1] != seen.format):
+    if not (guess.readable and guess.labelled) or (asked and asked[-1] != guess.source):
         return {}
-    settings = settings_of(seen, labels)
-    if seen.languages and file.languages == (UNKNOWN,):
-        settings["languages"] = list(seen.languages)
+    settings = _settings_of(guess, labels)
+    if guess.languages and file.languages == (UNKNOWN,):
+        settings["languages"] = list(guess.languages)
     return settings
+
+
+def _settings_of(guess: Guess, labels: Collection[str]) -> dict[str, Any]:
+    """The settings of the source that reads a labelled file; of several kinds of labels the one that has most of
+    `labels`, then the likeliest."""
+
+    def known(target: Target) -> float:
+        return sum(label in labels for label in target.labels) / max(len(target.labels), 1)
+
+    settings = {"source": guess.source, **guess.settings}
+    if guess.targets:
+        settings |= max(guess.targets, key=known).settings
+    if issubclass(SOURCES[guess.source], TextConfig) and guess.encoding not in ("utf-8", "ascii"):
+        settings["encoding"] = guess.encoding
+    return {key: value for key, value in settings.items() if value is not False}
 
 
 def _laid_over(found: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,9 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from raykd.corpora.column_files import cut_at_tabs
+from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
+from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.semantic_trees import tree_of_text
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
@@ -98,3 +100,11 @@ def _words(cell: str) -> list[str]:
             f'column {WORDS + 1} has no words: expected {{"tokens": ["…"], …}}, got {cell[:60]!r}'
         )
     return words
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of lines with trees, for which no sweep file is drafted."""
+    if head.lines and head.share(lambda line: "\t[IN:" in line) >= ALMOST:
+        why = "trees of intents and slots: docs/SEMANTIC_PARSING.md says how they are read"
+        return Guess(source="mtop", why=why, sure=CERTAIN, readable=False)
+    return None

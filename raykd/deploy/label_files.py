@@ -57,12 +57,12 @@ def form_of(file: str, labeller: Labeller) -> str:
     path = Path(file)
     if path.suffix in ends or not path.is_file() or labeller.pairs:
         return ends.get(path.suffix, "text")
-    from raykd.corpora.detect.look import look_at  # the readers of corpora take a while to import
+    from raykd.corpora.look import look_at  # the readers of corpora take a while to import
 
-    seen = look_at(Storage(str(path.parent)), path.name)
-    form = getattr(seen, "format", "text").replace("conllu", "conll")
+    guess = look_at(Storage(str(path.parent)), path.name)
+    form = guess.source.replace("conllu", "conll") if guess.readable else "text"
     # Lines of one word each may be texts: columns are known by their labels.
-    form = "text" if form == "conll" and not getattr(seen, "labelled", False) else form
+    form = "text" if form == "conll" and not guess.labelled else form
     if form not in FORMS:
         raise CorpusError(file, None, f"the file is {form}", "write it as JSON Lines, or give --format")
     return form

@@ -1,13 +1,14 @@
-"""What the columns of a file hold, by some of its lines."""
+"""What the columns of a file with one word in each line hold, by some of its lines."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from raykd.corpora.column_files import DOCUMENT_START
 from raykd.forms.tree.codes import UPOS
 
 Kind = Literal["index", "words", "spans", "runs", "flat", "sentence", "constant", "other"]
@@ -49,12 +50,29 @@ class Column:
         }[self.kind]
 
 
-def columns_of(sentences: Sequence[Rows]) -> list[Column]:
-    """The columns of CoNLL files, by some sentences: rows of equally many cells."""
-    width = min((len(row) for rows in sentences for row in rows), default=0)
+def columns_in(lines: Sequence[str], cut: Callable[[str], list[str]]) -> list[Column]:
+    """The columns of a file by its first lines; none where these are not words with empty lines between sentences."""
+    sentences = _sentences(lines, cut)
+    rows = [row for sentence in sentences for row in sentence]
+    content = sum(not line.startswith("#") for line in lines if line.strip() and DOCUMENT_START not in line)
+    if not rows or len(rows) < ALMOST * content:
+        return []
+    width = len(rows[0])
+    spaces = [sum(len(row[place].split()) for row in rows) / len(rows) for place in range(width)]
+    # Words of Vietnamese corpora have spaces inside; texts have more.
+    if max(spaces) > 3 or (width == 1 and len(rows) < 2 * len(sentences)):
+        return []
     columns = [_column(place, [[row[place] for row in rows] for rows in sentences]) for place in range(width)]
     words = _words(columns)
     return [_as_words(column, sentences) if column.place == words else column for column in columns]
+
+
+def in_words(columns: Sequence[Column], *, tag: int | None = None) -> str:
+    """What the columns hold, in words; the one that is read as the tags is marked."""
+    return "; ".join(
+        f"{column.place} {column.words()}{', taken as the tags' if column.place == tag else ''}"
+        for column in columns
+    )
 
 
 def tag_columns(columns: Sequence[Column]) -> list[Column]:
@@ -127,8 +145,17 @@ def _as_words(column: Column, sentences: Sequence[Rows]) -> Column:
     return Column(column.place, "words", len(counts), tuple(letters) or column.examples)
 
 
-def text_columns(rows: Rows) -> Iterator[tuple[int, float, int]]:
-    """(place, mean words of a cell, distinct values) of each column of a table of texts."""
-    for place in range(min(map(len, rows), default=0)):
-        cells = [row[place] for row in rows]
-        yield place, sum(len(cell.split()) for cell in cells) / len(cells), len(set(cells))
+def _sentences(lines: Sequence[str], cut: Callable[[str], list[str]]) -> list[Rows]:
+    """Blocks of lines, cut into cells, without comments and lines that are unlike the others in width."""
+    rows = [cut(line) if line.strip() and DOCUMENT_START not in line else [] for line in lines]
+    comments = [line.startswith("#") for line in lines]
+    widths = Counter(len(row) for row, comment in zip(rows, comments, strict=True) if row and not comment)
+    width = widths.most_common(1)[0][0] if widths else 0
+    blocks: list[Rows] = [[]]
+    for row, comment in zip(rows, comments, strict=True):
+        if not row:
+            blocks.append([])
+        elif len(row) == width or (len(row) > width and not comment):
+            blocks[-1].append(row[:width])
+    # A block of one comment is left empty.
+    return [block for block in blocks if block]
